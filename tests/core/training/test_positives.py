@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,13 @@ def labels_of(counts: Sequence[int]) -> list[int]:
     return [label for label, count in enumerate(counts) for _ in range(count)]
 
 
+@cache
+def dealt(counts: Sequence[int], batch_size: int, sampler: str, steps: int) -> list[list[int]]:
+    """The batches of some steps."""
+    made = make_sampler(sampler, labels_of(counts), batch_size, seed=0)
+    return [made.rows(step) for step in range(1, steps + 1)]
+
+
 def measured(
     counts: Sequence[int], vectors: Sequence[int], batch_size: int, sampler: str, steps: int
 ) -> tuple[list[float], list[float]]:
@@ -28,10 +36,8 @@ def measured(
         vectors: how many each text has.
     """
     labels = labels_of(counts)
-    made = make_sampler(sampler, labels, batch_size, seed=0)
     anchors, positives, lonely = (np.zeros(len(counts)) for _ in range(3))
-    for step in range(1, steps + 1):
-        batch = made.rows(step)
+    for batch in dealt(counts, batch_size, sampler, steps):
         of_class = np.zeros(len(counts))
         for row in batch:
             of_class[labels[row]] += vectors[row]
@@ -94,9 +100,8 @@ def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_si
 def test_the_shares_of_the_classes(sampler: str) -> None:
     counts = (40, 20, 6)
     labels = labels_of(counts)
-    made = make_sampler(sampler, labels, 8, seed=0)
-    dealt = np.bincount([labels[row] for step in range(1, 4001) for row in made.rows(step)])
-    assert class_shares(counts, 8, sampler) == pytest.approx(dealt / dealt.sum(), abs=0.01)
+    shares = np.bincount([labels[row] for batch in dealt(counts, 8, sampler, 4000) for row in batch])
+    assert class_shares(counts, 8, sampler) == pytest.approx(shares / shares.sum(), abs=0.01)
 
 
 @each("views", [1, 2, 3])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -29,6 +29,21 @@ def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, l
     return config, data, list(train(config, data, **arguments))
 
 
+class Plain(NamedTuple):
+    """A run with PROBE, carried out once for all tests that only read it."""
+
+    config: RunConfig
+    data: TaskData
+    events: list[Event]
+    checkpoint: Path
+
+
+@pytest.fixture(scope="module")
+def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("plain"))
+    return Plain(*reported(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
+
+
 def frames_of(events: list[Event]) -> dict[int, Frame]:
     return {event.step: event for event in events if isinstance(event, Frame)}
 
@@ -50,9 +65,9 @@ def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray
     return found.last_hidden_state[0, 0].numpy(), np.stack([block[0, :, 0].numpy() for block in found.attentions])
 
 
-def test_the_probe_is_validation_rows_and_then_training_rows(draft: Draft) -> None:
-    _, data, events = reported(draft(more=PROBE))
-    (started,) = [event for event in events if isinstance(event, Started)]
+def test_the_probe_is_validation_rows_and_then_training_rows(plain: Plain) -> None:
+    data = plain.data
+    (started,) = [event for event in plain.events if isinstance(event, Started)]
     probe = started.probe
     assert probe.ids == tuple(range(10))
     assert probe.splits == (VALIDATION,) * 6 + (TRAIN,) * 4
@@ -63,14 +78,14 @@ def test_the_probe_is_validation_rows_and_then_training_rows(draft: Draft) -> No
     assert probe.labels[6:] == tuple(data.train.labels[row] for row in rows)
 
 
-def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(draft: Draft, tmp_path: Path) -> None:
-    config, data, events = reported(draft(more=PROBE), checkpoints=Checkpoints(tmp_path))
+def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(plain: Plain) -> None:
+    config, data, events, checkpoint = plain
     (started,) = [event for event in events if isinstance(event, Started)]
     (tokens,) = [event for event in events if isinstance(event, Tokens)]
     assert tokens.rows == tuple(range(10))
     first = loaded(config, data)
     last = loaded(config, data)
-    load_learned(Checkpoints(tmp_path).path, last[0])
+    load_learned(checkpoint, last[0])
     for step, model in ((0, first), (8, last)):
         frame = frames_of(events)[step]
         assert frame.attention is not None
@@ -85,10 +100,9 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(draft: D
         assert column == frame.attention.shape[2]
 
 
-def test_words_are_those_of_the_text_with_their_tokens(draft: Draft) -> None:
-    _, _, events = reported(draft(more=PROBE))
-    (started,) = [event for event in events if isinstance(event, Started)]
-    (tokens,) = [event for event in events if isinstance(event, Tokens)]
+def test_words_are_those_of_the_text_with_their_tokens(plain: Plain) -> None:
+    (started,) = [event for event in plain.events if isinstance(event, Started)]
+    (tokens,) = [event for event in plain.events if isinstance(event, Tokens)]
     for row, text in zip(tokens.rows, tokens.texts, strict=True):
         words = started.probe.texts[row].split()
         assert [text.surface(word) for word in text.words] == words
@@ -96,9 +110,10 @@ def test_words_are_those_of_the_text_with_their_tokens(draft: Draft) -> None:
         assert text.length == len(words) + 2
 
 
-def test_attention_of_texts_that_do_not_fit_is_not_kept(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, events = reported(draft(more=PROBE))
-    (whole,) = [event for event in events if isinstance(event, Tokens)]
+def test_attention_of_texts_that_do_not_fit_is_not_kept(
+    draft: Draft, plain: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (whole,) = [event for event in plain.events if isinstance(event, Tokens)]
     per_token = 2 * 2 * 2 * 3  # bytes, blocks, heads, frames
     fitting = sum(text.length for text in whole.texts[:3]) * per_token
     for size, kept in ((fitting, 3), (fitting - 1, 2), (0, 0)):

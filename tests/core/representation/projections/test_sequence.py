@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -83,11 +84,17 @@ class TestKeyframes:
         assert keyframes([], [3, 4, 5], ended=True) == (3, 5)
 
 
+@cache
+def whole(spec: MapSpec) -> tuple[Run, list[Placed]]:
+    """A run with all its maps, and the maps in the order in which they were made."""
+    run = Run(PLANNED)
+    return run, run.map(spec, PLANNED, PLANNED, ended=True)
+
+
 @each("spec", SPECS)
 class TestEverySpec:
     def test_every_frame_gets_a_map(self, spec: MapSpec) -> None:
-        run = Run(PLANNED)
-        made = run.map(spec, PLANNED, PLANNED, ended=True)
+        _, made = whole(spec)
         assert sorted(placed.step for placed in made) == PLANNED
         for placed in made:
             assert placed.points.shape == (30, spec.dims)
@@ -96,25 +103,22 @@ class TestEverySpec:
 
     def test_nothing_is_made_twice(self, spec: MapSpec) -> None:
         run = Run(PLANNED)
-        run.map(spec, PLANNED, PLANNED, ended=True)
-        run.read.clear()
+        run.maps |= whole(spec)[0].maps
         assert run.map(spec, PLANNED, PLANNED, ended=True) == []
         assert run.read == []
 
     def test_interrupted_work_ends_at_the_same_digits(self, spec: MapSpec) -> None:
-        whole, parts = Run(PLANNED), Run(PLANNED)
-        whole.map(spec, PLANNED, PLANNED, ended=True)
+        parts = Run(PLANNED)
         while parts.map(spec, PLANNED, PLANNED, ended=True, most=4):
             pass
-        assert same(whole.maps, parts.maps)
+        assert same(whole(spec)[0].maps, parts.maps)
 
     def test_a_run_watched_live_ends_at_the_same_digits(self, spec: MapSpec) -> None:
-        whole, live = Run(PLANNED), Run(PLANNED)
-        whole.map(spec, PLANNED, PLANNED, ended=True)
+        live = Run(PLANNED)
         for count in range(1, len(PLANNED) + 1, 3):
             live.map(spec, PLANNED, PLANNED[:count], ended=False)
         live.map(spec, PLANNED, PLANNED, ended=True)
-        assert same(whole.maps, live.maps)
+        assert same(whole(spec)[0].maps, live.maps)
 
     def test_no_frames_no_maps(self, spec: MapSpec) -> None:
         assert Run([]).map(spec, PLANNED, [], ended=True) == []
@@ -133,7 +137,7 @@ def test_frames_hardly_move_where_the_model_hardly_did(spec: MapSpec) -> None:
 
 
 def test_keyframes_come_first_and_then_the_frames_before_them() -> None:
-    made = Run(PLANNED).map(BY_KEYFRAMES, PLANNED, PLANNED, ended=True)
+    _, made = whole(BY_KEYFRAMES)
     fitted = keyframes(PLANNED, PLANNED, ended=True)
     expected: list[int] = []
     for before, key in zip((-1, *fitted), fitted, strict=False):
@@ -170,8 +174,7 @@ def test_fitting_once_waits_for_the_end_and_begins_with_the_last_frame(method: s
 
 
 def test_few_frames_are_held_in_memory() -> None:
-    run = Run(PLANNED)
-    run.map(BY_KEYFRAMES, PLANNED, PLANNED, ended=True)
+    run, _ = whole(BY_KEYFRAMES)
     assert len(run.read) == len(PLANNED)
     assert frames_module.FRAMES_IN_MEMORY == 3
 
