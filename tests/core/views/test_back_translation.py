@@ -87,8 +87,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return make_marian(folder / "there", 1), make_marian(folder / "back", 2)
 
 
-@pytest.fixture
-def trip(models: tuple[Path, Path]) -> Trip:
+def trip_by(models: tuple[Path, Path]) -> Trip:
     def make(
         *, temperature: float = 0.7, seed: int = 0, cache: Any = None, device: str = "cpu", **folders: Path
     ) -> RoundTrip:
@@ -97,6 +96,11 @@ def trip(models: tuple[Path, Path]) -> Trip:
         return RoundTrip(str(there), str(back), temperature=temperature, seed=seed, cache=kept, device=device)
 
     return make
+
+
+@pytest.fixture
+def trip(models: tuple[Path, Path]) -> Trip:
+    return trip_by(models)
 
 
 @pytest.fixture
@@ -321,6 +325,12 @@ for i in range(20):
 """
 
 
+@pytest.fixture(scope="module")
+def two_translated(models: tuple[Path, Path]) -> list[str]:
+    """The first two texts by `trip()`."""
+    return trip_by(models)().translate(TEXTS[:2])
+
+
 class TestFile:
     def test_processes_that_begin_together_share_it(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         path = tmp_path / "kept.sqlite3"
@@ -338,7 +348,12 @@ class TestFile:
 
     @pytest.mark.parametrize("trouble", ["damaged", "folder is a file", "is a folder", "other table"])
     def test_a_file_that_cannot_be_used_costs_time_only(
-        self, trip: Trip, tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str
+        self,
+        trip: Trip,
+        two_translated: list[str],
+        tmp_path: Path,
+        caplog: pytest.LogCaptureFixture,
+        trouble: str,
     ) -> None:
         path = tmp_path / "kept.sqlite3"
         if trouble == "damaged":
@@ -354,7 +369,7 @@ class TestFile:
             path = tmp_path / "file" / "kept.sqlite3"
         cache = TranslationCache(path)
         with caplog.at_level(logging.WARNING):
-            assert trip(cache=cache).translate(TEXTS[:2]) == trip().translate(TEXTS[:2])
+            assert trip(cache=cache).translate(TEXTS[:2]) == two_translated
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "translations are not kept" in caplog.text
 
