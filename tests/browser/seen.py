@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from tests.conftest import made_rows, write_csv
 
@@ -13,7 +14,7 @@ LIGHT_AND_DARK = ("light", "dark")
 WIDE = ((1280, 720), (1400, 900))
 PHONE = (390, 844)
 PLAYER = ".map-player"
-REST_MS, NEVER_MS = 80, 16_000
+REST_MS, FOLLOWS_MS, NEVER_MS = 80, 3_000, 16_000
 MANY_CLASSES = 77
 THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
 VERBS = ("block", "open", "change", "dispute")
@@ -38,6 +39,9 @@ REST = """([rest, never]) => new Promise((resolve, reject) => {
     requestAnimationFrame(look);
 })"""
 
+FITS = """() => [document.scrollingElement, document.querySelector("[data-testid=stMain]")]
+    .filter(Boolean).every((node) => node.scrollWidth <= node.clientWidth)"""
+
 
 def quiet(page: Page) -> None:
     """Wait until the page has drawn itself: a press on what moves between press and release is lost."""
@@ -54,6 +58,7 @@ def settled(page: Page, address: str) -> None:
     for place in range(page.locator(DRAWN).count()):
         expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
+    quiet(page)  # once more: what a figure answers may begin another rerun, which fades what it will replace
 
 
 def at_rest(page: Page) -> None:
@@ -74,12 +79,11 @@ def bottom(page: Page, selector: str) -> float:
 
 
 def fits(page: Page) -> bool:
-    """Whether the page itself does not scroll sideways; a table may, within itself."""
-    wide = page.evaluate(
-        "() => [document.scrollingElement, document.querySelector('[data-testid=stMain]')]"
-        ".filter(Boolean).map(node => [node.scrollWidth, node.clientWidth])"
-    )
-    return all(scrolled <= seen for scrolled, seen in wide)
+    """Whether the page itself does not scroll sideways, once it has followed its screen; a table may, within itself."""
+    with contextlib.suppress(TimeoutError):
+        page.wait_for_function(FITS, timeout=FOLLOWS_MS)
+        return True
+    return False
 
 
 def many_classes_csv(folder: Path) -> Path:

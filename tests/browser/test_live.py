@@ -18,8 +18,8 @@ from tests.browser.prepared import set_up
 from tests.browser.seen import at_rest, quiet, settled
 
 # Steps of a run that outlasts whatever a test waits for, and where it has frames.
-LONG = 100_000
-FRAMES = list(range(0, LONG + 1, 200))
+LONG = 30_000
+FRAMES = list(range(0, LONG + 1, 60))
 UPDATES = 4
 MAP, CURVES = ".map-view", ".live-figure >> nth=0"
 
@@ -84,7 +84,7 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
     page: Page, server: Server, server_store: Store, template: Any
 ) -> None:
     run_id = launched(page, server, template(steps=LONG, more={"probe": {"frame_steps": FRAMES}}))
-    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 100,000"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))).to_be_visible()
     wait_for(server_store, run_id, lambda run: run.last_step > 100)
     drawn(page, MAP)
     before = points(page)
@@ -102,7 +102,7 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
     wait_for(server_store, run_id, lambda run: run.last_step > step + 20)
     server.start()
     page.goto(address)
-    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 100,000"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))).to_be_visible()
     drawn(page, CURVES)
     page.get_by_role("button", name="Stop").click()
     wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
@@ -185,7 +185,7 @@ def hide(page: Page, hidden: bool) -> None:
 def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, CURVES)
-    shown = page.get_by_text(re.compile(r"Step [\d,]+ of 100,000"))
+    shown = page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))
     hide(page, True)
     page.wait_for_timeout(1_500)  # what was asked for before has come
     before, step = shown.inner_text(), server_store.run(going).last_step

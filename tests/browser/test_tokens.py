@@ -85,11 +85,11 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
         page.get_by_text(re.compile(r"Of the 5 words that \[CLS\] attends to most, \w+ (is|are) among"))
     ).to_be_visible()
     nothing_ran(page)
-    fits(page)
+    assert fits(page)
 
     page.get_by_text("Over the classes").click()
     expect(page.get_by_text("Selected words by class, step 8")).to_be_visible()
     expect(page.get_by_test_id("data-grid-canvas")).to_have_count(2)
     quiet(page)
     nothing_ran(page)
-    fits(page)
+    assert fits(page)
