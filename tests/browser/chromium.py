@@ -25,6 +25,8 @@ ARGUMENTS = (
     # Pages draw on 2-D canvases; a processor that plays a graphics card only takes time from them.
     "--disable-gpu",
     "--disable-software-rasterizer",
+    # A page lives too short for optimised code to pay.
+    "--js-flags=--no-maglev --no-turbofan",
     # Containers have a small /dev/shm.
     "--disable-dev-shm-usage",
 )

@@ -165,10 +165,12 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
         expect(panel(tab).get_by_role("button", name="Reveal")).to_be_visible()
     panel(page).get_by_text("Yes, in one place").click()
     panel(page).get_by_role("button", name="Reveal").click()
-    kept(page, '"predicted":{"margin.1')
-    # The other tab does not know of this answer, and is about to write what it knows.
+    predicted = '"predicted":{"margin.1'
+    kept(other, predicted)  # one tab sees what another writes a moment later
+    # The other tab's session does not know of this answer, and is about to write what it knows.
     panel(other).get_by_role("button", name="Next").click()
     kept(other, '"last":"margin.2"')
+    kept(other, predicted)
     page.reload()
     expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
     other.close()
