@@ -1,4 +1,4 @@
-"""The names by which a browser may call this server, and the size of what it may upload."""
+"""What this server takes from a browser: the names it may be called by, the size of uploads, reruns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit import config, runtime
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
@@ -63,6 +65,28 @@ class NewestUploads(MemoryUploadedFileManager):
             del held[old]
             self.remove_file(session_id, old)
         super().add_file(session_id, file)
+
+
+def refuse_left_pages() -> None:
+    """Refuse the rerun of a fragment whose page its visitor has left.
+
+    A map or a timer may ask for one between the press on a link and the new page. Streamlit 1.67 carries it out after
+    the new page's own run and in the name of the page that was left, whereupon the browser clears the new one.
+    """
+    AppSession.request_rerun = _request_rerun  # type: ignore[method-assign]
+
+
+_rerun = AppSession.request_rerun
+
+
+def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
+    wanted = session._client_state  # this is the page that runs, or ran last
+    if asked is not None and asked.page_script_hash:
+        if not asked.fragment_id:
+            wanted.page_script_hash = asked.page_script_hash
+        elif asked.page_script_hash != wanted.page_script_hash:
+            return
+    _rerun(session, asked)
 
 
 def _called_by() -> str | None:

@@ -9,12 +9,16 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from core.lab.answer import answer
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE
+from tests.browser.seen import PHONE, quiet
 
+# A page is blank for a second at most before something on it wakes it.
+LATE_MS = 500
 # Where the lab is, as its own code has it.
 STATE = """() => {
   const lab = document.querySelector(".lab-view").lab;
@@ -191,3 +195,47 @@ def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, ser
         f"() => document.querySelector('.lab-view').lab.history[0][0].points[2][0][0] !== {before[0]}"
     )
     page.wait_for_url(re.compile("moved=2_0_"))
+
+
+def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(page: Page, server: Server) -> None:
+    questions: list[bytes] = []
+    late: list[bytes] = []
+    begun: list[str] = []
+
+    def between(socket: WebSocketRoute) -> None:
+        behind = socket.connect_to_server()
+
+        def asked(message: str | bytes) -> None:
+            assert isinstance(message, bytes)
+            behind.send(message)
+            if BackMsg.FromString(message).rerun_script.fragment_id:
+                questions.append(message)
+            elif questions and page_of(message) != page_of(questions[-1]) and not late:
+                late.append(questions[-1])
+                begun.clear()
+                behind.send(questions[-1])
+
+        def answered(message: str | bytes) -> None:
+            assert isinstance(message, bytes)
+            found = ForwardMsg.FromString(message)
+            if found.HasField("new_session"):
+                begun.append(found.new_session.page_script_hash)
+            socket.send(message)
+
+        socket.on_message(asked)
+        behind.on_message(answered)
+
+    page.route_web_socket(re.compile("/_stcore/stream"), between)
+    open_lab(page, server)
+    quiet(page)
+    page.get_by_role("link", name="Lessons", exact=True).click()
+    expect(page.get_by_role("heading", name="Lessons", exact=True)).to_be_visible()
+    page.wait_for_timeout(LATE_MS)
+    expect(page.get_by_role("heading", name="Lessons", exact=True)).to_be_visible()
+    assert begun
+    assert page_of(late[0]) not in begun
+
+
+def page_of(message: bytes) -> str:
+    wanted: str = BackMsg.FromString(message).rerun_script.page_script_hash
+    return wanted
