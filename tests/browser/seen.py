@@ -73,9 +73,10 @@ def resized(page: Page, width: int, height: int) -> None:
 
 
 def bottom(page: Page, selector: str) -> float:
-    box = page.locator(selector).first.bounding_box()
-    assert box is not None
-    return box["y"] + box["height"]
+    element = page.locator(selector).first
+    element.wait_for()  # what a rerun has just replaced is drawn a moment later
+    edge: float = element.evaluate("node => node.getBoundingClientRect().bottom")
+    return edge
 
 
 def fits(page: Page) -> bool:

@@ -114,5 +114,5 @@ def test_a_lesson_goes_on_in_another_language(page: Page, server: Server) -> Non
     with in_language("zh"):
         block = lessons()["margin"].parts[0].blocks[1]
     assert isinstance(block, Predict)
-    expect(panel.get_by_text(block.choices[0])).to_be_visible()
+    expect(panel.get_by_text(f"你的预测：{block.choices[0]}")).to_be_visible()
     expect(panel.get_by_role("button", name="Reveal")).to_have_count(0)
