@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ from tests.foreign import Foreign
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Each of a thousand new stores would wait for the disk a dozen times, against a power cut that no test has.
 database.SYNCHRONOUS = "OFF"
+
+# Python would look through millions of objects, of libraries and of the suite itself, for garbage that is not there.
+gc.set_threshold(50_000)
 
 WORDS = {
     "good": ["lovely", "bright", "warm", "clever", "funny", "tender"],

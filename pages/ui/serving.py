@@ -73,7 +73,7 @@ def refuse_left_pages() -> None:
     A map or a timer may ask for one between the press on a link and the new page. Streamlit 1.67 carries it out after
     the new page's own run and in the name of the page that was left, whereupon the browser clears the new one.
     """
-    AppSession.request_rerun = _request_rerun  # type: ignore[method-assign]
+    AppSession.request_rerun = _request_rerun  # type: ignore[assignment, method-assign]
 
 
 _rerun = AppSession.request_rerun

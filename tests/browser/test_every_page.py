@@ -80,6 +80,14 @@ FILLED: dict[str, tuple[str, ...]] = {
     "/lessons": (".st-key-lessons-margin button",),
     "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
+# Other stages of the loss lab have the page of the first.
+STAGES = frozenset(
+    {
+        "/loss_lab?beside=on&anchor=3",
+        "/loss_lab?space=sphere&classes=4&anchor=3",
+        "/loss_lab?space=simplex",
+    }
+)
 CLASSES = (
     "/fine_tune?run={0}",
     "/explore?run={0}",
@@ -212,7 +220,7 @@ def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None
     holds(screen, EMPTY[address])
 
 
-@pytest.mark.parametrize("address", FILLED)
+@pytest.mark.parametrize("address", slow_but([one for one in FILLED if one not in STAGES], FILLED))
 def test_a_page(screen: Page, asked: list[str], server: Server, finished: list[str], address: str) -> None:
     path = address.format(*finished)
     settled(screen, server.url + path)

@@ -1,8 +1,6 @@
-"""Copy link: what is copied opens the same view, and says where others reach it."""
+"""Copy link: what is copied opens the same view; where others reach it is tested in test_visitor.py."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,22 +8,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, settled
 
-ELSEWHERE = "http://192.168.1.20:8501"
-
 
 @pytest.fixture
 def screen(laptop: Page) -> Page:
     return laptop
-
-
-@pytest.fixture(scope="module")
-def classroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCL_ADDRESS", ELSEWHERE)
-        made = Server(tmp_path_factory.mktemp("classroom"))
-        made.start()
-    yield made
-    made.close()
 
 
 def copied(page: Page) -> str:
@@ -57,12 +43,6 @@ def test_it_follows_what_is_changed_and_closes(screen: Page, server: Server) -> 
     screen.get_by_role("button", name="Copy link").click()
     screen.locator("h1").click()
     expect(field).to_be_hidden()
-
-
-def test_the_address_of_the_server_is_the_one_that_others_reach(screen: Page, classroom: Server) -> None:
-    settled(screen, f"{classroom.url}/?replay=ce")
-    assert copied(screen) == f"{ELSEWHERE}/?replay=ce&v=1"
-    expect(screen.get_by_text("on this machine only")).to_have_count(0)
 
 
 def test_where_a_page_may_not_copy_the_link_is_there_to_be_copied(screen: Page, server: Server) -> None:

@@ -16,7 +16,7 @@ from tests.browser.hostile import wait_for
 from tests.browser.seen import quiet, settled
 from tests.browser.test_runs import press as tick
 
-UPDATES = 6
+UPDATES = 4
 DRAGGED = 3
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}

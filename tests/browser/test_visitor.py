@@ -16,8 +16,11 @@ from core.store.secret import server_secret
 from core.workers import LocalEngine
 from pages.ui.visitor import COOKIE, SALT, _nameless
 from tests.browser.conftest import Server
+from tests.browser.seen import settled
+from tests.browser.test_link import copied
 
 LONG = 100_000
+ELSEWHERE = "http://192.168.1.20:8501"
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +28,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("shared"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCL_SHARED", "1")
+        patch.setenv("SCL_ADDRESS", ELSEWHERE)
         patch.setenv("SCL_ADMIN_KEY", "open sesame, please")
         made.start()
     yield made
@@ -113,3 +117,9 @@ def owner_of(page: Page, store: Store) -> str:
     """The visitor that the server signed for a browser."""
     (cookie,) = [one for one in page.context.cookies() if one["name"] == COOKIE]
     return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
+
+
+def test_the_address_of_the_server_is_the_one_that_others_reach(page: Page, shared_server: Server) -> None:
+    settled(page, f"{shared_server.url}/?replay=ce")
+    assert copied(page) == f"{ELSEWHERE}/?replay=ce&v=1"
+    expect(page.get_by_text("on this machine only")).to_have_count(0)
