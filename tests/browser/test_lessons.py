@@ -72,6 +72,7 @@ def predicts(page: Page, block: Predict) -> None:
     reveal = panel(page).get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
     panel(page).get_by_text(block.choices[0], exact=True).click()
+    quiet(page)
     reveal.click()
     expect(panel(page).get_by_text(f"You predicted: {block.choices[0]}")).to_be_visible()
 
