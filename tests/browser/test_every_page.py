@@ -80,9 +80,15 @@ FILLED: dict[str, tuple[str, ...]] = {
     "/lessons": (".st-key-lessons-margin button",),
     "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
-# Other stages of the loss lab have the page of the first.
-STAGES = frozenset(
+# Other views of pages that are looked at once.
+VIEWS = frozenset(
     {
+        "/explore?run={0}&panel=classes",
+        "/explore?run={0}&panel=neighbours&sel=0",
+        "/tokens?run={0}&view=classes",
+        "/compare?runs={0},{1}&show=curves",
+        "/experiments?experiment={2}&show=chart",
+        "/experiments?experiment={2}&show=table",
         "/loss_lab?beside=on&anchor=3",
         "/loss_lab?space=sphere&classes=4&anchor=3",
         "/loss_lab?space=simplex",
@@ -220,7 +226,7 @@ def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None
     holds(screen, EMPTY[address])
 
 
-@pytest.mark.parametrize("address", slow_but([one for one in FILLED if one not in STAGES], FILLED))
+@pytest.mark.parametrize("address", slow_but([one for one in FILLED if one not in VIEWS], FILLED))
 def test_a_page(screen: Page, asked: list[str], server: Server, finished: list[str], address: str) -> None:
     path = address.format(*finished)
     settled(screen, server.url + path)
@@ -248,7 +254,8 @@ def from_outside(server: Server, finished: list[str]) -> Sequence[str]:
     return [*probe.texts, *names]
 
 
-@pytest.mark.parametrize("address", slow_but(("/explore?run={0}&panel=classes",), CLASSES))
+@pytest.mark.slow
+@pytest.mark.parametrize("address", CLASSES)
 def test_a_page_of_77_classes(screen: Page, server: Server, many: list[str], address: str) -> None:
     settled(screen, server.url + address.format(*many))
     holds(screen, FILLED[address])
@@ -286,6 +293,7 @@ def test_knobs_pause_map_and_loss_of_a_run_are_on_the_screen_together(
             assert box["y"] + box["height"] <= height, (element, width)
 
 
+@pytest.mark.slow
 def test_the_checks_see_what_they_look_for(screen: Page, server: Server) -> None:
     settled(screen, server.url)
     screen.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<p style=\"color:#999\">pale</p>')")

@@ -91,6 +91,7 @@ def used(turns: Any) -> float | None:
     return next((turn.value for turn in reversed(turns) if turn.name == "temperature"), None)
 
 
+@pytest.mark.slow
 def test_a_turn_is_seen_wherever_the_run_is_shown(
     page: Page, other: Page, server: Server, server_store: Store, going: str
 ) -> None:

@@ -120,6 +120,7 @@ def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
     return run_id
 
 
+@pytest.mark.slow
 def test_zoom_selection_and_node_outlive_updates(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, MAP)
@@ -182,6 +183,7 @@ def hide(page: Page, hidden: bool) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, CURVES)

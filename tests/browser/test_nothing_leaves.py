@@ -12,6 +12,7 @@ from tests.browser.conftest import Server
 from tests.browser.outside import check, stays_inside
 
 
+@pytest.mark.slow
 def test_the_check_sees_a_request_and_an_offer(page: Page, server: Server) -> None:
     asked: list[str] = []
     page.context.on("request", lambda request: asked.append(request.url))

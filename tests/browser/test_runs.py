@@ -52,6 +52,7 @@ def choose(page: Page, form: str) -> None:
     page.get_by_role("option", name=form, exact=True).click()
 
 
+@pytest.mark.slow
 def test_the_model_of_a_run_is_downloaded(browser: Browser, server: Server, run_ids: list[str], tmp_path: Path) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
     page = context.new_page()

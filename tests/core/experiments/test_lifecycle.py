@@ -222,6 +222,7 @@ def test_a_run_knows_its_experiments(experiments: Here, engine: InstantEngine, d
     assert experiments.table.of_run(engine.submit(changed(design().base, {"steps": 3}))) == []
 
 
+@pytest.mark.slow
 def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, design: Make) -> None:
     experiments = Experiments(LocalEngine(store))
     made = design(base=changed(design().base, {"steps": 2}).model_dump(mode="json"))
