@@ -183,7 +183,6 @@ def hide(page: Page, hidden: bool) -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, CURVES)
