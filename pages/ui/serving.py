@@ -1,4 +1,4 @@
-"""What this server takes from a browser: the names it may be called by, the size of uploads, reruns."""
+"""Limits on what a browser may ask of this server: its names, the size of uploads, reruns of pages."""
 
 from __future__ import annotations
 
