@@ -17,7 +17,7 @@ from core.lab.answer import answer
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, quiet
 
-# A page is blank for a second at most before something on it wakes it.
+# Time for the run of a late question to begin, if the server takes it.
 LATE_MS = 500
 # Where the lab is, as its own code has it.
 STATE = """() => {
