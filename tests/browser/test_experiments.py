@@ -16,7 +16,7 @@ from core.experiments.lifecycle import Experiments
 from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
-from tests.browser.seen import quiet
+from tests.browser.seen import JOB_MS, quiet
 
 CELLS = ".cell-table button"
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -45,7 +45,7 @@ def begin(server: Server, draft: Callable[..., RunConfig]) -> Callable[[], str]:
 
 def complete(page: Page) -> Locator:
     """The cells of the table once all four runs have ended: it is drawn again as each one ends."""
-    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=JOB_MS)
     expect(page.locator(CELLS).filter(has_text=re.compile(r"\d of 2"))).to_have_count(0)
     quiet(page)
     return page.locator(CELLS)
@@ -60,7 +60,7 @@ def test_hostile_levels_are_text_in_the_map_and_in_a_report_that_is_printed_and_
     assert page.title() != "1"
     page.goto(f"{address}&show=report")
     frame = page.frame_locator(".report iframe")
-    expect(frame.get_by_text("4 of 4 runs have finished.")).to_be_visible(timeout=90_000)
+    expect(frame.get_by_text("4 of 4 runs have finished.")).to_be_visible(timeout=JOB_MS)
     expect(frame.locator("img")).to_have_count(0)
     page.evaluate(
         "() => { document.querySelector('.report iframe').contentWindow.print = () => { window.printed = true; } }"

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
-from tests.browser.seen import quiet
+from tests.browser.seen import JOB_MS, quiet
 from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
 
 TABLE = ".text-table"
@@ -94,8 +94,8 @@ def test_two_browsers_see_the_same_map(browser: Browser, server: Server, hostile
         context = browser.new_context(viewport={"width": 1400, "height": 1000})
         page = context.new_page()
         opened(page, server, hostile_run, "&map=umap")
-        expect(page.get_by_text("Trustworthiness")).to_be_visible(timeout=90_000)
-        expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=90_000)
+        expect(page.get_by_text("Trustworthiness")).to_be_visible(timeout=JOB_MS)
+        expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=JOB_MS)
         expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"), timeout=60_000)
         drawn(page)
         pictures.append(at_rest(page))
@@ -200,16 +200,16 @@ def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Ser
     opened(page, server, hostile_run, "&panel=sentence")
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
-    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=120_000)
+    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=JOB_MS)
     page.wait_for_function("document.querySelector('.map-view').map.panels[0].own.length === 1")
     nothing_ran(page)
     page.reload()
     drawn(page)
-    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=JOB_MS)
 
 
 def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&layers=12")
-    expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 2"), timeout=120_000)
+    expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 2"), timeout=JOB_MS)
     page.get_by_role("button", name="Previous frame").click()
     expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 1"))

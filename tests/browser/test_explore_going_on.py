@@ -16,10 +16,11 @@ from core.store import Status, Store
 from core.store.liveness import liveness_of
 from core.store.store import Attempt
 from tests.browser.conftest import Server
+from tests.browser.seen import JOB_MS
 from tests.browser.test_map_view import drawn, step_of
 
 STEPS, POINTS, WIDTH = 6, 800, 16
-SOON_S, LOADED_S = 20, 120
+SOON_S = 20
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, lear
     opened(page, server, learning)
     cancel = page.get_by_role("button", name="Cancel")
     # How far PCA's map can be trusted is measured by a job too, with a button of the same name.
-    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=LOADED_S * 1000)
+    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=JOB_MS)
     expect(cancel).to_have_count(0)
     page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
     cancel.click(timeout=SOON_S * 1000)
@@ -91,6 +92,6 @@ def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, lear
     drawn(page)
     expect(page.get_by_text(re.compile("PCA, 2-D"))).to_be_visible()
     again.click()
-    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=LOADED_S * 1000)
+    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
     expect(again).to_have_count(0)
-    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=LOADED_S * 1000)
+    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=JOB_MS)

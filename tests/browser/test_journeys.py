@@ -17,13 +17,11 @@ from core.store import RunRecord, Status, Store, TaskLibrary
 from core.tasks.rows import Rows
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import PHONE, fits, quiet, settled
+from tests.browser.seen import JOB_MS, PHONE, fits, quiet, settled
 from tests.browser.test_map_view import chosen, drawn, lonely, place
 from tests.browser.test_runs import press
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
-
-JOB_MS = 200_000
 
 
 @pytest.fixture

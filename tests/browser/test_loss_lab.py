@@ -15,7 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from core.lab.answer import answer
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, quiet
+from tests.browser.seen import JOB_MS, PHONE, quiet
 
 # Time for the run of a late question to begin, if the server takes it.
 LATE_MS = 500
@@ -52,7 +52,7 @@ def open_lab(page: Page, server: Server, asked: str = "") -> Locator:
 def answered(page: Page) -> None:
     """Wait for the first answer, which may have to wait for torch, and until it is drawn."""
     lab = page.locator(".lab-view")
-    expect(lab).to_have_attribute("data-answered", re.compile(r"\d+"), timeout=120_000)
+    expect(lab).to_have_attribute("data-answered", re.compile(r"\d+"), timeout=JOB_MS)
     expect(lab).to_have_attribute("data-updates", re.compile("[1-9]"))
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from core.config import RunConfig
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.seen import quiet
+from tests.browser.seen import JOB_MS, quiet
 from tests.core.artifacts.made import MORE, recorded
 
 ROW_PX = 35
@@ -59,7 +59,7 @@ def test_the_model_of_a_run_is_downloaded(browser: Browser, server: Server, run_
     opened_on_run(page, server, run_ids[0])
     choose(page, "Model")
     expect(page.get_by_text("A folder with a model card")).to_be_visible()
-    with page.expect_download(timeout=90_000) as waiting:
+    with page.expect_download(timeout=JOB_MS) as waiting:
         page.get_by_role("button", name="Download", exact=True).click()
     waiting.value.save_as(tmp_path / "model.zip")
     with zipfile.ZipFile(tmp_path / "model.zip") as archive:

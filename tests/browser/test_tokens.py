@@ -13,14 +13,13 @@ from core.config import RunConfig
 from core.store import RunRecord, Status, Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
-from tests.browser.seen import fits, quiet
+from tests.browser.seen import JOB_MS, fits, quiet
 from tests.browser.test_data import PHONE
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
 OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
 # A process that loads torch answers the first request.
-JOB_MS = 90_000
 
 
 @pytest.fixture
