@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.messages import N_, _
 from pages.ui import state
 from pages.ui.address import EveryPage
 from pages.ui.head import APP_NAME, tab_title

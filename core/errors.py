@@ -6,7 +6,7 @@ the command line can show it as it is.
 
 from __future__ import annotations
 
-from core.language import _, ngettext
+from core.messages import _, ngettext
 
 SHOWN_CHARS = 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.language import N_
+from core.messages import N_
 
 PICTURES = Path(__file__).resolve().parents[1] / "static" / "glossary"
 

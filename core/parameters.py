@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from core.errors import ConfigError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.quantities import counted
 
 Value = float | int | bool | str | tuple[int, ...]

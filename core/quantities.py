@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
-from core.language import ENGLISH, _, language, ngettext
+from core.messages import ENGLISH, _, language, ngettext
 
 # One decimal: on the 120 texts of a map, one text is 0.8 points. d3 reads this format in a figure's hover.
 PERCENT_FORMAT = ".1%"

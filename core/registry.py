@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 
 from core.errors import ConfigError
-from core.language import _, listed
+from core.messages import _, listed
 
 
 class Named(Protocol):

@@ -18,7 +18,7 @@ from pydantic_settings import (
 )
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 
 PREFIX = "SCL_"
 ADMIN_KEY_CHARS = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.language import _
+from core.messages import _
 from core.store import RunSummary
 from core.workers import Engine
 from pages.ui import reads, state

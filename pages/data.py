@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.language import N_, _
+from core.messages import N_, _
 from pages.ui import reads, state
 from pages.ui.add_file import add_file
 from pages.ui.add_hub import add_hub, running_fetches

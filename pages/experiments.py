@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.errors import PlaygroundError
 from core.experiments.protocols.registry import PROTOCOLS
-from core.language import _
+from core.messages import _
 from pages.ui import reads, state
 from pages.ui.address import Experiments
 from pages.ui.controls import show_notice

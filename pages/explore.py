@@ -7,7 +7,7 @@ import streamlit as st
 from core.artifacts.layers import layer_steps
 from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
-from core.language import _
+from core.messages import _
 from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.address import Explore

@@ -8,7 +8,7 @@ from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.assign import OF_A_TASK
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
-from core.language import _
+from core.messages import _
 from core.tasks import TaskData
 from core.workers import Engine
 from pages.ui import reads, state

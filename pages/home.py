@@ -13,7 +13,7 @@ from core.artifacts.shipped import SHIPPED
 from core.config.summary import objective_label
 from core.figures.example_colours import label_colours
 from core.figures.map_data import examples_bundle, places_bundle
-from core.language import N_, _
+from core.messages import N_, _
 from core.store import RunSummary
 from core.tasks.task_label import task_label
 from core.training.score_source import score_note

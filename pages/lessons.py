@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import _, ngettext, pgettext
 from core.lessons.lesson import Lesson, lessons
+from core.messages import _, ngettext, pgettext
 from core.quantities import counted
 from pages.ui import state
 from pages.ui.address import Lessons

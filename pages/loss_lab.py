@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.lab.choices import ABOUT_SPACES, FEWEST_POINTS, LAYOUTS, MOST_POINTS, SPACES, Stage
-from core.language import _, pgettext
+from core.messages import _, pgettext
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.bound import bound, bound_switch

@@ -13,7 +13,7 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label, row_labels
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.language import N_, _, ngettext, pgettext, reread, sentences
+from core.messages import N_, _, ngettext, pgettext, reread, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import counted
 from core.store import Store
 from core.training.score_source import classifier_learned

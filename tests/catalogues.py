@@ -14,7 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from core.language import ENGLISH, LANGUAGES, catalogue_path
+from core.messages import ENGLISH, LANGUAGES, catalogue_path
 
 ROOT = Path(__file__).resolve().parents[1]
 TRANSLATED = [code for code in LANGUAGES if code != ENGLISH]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from core import language
+from core import messages
 from core.config import RunConfig, parse_config, sweepable
-from core.language import in_language
+from core.messages import in_language
 from core.store import Store, database
 from tests.foreign import Foreign
 
@@ -43,9 +43,9 @@ def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Speak a language whose every message is seen; English stays English."""
-    catalogue = language._catalogue
-    monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
-    kept = (language._reread, sweepable._sweepable)
+    catalogue = messages._catalogue
+    monkeypatch.setattr(messages, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
+    kept = (messages._reread, sweepable._sweepable)
     for one in kept:
         one.cache_clear()
     with in_language("zh"):

@@ -1,4 +1,4 @@
-// What scripts say. English is in the code and is the key of every translation, as in core/language.py.
+// What scripts say. English is in the code and is the key of every translation, as in core/messages.py.
 
 let catalogue = {};
 

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from core.atomic import atomic_write, drop_left
 from core.errors import StoreError
-from core.language import _
+from core.messages import _
 
 ABOUT = "about"
 

@@ -15,8 +15,8 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
-from core.language import N_, _, joined, listed, ngettext
 from core.losses.law import ForceLaw
+from core.messages import N_, _, joined, listed, ngettext
 from core.parameters import number, resolve_layers, whole
 from core.quantities import counted
 

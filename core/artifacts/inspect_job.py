@@ -34,7 +34,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, shown
 from core.events import FloatArray, TokenText
-from core.language import _, listed
+from core.messages import _, listed
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary

@@ -22,7 +22,7 @@ from core.artifacts.maps import (
 )
 from core.artifacts.run_request import run_from_request
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 from core.representation.honesty import map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store

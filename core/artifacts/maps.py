@@ -16,7 +16,7 @@ from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.run_request import run_request
 from core.errors import StoreError
 from core.events import FloatArray
-from core.language import _
+from core.messages import _
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 

@@ -14,7 +14,7 @@ from core.artifacts.maps import readable_steps
 from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
 from core.artifacts.run_request import run_from_request
 from core.events import Probe
-from core.language import _
+from core.messages import _
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
 from core.store import RunRecord, Store

@@ -16,7 +16,7 @@ from safetensors.numpy import load
 
 from core.atomic import atomic_write
 from core.errors import StoreError, shown
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 
 # The most that an archive may take, packed or unpacked; nothing written here comes near it.
 BYTES_MAX = 64 * 2**20

@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from core.errors import ConfigError
 from core.events import FloatArray, Probe
-from core.language import _
+from core.messages import _
 from core.tasks.listing import csv_file
 
 # TensorBoard reads every frame before it shows the first.

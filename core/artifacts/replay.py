@@ -24,7 +24,7 @@ from core.config import RunConfig
 from core.config.folders import without_folders
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
-from core.language import ENGLISH, N_, _, in_language
+from core.messages import ENGLISH, N_, _, in_language
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.frames import tokens_text

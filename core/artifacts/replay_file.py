@@ -24,7 +24,7 @@ from core.config import RunConfig, parse_config
 from core.config.folders import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, shown
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.store.names import NAME_CHARS
 
 FORMAT = 2

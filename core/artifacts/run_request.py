@@ -7,7 +7,7 @@ from typing import Any
 
 from core.errors import StoreError
 from core.events import Probe
-from core.language import _
+from core.messages import _
 from core.store import RunRecord, Store
 
 

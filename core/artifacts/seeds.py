@@ -10,7 +10,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.describe import settings
 from core.config.diff import SEED, differences_of
-from core.language import N_
+from core.messages import N_
 from core.representation.agreement import mean_std
 
 Better = Literal["higher", "lower"]

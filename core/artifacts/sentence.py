@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.artifacts.array_files import read_about, read_array, write_arrays
 from core.errors import StoreError, TaskError, shown
 from core.events import FloatArray, TokenText, Word
-from core.language import N_, _
+from core.messages import N_, _
 from core.store import RunSummary, Store
 from core.workers.run_rows import TaskSource
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from core.artifacts.replay import write_replay
 from core.config import RunConfig, parse_config
 from core.errors import EngineError, PlaygroundError, StoreError
-from core.language import N_
+from core.messages import N_
 from core.store import Status, Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "replays"

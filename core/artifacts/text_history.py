@@ -25,7 +25,7 @@ from scipy.special import softmax
 from core.artifacts.sentence import Inspected
 from core.errors import StoreError
 from core.events import FloatArray
-from core.language import _
+from core.messages import _
 from core.representation.geometry import normalised
 from core.representation.neighbours import nearest
 from core.representation.projections import Points

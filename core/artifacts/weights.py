@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.artifacts.run_request import probe_of
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
-from core.language import _, listed, sentences
+from core.messages import _, listed, sentences
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps

@@ -35,7 +35,7 @@ from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_obj
 from core.config.changes import LAMBDA, TEMPERATURE, changed, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError, EngineError, PlaygroundError
-from core.language import listed
+from core.messages import listed
 from core.quantities import percent
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder

@@ -14,7 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, preset
 from core.config.validation import build
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import did_you_mean
 
 JSON = dict[str, Any]

@@ -12,7 +12,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import preset
 from core.config.validation import build
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 
 # Settings that are no fields: an objective by its name, λ, and the τ of every contrastive loss.
 PRESET, LAMBDA, TEMPERATURE = "preset", "lambda", "temperature"

@@ -21,7 +21,7 @@ from core.config.objective import ObjectiveConfig, setting_of
 from core.config.term import TermConfig
 from core.config.turns import stages
 from core.config.validation import Section
-from core.language import _, listed, ngettext
+from core.messages import _, listed, ngettext
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.config.describe import Setting, settings
 from core.config.labels import ABSENT, in_phase
 from core.config.turns import stages
-from core.language import with_more
+from core.messages import with_more
 
 SEED = "seed"
 # The task's settings decide the rows, but for how batches are drawn from them.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
-from core.language import _, clauses, listed
+from core.messages import _, clauses, listed
 from core.parameters import AUTO, RELATIVE_LAYERS, Value, whole
 from core.quantities import counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config.fields import field_at
 from core.config.run import RunConfig
 from core.errors import ConfigError, PlaygroundError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.parameters import Parameter
 
 ABSENT = "–"

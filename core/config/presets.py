@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import N_, _, listed
 from core.losses.registry import loss_entry
+from core.messages import N_, _, listed
 from core.parameters import AUTO
 
 JSON = dict[str, Any]

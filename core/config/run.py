@@ -27,7 +27,7 @@ from core.config.sections import (
 )
 from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from core.config.fields import Shown
 from core.config.validation import Section
-from core.language import N_
+from core.messages import N_
 
 TRAIN_POINTS_MAX = 500
 FILE_TASK = "file"

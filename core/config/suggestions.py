@@ -14,7 +14,7 @@ from core.config.presets import PRESETS, SHOWING
 from core.config.term import WEIGHT_MAX
 from core.config.twins import twin
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import Parameter, Value
 
 # Gunel et al. 2021 search λ and τ over such values.

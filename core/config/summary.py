@@ -8,7 +8,7 @@ from core.config.labels import value_text
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import settings_at_end
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.quantities import counted
 
 BATCHES = {

@@ -15,7 +15,7 @@ from core.config.objective import setting_of
 from core.config.presets import PRESETS
 from core.config.suggestions import TwinSetting, twin_settings
 from core.config.validation import Section
-from core.language import N_, _, language
+from core.messages import N_, _, language
 from core.parameters import Parameter
 
 # Of a task, what says which texts there are, and of a run, where it is carried out.

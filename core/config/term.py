@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.errors import ConfigError
-from core.language import N_, _, listed
 from core.losses.entry import LossEntry
 from core.losses.registry import loss_entry
+from core.messages import N_, _, listed
 from core.parameters import AUTO, Value, checked, whole
 from core.views.entry import ViewEntry
 from core.views.registry import view_entry

@@ -11,7 +11,7 @@ from core.config.diff import SEED, config_differences
 from core.config.presets import preset
 from core.config.turns import as_launched
 from core.errors import ConfigError
-from core.language import ENGLISH, _, in_language, listed
+from core.messages import ENGLISH, _, in_language, listed
 
 NAME_LENGTH = 80
 CHANGE_LENGTH, VALUE_LENGTH = 60, 20

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.parameters import bound_text, did_you_mean
 from core.quantities import counted
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.encoders.source import BUNDLED
-from core.language import N_
+from core.messages import N_
 
 ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_("many languages")
 

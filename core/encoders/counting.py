@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models
 
 from core.encoders.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 from core.errors import EncoderError, first_line, shown
-from core.language import N_, _
+from core.messages import N_, _
 
 Input = str | tuple[str, str]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from core.errors import EncoderError
-from core.language import _, listed
+from core.messages import _, listed
 
 Head = Callable[[Any, Tensor], Tensor]
 

@@ -27,7 +27,7 @@ from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weight
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, first_line, shown
-from core.language import _
+from core.messages import _
 
 __all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from core.encoders.source import hub_small_file, local_folder
 from core.errors import EncoderError, PlaygroundError, shown
-from core.language import _, listed
+from core.messages import _, listed
 
 Pooling = Literal["cls", "mean"]
 

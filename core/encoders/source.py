@@ -20,7 +20,7 @@ from urllib.request import getproxies
 from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, shown
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 
 # What messages call a model that is read.
 ENCODER = N_("Encoder")

@@ -32,7 +32,7 @@ from core.events import Predictions, Step
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import missing
 from core.experiments.results import TEST, vector_measures
-from core.language import ENGLISH, N_, _, in_language
+from core.messages import ENGLISH, N_, _, in_language
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 
 FORMAT = 1

@@ -21,7 +21,7 @@ from core.config.run import MAX_STEPS
 from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
-from core.language import ENGLISH, N_, _, in_language, language, listed
+from core.messages import ENGLISH, N_, _, in_language, language, listed
 from core.parameters import Parameter, did_you_mean
 from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS

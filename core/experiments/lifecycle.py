@@ -12,7 +12,7 @@ from typing import Any
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
-from core.language import ENGLISH, _, in_language
+from core.messages import ENGLISH, _, in_language
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment, check_paths

@@ -20,7 +20,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, findings, notes, score_name, strokes_text, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
-from core.language import _, language, listed, ngettext
+from core.messages import _, language, listed, ngettext
 from core.quantities import counted, day_text
 from core.store import Experiment, Status
 

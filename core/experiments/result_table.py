@@ -13,7 +13,7 @@ from tabulate import tabulate
 from core.events import VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
-from core.language import ENGLISH, N_, _, called, clauses, in_language, listed, ngettext
+from core.messages import ENGLISH, N_, _, called, clauses, in_language, listed, ngettext
 from core.quantities import counted, percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds

@@ -20,7 +20,7 @@ from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
-from core.language import N_
+from core.messages import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, NOTHING, PairedDifference, holm, paired_difference, seeds_needed

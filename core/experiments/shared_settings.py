@@ -14,7 +14,7 @@ from core.config.describe import row_settings
 from core.config.summary import objective_label
 from core.errors import ConfigError
 from core.experiments.design import START, Axis
-from core.language import _, called, ngettext
+from core.messages import _, called, ngettext
 from core.quantities import counted
 from core.tasks.task_label import task_label
 from core.training.defaults import DEFAULT_STEPS

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.config import FILE_TASK, RunConfig
 from core.config.assign import PRESET, settings_text
 from core.exports.entry import Export
-from core.language import N_
+from core.messages import N_
 from core.store import RunRecord, Store
 
 COMMAND = "python -m core fit"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.exports.entry import Export
-from core.language import N_
+from core.messages import N_
 from core.store import RunRecord, Store
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.events import Evaluation, Step
 from core.exports.entry import Export
-from core.language import N_
+from core.messages import N_
 from core.store import RunRecord, Store
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import StoreError
-from core.language import ENGLISH, _, in_language, reread
+from core.messages import ENGLISH, _, in_language, reread
 from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]

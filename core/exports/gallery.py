@@ -14,7 +14,7 @@ from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
 from core.errors import PlaygroundError, StoreError
 from core.exports.run_page import made_with, page_style, run_page, run_summary, template
-from core.language import N_, _, joined
+from core.messages import N_, _, joined
 from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"

@@ -11,7 +11,7 @@ from core.config.describe import settings
 from core.config.folders import without_folders
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
-from core.language import ENGLISH, in_language
+from core.messages import ENGLISH, in_language
 from core.quantities import counted, percent
 from core.store import RunRecord, Store
 from core.training.score_source import classifier_learns_from, scored

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.artifacts.weights import load_at, weight_steps
 from core.exports.entry import Export
 from core.exports.model_card import model_card
-from core.language import N_, _
+from core.messages import N_, _
 from core.store import RunRecord, Status, Store
 from core.store.budget import missing_sentence, reading_weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.exports.entry import Export, going_on
-from core.language import ENGLISH, N_, _, in_language
+from core.messages import ENGLISH, N_, _, in_language
 from core.store import RunRecord, Store
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.artifacts.replay import write_replay
 from core.exports.entry import Export, going_on
-from core.language import N_, _
+from core.messages import N_, _
 from core.store import RunRecord, Store
 
 

@@ -35,7 +35,7 @@ from core.figures.figure_svg import figure_svg, with_shared_ranges
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
 from core.figures.template import Figure
-from core.language import N_, _, joined, language, script_messages, sentences
+from core.messages import N_, _, joined, language, script_messages, sentences
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store

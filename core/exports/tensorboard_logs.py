@@ -12,7 +12,7 @@ from core.artifacts.projector import spread, write_projector
 from core.config.folders import without_folders
 from core.exports.config_file import config_json
 from core.exports.entry import Export
-from core.language import ENGLISH, N_, in_language
+from core.messages import ENGLISH, N_, in_language
 from core.store import RunRecord, Store
 
 # TensorBoard finds event files by this word in their names.

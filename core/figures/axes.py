@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from core.language import N_, _, pgettext
+from core.messages import N_, _, pgettext
 
 Axis = Literal["step", "time", "progress"]
 # In English; `axis_title` says them in the language that is spoken.

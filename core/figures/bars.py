@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, letters_wide, plain_text, short_text
-from core.language import _
+from core.messages import _
 from core.quantities import counted, percent
 
 CLASS_HEIGHT_PX = 24

@@ -32,8 +32,8 @@ from core.figures.template import (
     rounded,
     thinned,
 )
-from core.language import N_, _, joined, listed, ngettext
 from core.losses.registry import LOSSES
+from core.messages import N_, _, joined, listed, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
 # For the second, third, … term of one loss.

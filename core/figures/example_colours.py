@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.figures.map_data import Bundle, categories_bundle
 from core.figures.template import QUIET
-from core.language import _
+from core.messages import _
 
 CORRECT_COLOURS = (QUIET, "#d55e00")
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
-from core.language import N_, _, listed, pgettext, sentences
+from core.messages import N_, _, listed, pgettext, sentences
 from core.quantities import signed
 from core.representation.attention import entered_and_left, top_words
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from core.figures.template import ACCENT as PLAIN_ACCENT
 from core.figures.template import QUIET, short_text
-from core.language import N_, _
+from core.messages import N_, _
 
 ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
 LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36

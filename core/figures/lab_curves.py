@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from core.figures.axes import axis_title, value_at_step
 from core.figures.panels import stacked
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout
-from core.language import N_, _
+from core.messages import N_, _
 
 # Of the first and the second setting.
 # Of the settings side by side: none of them is the colour of a class.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from core.figures.panels import grid
 from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, rounded
-from core.language import _, pgettext
+from core.messages import _, pgettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 

@@ -21,7 +21,7 @@ from core.figures.template import (
     short_text,
     thinned,
 )
-from core.language import _
+from core.messages import _
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
 MOST_RUNS = 6

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 
 Values = NDArray[np.float64]
 

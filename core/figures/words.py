@@ -18,7 +18,7 @@ from core.figures.template import (
     short_text,
     thinned,
 )
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import counted, signed
 from core.representation.attention import RankAgreement, entered_and_left
 

@@ -13,7 +13,7 @@ import traceback
 
 from core.errors import PlaygroundError
 from core.lab.answer import Question, answer
-from core.language import _, in_language
+from core.messages import _, in_language
 
 # A server whose lab nobody visits gets its memory back; it begins another process when somebody does.
 IDLE_S = 900.0

@@ -15,7 +15,7 @@ from core.lab.choices import Setting, Stage
 from core.lab.dynamics import FARTHEST, MOST_STEPS, Moment, Played, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
 from core.lab.pulls import Pull
-from core.language import _
+from core.messages import _
 
 # Digits of what is only drawn, and of what the next steps go on from.
 DRAWN_DIGITS, KEPT_DIGITS = 5, 9

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.language import N_, _, listed
 from core.losses.registry import loss_entry
+from core.messages import N_, _, listed
 from core.parameters import Value
 
 Space = Literal["circle", "sphere", "plane", "simplex"]

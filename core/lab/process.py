@@ -14,7 +14,7 @@ import threading
 from typing import IO
 
 from core.errors import EngineError
-from core.language import _, language
+from core.messages import _, language
 from core.workers.processes import DETACHED, ROOT
 from core.workers.threads import ONE_THREAD, child_environment
 

@@ -24,8 +24,8 @@ from pydantic import Field, model_validator
 
 from core.config.validation import Section, build
 from core.errors import ConfigError, PlaygroundError, StoreError
-from core.language import language
 from core.lessons.numbers import Number
+from core.messages import language
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
 Page = Literal["fine_tune", "runs", "explore", "tokens", "compare", "experiments", "data", "loss_lab"]

@@ -18,7 +18,7 @@ from core.experiments.archive import open_archive
 from core.experiments.design import Design, parse_design
 from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
-from core.language import ENGLISH, _, in_language
+from core.messages import ENGLISH, _, in_language
 from core.quantities import percent, signed
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.metrics import METRICS, frame_measures

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from core.language import N_, _
 from core.lazy import lazy
 from core.losses.checks import check_positive
 from core.losses.entry import (
@@ -20,6 +19,7 @@ from core.losses.entry import (
 from core.losses.law import ForceLaw
 from core.losses.reference import contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.messages import N_, _
 from core.parameters import Parameter, number
 
 if TYPE_CHECKING:

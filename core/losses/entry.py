@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from core.language import N_
 from core.losses.law import ForceLaw
+from core.messages import N_
 from core.parameters import AUTO, Parameter, Value
 
 if TYPE_CHECKING:

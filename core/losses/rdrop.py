@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.language import N_
 from core.lazy import lazy
 from core.losses.checks import check_logits, check_not_negative, check_shape
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.entry import LossEntry, Settings, TermInput
 from core.losses.unit import in_full_precision
+from core.messages import N_
 from core.parameters import Parameter, number
 
 if TYPE_CHECKING:

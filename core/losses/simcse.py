@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.language import N_, _
 from core.lazy import lazy
 from core.losses.checks import check_positive, check_shape
 from core.losses.entry import CONTRAST, Forces, LossEntry, ReferenceLines, Settings, TermInput, temperature_parameter
 from core.losses.law import ForceLaw
 from core.losses.supcon import supcon_loss
 from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.messages import N_, _
 from core.parameters import Parameter, number
 
 if TYPE_CHECKING:

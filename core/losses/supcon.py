@@ -6,7 +6,6 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from core.language import N_, with_more
 from core.lazy import lazy
 from core.losses.checks import check_choice, check_positive, check_shape
 from core.losses.entry import (
@@ -22,6 +21,7 @@ from core.losses.entry import (
 from core.losses.law import ForceLaw
 from core.losses.reference import contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.messages import N_, with_more
 from core.parameters import Parameter, number
 
 if TYPE_CHECKING:

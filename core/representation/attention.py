@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import shown
-from core.language import _
+from core.messages import _
 
 Array = NDArray[np.floating]
 Doubles = NDArray[np.float64]

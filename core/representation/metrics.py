@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.language import N_
+from core.messages import N_
 from core.registry import Registry
 from core.representation import geometry
 from core.representation.array_checks import Whole, checked_labels, checked_rows

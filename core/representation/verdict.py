@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import percent, signed
 
 # A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from filelock import FileLock, ReadWriteLock, Timeout
 
 from core.errors import StoreError
-from core.language import _, sentences
+from core.messages import _, sentences
 from core.quantities import day_text
 from core.settings import settings
 from core.store.records import RunSummary, Status

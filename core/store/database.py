@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StoreError, shown
-from core.language import _
+from core.messages import _
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.

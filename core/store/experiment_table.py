@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from core.errors import StoreError, shown
 from core.events import Evaluation
-from core.language import _
+from core.messages import _
 from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, observed
 from core.store.names import checked_name, new_id

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from core.atomic import atomic_write
 from core.errors import StoreError
 from core.events import FloatArray, Frame, Predictions, Tokens, TokenText, Word
-from core.language import _
+from core.messages import _
 from core.representation.projections import Points
 
 TOKENS = "tokens.json"

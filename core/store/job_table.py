@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from core.language import N_, _, reread
+from core.messages import N_, _, reread
 from core.store.database import Database
 from core.store.liveness import from_json, is_alive, to_json
 from core.store.names import new_id

@@ -18,7 +18,7 @@ from typing import Any
 
 from core.config import OWN_TASK, TaskConfig
 from core.errors import ConfigError, StoreError, TaskError, shown
-from core.language import _, listed
+from core.messages import _, listed
 from core.store.database import DATABASE, UNDO_S, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from core.errors import ConfigError, shown
-from core.language import LANGUAGES, _, in_language
+from core.messages import LANGUAGES, _, in_language
 
 # No l, o, 0 and 1, which are easily taken for each other.
 ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12

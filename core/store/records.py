@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Probe
-from core.language import N_, _
+from core.messages import N_, _
 
 
 class Status(StrEnum):

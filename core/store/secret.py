@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from core.errors import StoreError
-from core.language import _
+from core.messages import _
 
 NAME, BYTES = "server.key", 32
 WRITING_S = 2.0

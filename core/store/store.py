@@ -30,7 +30,7 @@ from core.errors import (
     shown,
 )
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
-from core.language import N_, _
+from core.messages import N_, _
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import counted, percent
 from core.tasks.dataset import TaskData
 from core.tasks.registry import TASKS

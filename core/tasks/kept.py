@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from core.errors import TaskError, shown
-from core.language import _
+from core.messages import _
 from core.tasks.dataset import Split, TaskData
 from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.language import N_, _, listed, ngettext
+from core.messages import N_, _, listed, ngettext
 from core.tasks.dataset import Note, Split, TaskData
 from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import Source, read_file

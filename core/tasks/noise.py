@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.tasks.dataset import Input
 from core.views.draws import row_generator
 from core.views.eda import eda

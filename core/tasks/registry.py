@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import ConfigError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 

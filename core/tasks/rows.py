@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from core.atomic import atomic_write
 from core.config import OWN_TASK
 from core.errors import TaskError, shown
-from core.language import _
+from core.messages import _
 
 SplitName = Literal["train", "validation", "test"]
 Kind = Literal["classes", "similarity"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.config import RunConfig
-from core.language import _
+from core.messages import _
 from core.tasks.registry import TASKS
 
 

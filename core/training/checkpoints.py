@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from core.atomic import atomic_write
 from core.encoders.model import Encoder
 from core.errors import TrainingError
-from core.language import _
+from core.messages import _
 from core.training.trainable import merge_adapters, merged_names, plain_name
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 

@@ -19,7 +19,7 @@ from torch.nn import Parameter
 
 from core.encoders.taps import TokenViews
 from core.errors import TrainingError
-from core.language import _
+from core.messages import _
 from core.training.checkpoints import random_states, restore_random_states
 from core.training.gradient_cache import GradientCache
 from core.training.gradients import SharedGradients

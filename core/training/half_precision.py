@@ -20,7 +20,7 @@ from torch import Tensor
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import TrainingError
-from core.language import _
+from core.messages import _
 from core.tasks import TaskData
 from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, restore_weights
 from core.training.encode import encode

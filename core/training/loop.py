@@ -31,7 +31,7 @@ from core.events import (
     Step,
     TurnRefused,
 )
-from core.language import N_, _
+from core.messages import N_, _
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.baseline import Baseline, learned_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.config import PhaseConfig, phase_steps
-from core.language import _
+from core.messages import _
 from core.parameters import number, whole
 from core.quantities import percent
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Evaluation, Step
-from core.language import N_
+from core.messages import N_
 
 # The first steps of an attempt, or of a phase, fill caches and memory and are slower than those to come.
 WARM_UP_STEPS = 2

@@ -12,8 +12,8 @@ from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
-from core.language import _
 from core.losses.evaluate import Objective, Term
+from core.messages import _
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler

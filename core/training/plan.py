@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.parameters import number, resolve_layers, whole
 
 Source = Literal["rows", "premise", "entailment", "contradiction"]

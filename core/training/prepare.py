@@ -27,7 +27,7 @@ from core.config import (
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
-from core.language import _, ngettext
+from core.messages import _, ngettext
 from core.quantities import counted
 from core.tasks import TaskData, load_task
 from core.training.augmentation import with_as_many_more

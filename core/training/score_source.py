@@ -12,7 +12,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
-from core.language import ENGLISH, N_, _, in_language, sentences
+from core.messages import ENGLISH, N_, _, in_language, sentences
 from core.quantities import percent
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core.config.objective import ObjectiveConfig
 from core.events import OfTerm
-from core.language import _, sentences
+from core.messages import _, sentences
 
 STEPS_IN_A_ROW = 5
 

@@ -13,7 +13,7 @@ from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 from core.config import TrainableConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.quantities import counted
 from core.tasks.dataset import Input
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from core.errors import TrainingError
-from core.language import _
+from core.messages import _
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 SNAPSHOTS = "snapshot-*.safetensors"

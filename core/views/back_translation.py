@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
 from core.errors import EncoderError, first_line, shown
-from core.language import N_, _
 from core.lazy import lazy
+from core.messages import N_, _
 from core.parameters import Parameter, number
 from core.views.entry import Settings, ViewEntry
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.language import N_
+from core.messages import N_
 from core.views.back_translation import RoundTrip, TranslationCache
 
 

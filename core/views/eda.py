@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from numpy.random import Generator
 
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import Parameter, number
 from core.views.draws import row_generator, stream
 from core.views.entry import Settings, ViewEntry, rate_parameter

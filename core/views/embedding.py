@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.language import N_, _
 from core.lazy import lazy
+from core.messages import N_, _
 from core.parameters import Parameter, number
 from core.views.draws import row_generator, stream
 from core.views.entry import CONSERT, Embedded, Settings, ViewEntry, rate_parameter

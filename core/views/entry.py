@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Parameter, Value
 
 if TYPE_CHECKING:

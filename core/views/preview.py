@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.views.entry import ViewEntry
 from core.views.registry import VIEWS
 from core.views.segments import Subject, ViewPreview

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Parameter
 from core.views.entry import ViewEntry, rate_parameter
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.language import N_, _
 from core.lazy import lazy
+from core.messages import N_, _
 from core.views.draws import row_generator, stream
 from core.views.entry import CONSERT, ViewEntry
 from core.views.segments import Segment, Subject, ViewPreview

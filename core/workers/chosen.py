@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.settings import LOCAL, settings
 from core.store import Store
 from core.workers.cluster.ray_engine import RayEngine

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.events import VALIDATION
-from core.language import _
+from core.messages import _
 from core.store import ExperimentTable, Store
 
 SCORE = "accuracy"

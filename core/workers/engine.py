@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from core.config import RunConfig
 from core.errors import ConfigError, RunNotFoundError
-from core.language import _
+from core.messages import _
 from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare

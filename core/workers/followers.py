@@ -20,7 +20,7 @@ import torch
 
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
-from core.language import _
+from core.messages import _
 from core.tasks import TaskData
 from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints

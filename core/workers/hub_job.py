@@ -13,7 +13,7 @@ from typing import Any
 
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError, TaskError
-from core.language import _
+from core.messages import _
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.names import checked_task_name
 from core.tasks.hub.fetch import Fetched, fetch

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import _, listed
+from core.messages import _, listed
 
 Progress = Callable[[int, int | None, str], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, shown
-from core.language import N_, _
+from core.messages import N_, _
 from core.store.job_table import JobRecord, JobStatus, JobTable, waiting_words
 from core.store.liveness import liveness_of
 from core.workers import job_kinds as kinds

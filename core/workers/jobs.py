@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, EngineError, StoreError, shown
-from core.language import _, listed
+from core.messages import _, listed
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from core.config import RunConfig
 from core.config.folders import is_path, named_paths
 from core.errors import ConfigError, EngineError
-from core.language import _, ngettext
+from core.messages import _, ngettext
 from core.settings import settings
 from core.store import Store
 

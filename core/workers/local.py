@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from core.errors import EngineError
-from core.language import ENGLISH, in_language
+from core.messages import ENGLISH, in_language
 from core.store import Status, Store
 from core.workers import machine
 from core.workers.engine import Engine

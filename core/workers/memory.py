@@ -11,7 +11,7 @@ import pynvml
 from core.config import RunConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.settings import LOCAL, settings
 from core.tasks import TaskData
 from core.training.estimate import phase_memory

@@ -16,7 +16,7 @@ import torch
 from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
 from core.events import Finished
-from core.language import _
+from core.messages import _
 from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence

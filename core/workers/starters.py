@@ -8,7 +8,7 @@ import time
 from typing import Protocol
 
 from core.errors import EngineError, StoreError
-from core.language import _
+from core.messages import _
 from core.settings import PREFIX
 from core.store import Liveness, Store
 from core.store.job_table import LOADING, JobTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from core.language import ENGLISH, _, in_language
+from core.messages import ENGLISH, _, in_language
 from core.store.job_table import LOADING, JobTable, WarmProcess
 from core.store.records import Liveness
 from core.workers import job_kinds as kinds

@@ -14,7 +14,7 @@ from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.language import ENGLISH, N_, _, in_language, pgettext, sentences
+from core.messages import ENGLISH, N_, _, in_language, pgettext, sentences
 from core.quantities import counted
 from core.settings import settings
 from core.store import LibraryTask

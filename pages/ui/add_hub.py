@@ -9,7 +9,7 @@ import streamlit as st
 from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of

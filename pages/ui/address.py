@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from core.errors import PlaygroundError
-from core.language import N_
+from core.messages import N_
 from core.store import RunRecord, Store
 from pages.ui import state
 

@@ -12,7 +12,7 @@ import streamlit as st
 from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
-from core.language import N_, _, pgettext, sentences
+from core.messages import N_, _, pgettext, sentences
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import Store

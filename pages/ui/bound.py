@@ -11,7 +11,7 @@ from zlib import crc32
 import streamlit as st
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.address import ON, Item, split

@@ -17,7 +17,7 @@ from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
-from core.language import ENGLISH, N_, _, language, listed, pgettext, sentences
+from core.messages import ENGLISH, N_, _, language, listed, pgettext, sentences
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS, TaskData, load_task

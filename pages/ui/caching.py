@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.config import ReadingConfig, RunConfig
-from core.language import _, language
+from core.messages import _, language
 from core.store import RunRecord, RunSummary, Store
 from core.tasks import TaskData
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.settings import settings
 from core.store import UNDO_S, RunRecord, RunSummary, Status, UnreadableRun
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags

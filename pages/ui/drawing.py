@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.language import _
+from core.messages import _
 
 _mount = st.components.v2.component(
     "drawing",

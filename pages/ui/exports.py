@@ -13,7 +13,7 @@ from core.artifacts.replay import open_replay
 from core.errors import PlaygroundError
 from core.exports.entry import Export, export_bytes, file_stem
 from core.exports.registry import EXPORTS
-from core.language import _, in_language, language
+from core.messages import _, in_language, language
 from core.store import RunRecord, Store
 from pages.ui.parts import escaped
 from pages.ui.visitor import visitor

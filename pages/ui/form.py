@@ -15,7 +15,7 @@ from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import Pooling, known_pooling
 from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError
-from core.language import N_, _, with_more
+from core.messages import N_, _, with_more
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS

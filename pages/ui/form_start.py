@@ -11,7 +11,7 @@ from core.config import RunConfig, TaskConfig, parse_config
 from core.config.assign import from_settings, settings_text
 from core.config.turns import as_launched
 from core.errors import PlaygroundError
-from core.language import _
+from core.messages import _
 from core.training.defaults import DEFAULT_STEPS, Usual, usual
 from core.training.schedule import default_frame_steps
 from core.workers import Engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.glossary import GLOSSARY, Term
-from core.language import _
+from core.messages import _
 from pages.ui.caching import cached
 
 COLUMNS = 3

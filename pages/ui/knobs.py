@@ -11,7 +11,7 @@ from core.config import RATE
 from core.config.objective import Knob
 from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.store import RunRecord
 from core.store.records import KnobState
 from core.workers import Engine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.language import ENGLISH, LANGUAGES, _, ask_for_language
+from core.messages import ENGLISH, LANGUAGES, _, ask_for_language
 from pages.ui import state
 from pages.ui.address import EveryPage
 

@@ -14,7 +14,7 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts

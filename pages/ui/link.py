@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.figures.map_script import script_words
-from core.language import _, script_messages
+from core.messages import _, script_messages
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage

@@ -19,7 +19,7 @@ from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.language import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
+from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict

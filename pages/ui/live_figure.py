@@ -18,7 +18,7 @@ import streamlit as st
 from core.atomic import atomic_write
 from core.figures.map_script import script_words
 from core.figures.template import Figure
-from core.language import script_messages
+from core.messages import script_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 # Together they are one module.

@@ -15,7 +15,7 @@ import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
-from core.language import N_, _, listed, script_messages, with_more
+from core.messages import N_, _, listed, script_messages, with_more
 from core.representation.projections import MapSpec
 from pages.ui import state
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import _
+from core.messages import _
 from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.parts import escaped

@@ -14,9 +14,9 @@ from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
 from core.glossary import GLOSSARY
-from core.language import N_, _, called, sentences
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES
+from core.messages import N_, _, called, sentences
 from core.parameters import Parameter
 from core.views.registry import VIEWS
 from pages.ui import phases_state

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from core.config.labels import value_text
 from core.config.objective import Knob
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 from pages.ui.number_field import number_field
 

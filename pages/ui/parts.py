@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.events import Probe
-from core.language import _, with_more
+from core.messages import _, with_more
 from core.quantities import counted
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence

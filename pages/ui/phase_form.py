@@ -17,8 +17,8 @@ from core.config.summary import part_label
 from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
-from core.language import N_, _, called
 from core.losses.registry import loss_entry
+from core.messages import N_, _, called
 from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
 from core.workers.limits import check_model

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.config.summary import objective_label
-from core.language import _
+from core.messages import _
 from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state

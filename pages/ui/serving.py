@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.artifacts.packed import BYTES_MAX
 from core.errors import EngineError, shown
-from core.language import _
+from core.messages import _
 from core.settings import settings
 
 UPLOAD_MB = "server.maxUploadSize"

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from core.artifacts.frame_loss import batch_rows
 from core.artifacts.replay_file import read
 from core.artifacts.shipped import SHIPPED
-from core.language import _, sentences
+from core.messages import _, sentences
 from core.quantities import percent
 from core.representation.geometry import normalised
 from pages.ui.caching import cached

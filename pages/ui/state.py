@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import PlaygroundError, shown
-from core.language import _
+from core.messages import _
 from pages.ui.parts import escaped
 
 Value = TypeVar("Value")

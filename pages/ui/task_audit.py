@@ -9,7 +9,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
 from core.encoders.source import encoder_shape
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split

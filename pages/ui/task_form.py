@@ -10,7 +10,7 @@ from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
 from core.config.summary import row_labels
 from core.errors import shown
-from core.language import _
+from core.messages import _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from core.figures.template import class_colour
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import percent
 
 Cell = str | float | bool | None

@@ -10,7 +10,7 @@ import streamlit as st
 from core.encoders.counting import token_strings
 from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.parameters import Value
 from core.tasks.dataset import Input
 from core.views.preview import text_views

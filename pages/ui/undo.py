@@ -10,7 +10,7 @@ from math import ceil
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import _, listed
+from core.messages import _, listed
 from core.quantities import counted
 from core.store import UNDO_S, Discarded, Experiment, ExperimentTable
 from core.store.sizes import size_text

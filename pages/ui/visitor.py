@@ -19,7 +19,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 
 from core.config.labels import problem_text
 from core.errors import EngineError, PlaygroundError
-from core.language import _
+from core.messages import _
 from core.quantities import counted
 from core.settings import settings
 from core.store import Store, default_folder

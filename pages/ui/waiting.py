@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import ENGLISH, _, called, in_language, reread
+from core.messages import ENGLISH, _, called, in_language, reread
 from core.store import RunSummary
 from core.workers import JobRecord
 from pages.ui import reads, state

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
-from core.language import in_language
 from core.lessons.lesson import Predict, lessons
+from core.messages import in_language
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.language import NATIVE

@@ -15,7 +15,7 @@ APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 
 # What a room of core may import from the others; "losses.registry" allows that one module.
 ALLOWED = {
-    "language": set[str](),
+    "messages": set[str](),
     "errors": set[str](),
     "atomic": set[str](),
     "glossary": set[str](),
@@ -226,7 +226,7 @@ def room_of(path: Path) -> str:
 
 def is_allowed(room: str, imported: str) -> bool:
     inner = imported.removeprefix("core.")
-    if inner.split(".")[0] in (room, "__version__", "language"):
+    if inner.split(".")[0] in (room, "__version__", "messages"):
         return True
     return any(inner == allowed or inner.startswith(f"{allowed}.") for allowed in ALLOWED[room])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.experiments.protocols.entry import Protocol, objectives, varied
 from core.experiments.protocols.few_shot import GUNEL
-from core.language import N_
+from core.messages import N_
 
 TEMPERATURES = (0.3, 0.5, 0.7, 0.9)
 

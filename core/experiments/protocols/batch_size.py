@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.experiments.protocols.entry import Protocol, objectives, varied
 from core.experiments.protocols.few_shot import GUNEL
-from core.language import N_
+from core.messages import N_
 
 SIZES = (16, 64, 128, 256)
 

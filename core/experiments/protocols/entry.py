@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.config.changes import PRESET, changed
 from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
-from core.language import N_
+from core.messages import N_
 from core.representation.paired import LEVEL, fewest_seeds
 
 # At least; more where the number of comparisons asks for more.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experiments.protocols.entry import Protocol, Published, objectives, varied
-from core.language import N_
+from core.messages import N_
 
 SIZES = (20, 100, 1000)
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"

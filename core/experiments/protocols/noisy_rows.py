@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experiments.protocols.entry import Protocol, objectives, varied
-from core.language import N_
+from core.messages import N_
 
 ENTRIES = (
     Protocol(

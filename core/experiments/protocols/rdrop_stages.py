@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experiments.protocols.entry import Protocol, Published, objectives
-from core.language import N_
+from core.messages import N_
 
 NOTES = N_("the project's source notes (unpublished)")
 IMDB = N_("DeBERTa-v3-base on IMDb, test accuracy, one run each")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published, varied
 from core.experiments.protocols.rdrop_stages import NOTES
-from core.language import N_
+from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
 CE = Level(label="CE", settings={"preset": "ce"})

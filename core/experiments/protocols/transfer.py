@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.few_shot import GUNEL
-from core.language import N_
+from core.messages import N_
 
 TARGETS = {N_("Product reviews"): "product_reviews", N_("Venue reviews"): "venue_reviews"}
 ROWS, STEPS = 20, 60

@@ -7,7 +7,7 @@ from typing import Any
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published
 from core.experiments.protocols.rdrop_stages import IMDB, NOTES
-from core.language import N_
+from core.messages import N_
 
 WEIGHT = 0.5
 

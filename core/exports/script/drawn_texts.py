@@ -11,7 +11,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.errors import StoreError
 from core.exports.script.literals import Item
 from core.exports.script.structure import PhaseStage
-from core.language import _
+from core.messages import _
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.batches import RandomSampler, Sampler, make_sampler

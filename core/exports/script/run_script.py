@@ -12,7 +12,7 @@ from core.exports.script.beginning import tokens_digest, weights_digest
 from core.exports.script.drawn_texts import run_rows
 from core.exports.script.program import ScriptedRun, program, stages_of
 from core.exports.script.source_file import PROJECT
-from core.language import _
+from core.messages import _
 from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations

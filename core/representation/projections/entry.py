@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Parameter, Value
 from core.representation.geometry import Array
 from core.representation.projections.alignment import Points

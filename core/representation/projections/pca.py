@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Value
 from core.representation.geometry import Array, normalised, one_blas_thread
 from core.representation.projections.alignment import Points, align

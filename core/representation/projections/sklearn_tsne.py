@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import _, listed
+from core.messages import _, listed
 from core.parameters import Value, checked
 from core.representation.projections.entry import Mode, Projection
 from core.representation.projections.registry import projection_entry

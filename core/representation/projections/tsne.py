@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among

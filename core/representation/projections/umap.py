@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from core.language import N_
+from core.messages import N_
 from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among

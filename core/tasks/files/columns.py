@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()

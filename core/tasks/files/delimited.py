@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
-from core.language import _, ngettext
+from core.messages import _, ngettext
 from core.tasks.files.sayings import Saying, place_words
 
 Record = tuple[int, tuple[str, ...]]

@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal, get_args
 from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.errors import TaskError
-from core.language import _
+from core.messages import _
 
 Encoding = Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import TaskError
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 
 Family = Literal["delimited", "json", "parquet"]
 

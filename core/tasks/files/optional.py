@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
 from core.errors import shown
-from core.language import _
+from core.messages import _
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Alike, Cells, Label, Noticed, Problem, score
 from core.tasks.files.sayings import place_words
 from core.tasks.rows import Rows

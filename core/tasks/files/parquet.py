@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from core.errors import TaskError, shown
-from core.language import N_, _
+from core.messages import N_, _
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, shown
-from core.language import N_, _, listed
+from core.messages import N_, _, listed
 from core.tasks.files.columns import NUMBER, SPLITS
 from core.tasks.files.sayings import Saying
 

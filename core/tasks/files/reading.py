@@ -15,7 +15,7 @@ from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
-from core.language import _, called, clauses, listed
+from core.messages import _, called, clauses, listed
 from core.quantities import counted
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns

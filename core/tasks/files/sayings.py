@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from core.language import N_, _
+from core.messages import N_, _
 
 # What is wrong with a row: given where it is, a clause without a full stop, in the language that is spoken then.
 Saying = Callable[[str], str]

@@ -18,7 +18,7 @@ from typing import BinaryIO, Literal, TextIO
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
-from core.language import _
+from core.messages import _
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
 from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from core.language import ENGLISH, _, in_language
+from core.messages import ENGLISH, _, in_language
 from core.quantities import counted
 from core.tasks.hub.hub_rows import described
 from core.tasks.hub.place import Place, check_splits, located, plain_errors

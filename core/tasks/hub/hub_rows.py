@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.errors import TaskError, shown
-from core.language import N_, _
+from core.messages import N_, _
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
 

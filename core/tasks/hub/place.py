@@ -13,7 +13,7 @@ from typing import Any
 
 from core.encoders.source import hub_answers
 from core.errors import PlaygroundError, TaskError, shown
-from core.language import _, listed
+from core.messages import _, listed
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 

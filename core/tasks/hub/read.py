@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import TaskError, shown
-from core.language import _
+from core.messages import _
 from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.hub_rows import Row, RowReader, described

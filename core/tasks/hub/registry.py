@@ -13,7 +13,7 @@ from core.config import ReadingConfig
 from core.config.fields import Shown, fields_of
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.language import N_, _
+from core.messages import N_, _
 from core.settings import settings
 from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
 

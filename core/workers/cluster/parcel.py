@@ -24,7 +24,7 @@ from core.encoders.source import (
     has_safe_weights,
     model_folder,
 )
-from core.language import N_
+from core.messages import N_
 from core.store import Store
 from core.store.store import Attempt
 from core.tasks.kept import write_data

@@ -14,11 +14,11 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
-from core.language import _
+from core.messages import _
 from core.settings import AUTO
-from core.workers.cluster.messages import Message
 from core.workers.cluster.node import warm, work
 from core.workers.cluster.parcel import Model, Parcel
+from core.workers.cluster.reports import Message
 from core.workers.cluster.room import Resources
 from core.workers.cluster.switchboard import Asking, Switchboard
 from core.workers.processes import ROOT

@@ -11,12 +11,12 @@ from pathlib import Path
 from core.atomic import atomic_write
 from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
-from core.language import _
+from core.messages import _
 from core.store import Status, Store
 from core.store.store import Attempt
-from core.workers.cluster.messages import Arrived, Failed, Line, Message, WeightFile
 from core.workers.cluster.parcel import models_of, packed
 from core.workers.cluster.ray_cluster import BROKEN, CANCELLED, LOST, OUT_OF_MEMORY, RayCluster, Stream
+from core.workers.cluster.reports import Arrived, Failed, Line, Message, WeightFile
 from core.workers.cluster.room import Resources
 from core.workers.link import Link
 from core.workers.recorder import Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from core.language import _, clauses, ngettext
+from core.messages import _, clauses, ngettext
 
 # Requests are fractions that people write with a few digits.
 TOLERANCE = 1e-6

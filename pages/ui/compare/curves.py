@@ -16,7 +16,7 @@ from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
-from core.language import N_, _, listed, sentences
+from core.messages import N_, _, listed, sentences
 from core.quantities import counted
 from core.representation.metrics import METRICS
 from core.store import Store

@@ -11,7 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
-from core.language import _, listed, sentences
+from core.messages import _, listed, sentences
 from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound

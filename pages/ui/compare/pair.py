@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.events import VALIDATION
 from core.experiments.results import TEST, pair_agreement
-from core.language import N_, _, ngettext, sentences
+from core.messages import N_, _, ngettext, sentences
 from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores

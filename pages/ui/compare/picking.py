@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.config.summary import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
-from core.language import _
+from core.messages import _
 from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state

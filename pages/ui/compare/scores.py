@@ -13,7 +13,7 @@ from core.artifacts.measures import FrameMeasures, measures_folder, measures_req
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.diff import config_differences
 from core.experiments.result_table import in_phrase
-from core.language import ENGLISH, N_, _, in_language, listed, sentences
+from core.messages import ENGLISH, N_, _, in_language, listed, sentences
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from core.store import Store

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.figures.axes import frame_at
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.tasks.listing import csv_file

@@ -14,7 +14,7 @@ from core.config.turns import as_launched
 from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
-from core.language import ENGLISH, N_, _, called, clauses, in_language
+from core.messages import ENGLISH, N_, _, called, clauses, in_language
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare

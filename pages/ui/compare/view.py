@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _, called, listed
+from core.messages import N_, _, called, listed
 from core.quantities import counted
 from core.store import Status
 from core.workers import Engine

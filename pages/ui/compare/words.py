@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.language import _
+from core.messages import _
 
 
 def group_name(names: Sequence[str]) -> str:

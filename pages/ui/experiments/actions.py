@@ -10,7 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.experiments.design import MOST_SEEDS, Design
 from core.experiments.lifecycle import missing
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import Parameter
 from core.quantities import counted
 from core.settings import settings

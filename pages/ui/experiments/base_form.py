@@ -13,7 +13,7 @@ from core.config.changes import changed
 from core.config.fields import fields_of
 from core.encoders.catalogue import LISTED
 from core.experiments.design import LEAN, MOST_SEEDS, EarlyStopping
-from core.language import N_, _
+from core.messages import N_, _
 from core.parameters import Parameter
 from core.training.defaults import DEFAULT_STEPS
 from pages.ui import reads

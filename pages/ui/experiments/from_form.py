@@ -14,7 +14,7 @@ from core.config.summary import objective_label
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design
-from core.language import ENGLISH, _, in_language, ngettext
+from core.messages import ENGLISH, _, in_language, ngettext
 from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui import reads

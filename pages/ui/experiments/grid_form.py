@@ -19,7 +19,7 @@ from core.config.validation import build
 from core.errors import ConfigError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
 from core.experiments.shared_settings import shared_settings
-from core.language import ENGLISH, _, called, in_language
+from core.messages import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
 from core.tasks.task_label import task_label
 from pages.ui import state

@@ -19,7 +19,7 @@ from core.experiments.result_table import (
     score_name,
 )
 from core.experiments.results import CellResult, Comparison, Results, Verdict
-from core.language import N_, _, called, sentences
+from core.messages import N_, _, called, sentences
 from core.quantities import counted
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table

@@ -7,7 +7,7 @@ import streamlit as st
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.experiments.design import Design
-from core.language import _, ngettext
+from core.messages import _, ngettext
 from core.quantities import counted
 from core.representation.paired import LEVEL, fewest_seeds
 from core.store.sizes import size_text

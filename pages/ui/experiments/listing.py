@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.language import _
+from core.messages import _
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import Experiment, Status

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.experiments.protocols.entry import Protocol
-from core.language import _
+from core.messages import _
 from pages.ui.parts import escaped
 
 

@@ -10,7 +10,7 @@ from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
 from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, references, vector_measures
-from core.language import N_
+from core.messages import N_
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
 from pages.ui import reads

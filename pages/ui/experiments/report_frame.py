@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.language import _
+from core.messages import _
 
 STYLE = """
 .report button { font: inherit; padding: 0.4rem 0.8rem; margin-bottom: 0.6rem; cursor: pointer;

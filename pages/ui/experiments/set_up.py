@@ -11,7 +11,7 @@ from core.errors import PlaygroundError
 from core.experiments.design import Design, axis_title
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.language import _
+from core.messages import _
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.address import Experiments

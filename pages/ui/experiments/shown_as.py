@@ -24,7 +24,7 @@ from core.experiments.result_table import (
 )
 from core.experiments.results import CellResult, Results, pair_agreement
 from core.figures.run_curves import MOST_RUNS
-from core.language import _, sentences
+from core.messages import _, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.store import Experiment, ExperimentRun, Status, Store
 from core.workers import Engine

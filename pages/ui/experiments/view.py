@@ -20,7 +20,7 @@ from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
-from core.language import N_, _, called, listed, ngettext, reread
+from core.messages import N_, _, called, listed, ngettext, reread
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store

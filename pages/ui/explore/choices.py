@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ConfigError
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.representation.projections import MapSpec, by_library, still
 from core.representation.projections.entry import MODES
 from core.representation.projections.registry import projection_entry

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file

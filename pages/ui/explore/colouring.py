@@ -13,7 +13,7 @@ from core.events import TRAIN
 from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.map_data import Bundle, categories_bundle, values_bundle
 from core.figures.template import ACCENT
-from core.language import N_, _
+from core.messages import N_, _
 from core.representation.examples import ExampleScores
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames

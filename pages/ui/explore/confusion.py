@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import class_colour
-from core.language import _
+from core.messages import _
 from core.quantities import counted
 from pages.ui.cell_table import Head, TableCell, cell_table
 

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.projector import example_records, spread, write_projector
-from core.language import _
+from core.messages import _
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
 from pages.ui.explore.run_reads import Frames

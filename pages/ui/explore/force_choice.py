@@ -13,9 +13,9 @@ import streamlit as st
 from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
-from core.language import N_, _, sentences
 from core.losses.entry import temperature_parameter
 from core.losses.law import ForceLaw
+from core.messages import N_, _, sentences
 from core.parameters import Parameter
 from pages.ui.address import Explore
 from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest

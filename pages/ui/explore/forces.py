@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.figures.map_data import Arrow
 from core.figures.push_spread import spread_figure
-from core.language import N_, _, ngettext
+from core.messages import N_, _, ngettext
 from core.quantities import percent
 from pages.ui.explore.force_choice import Acting, temperatures
 from pages.ui.explore.run_reads import Frames

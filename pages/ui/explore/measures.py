@@ -13,7 +13,7 @@ from core.artifacts.similarity import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measure_curves import measures_figure
-from core.language import N_, _, listed, pgettext
+from core.messages import N_, _, listed, pgettext
 from core.quantities import counted, percent
 from core.representation.metrics import BETTER, METRICS
 from pages.ui import reads

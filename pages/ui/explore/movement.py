@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.movement import moved

@@ -8,7 +8,7 @@ from typing import cast
 
 import streamlit as st
 
-from core.language import N_, _, sentences
+from core.messages import N_, _, sentences
 from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric

@@ -15,7 +15,7 @@ from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.prediction_history import confidence_figure
-from core.language import N_, _, listed, ngettext, sentences
+from core.messages import N_, _, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings

@@ -10,7 +10,7 @@ import streamlit as st
 from core.artifacts.maps import KeptHonesty
 from core.artifacts.projector import example_table_csv
 from core.events import Probe
-from core.language import N_, _
+from core.messages import N_, _
 from core.representation.examples import ExampleScores
 from pages.ui.address import Explore
 from pages.ui.bound import bound_switch

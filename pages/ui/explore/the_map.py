@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
-from core.language import _, sentences
+from core.messages import _, sentences
 from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.messages import N_, _
 from core.quantities import counted
 from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec, Points

@@ -17,7 +17,7 @@ from core.figures.template import class_colour, class_symbol
 from core.lab.answer import Move
 from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
 from core.lab.process import LabProcess
-from core.language import script_messages
+from core.messages import script_messages
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from core.language import _, called
 from core.lessons.lesson import Check
 from core.lessons.numbers import Number
+from core.messages import _, called
 from pages.ui import state
 from pages.ui.lesson.place import answers
 from pages.ui.parts import escaped

@@ -9,7 +9,7 @@ from typing import Annotated
 import streamlit as st
 from pydantic import Field, TypeAdapter, ValidationError
 
-from core.language import _
+from core.messages import _
 from pages.ui import state
 from pages.ui.lesson.place import ANSWERS, LAST, Answers, answers, read_place
 

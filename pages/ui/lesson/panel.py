@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _, ngettext
 from core.lessons.lesson import Check, Lesson, Predict, Try, filled, lessons, placeholders
 from core.lessons.numbers import value_of
+from core.messages import N_, _, ngettext
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage

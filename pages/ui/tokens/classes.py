@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.language import N_, _, listed, ngettext, sentences
+from core.messages import N_, _, listed, ngettext, sentences
 from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.language import _
+from core.messages import _
 from core.representation.attention import punctuation
 from pages.ui.address import Item, Tokens
 from pages.ui.bound import Tied, bound, bound_nearest, bound_switch

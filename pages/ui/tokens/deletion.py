@@ -13,7 +13,7 @@ from core.artifacts.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
-from core.language import N_, _, listed, ngettext, sentences, with_more
+from core.messages import N_, _, listed, ngettext, sentences, with_more
 from core.quantities import counted, percent, signed
 from core.representation.attention import (
     RankAgreement,

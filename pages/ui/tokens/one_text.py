@@ -10,7 +10,7 @@ from scipy.special import softmax
 from core.figures.highlight import before_and_after_html
 from core.figures.template import Figure
 from core.figures.words import top_words_figure, word_heatmap_figure
-from core.language import ENGLISH, N_, _, in_language, pgettext
+from core.messages import ENGLISH, N_, _, in_language, pgettext
 from core.quantities import percent
 from core.representation.attention import (
     WordAttention,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.artifacts.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
-from core.language import _
+from core.messages import _
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store

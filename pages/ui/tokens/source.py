@@ -12,7 +12,7 @@ from core.artifacts.sentence import check_text, inspected
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
-from core.language import N_, _, listed, ngettext, sentences, with_more
+from core.messages import N_, _, listed, ngettext, sentences, with_more
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state

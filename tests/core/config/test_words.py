@@ -22,8 +22,8 @@ from core.config.sections import (
 from core.config.suggestions import twin_settings
 from core.config.sweepable import sweepable
 from core.config.twins import twin, twin_name
-from core.language import in_language
 from core.losses.registry import LOSSES
+from core.messages import in_language
 from core.parameters import Parameter
 from core.views.registry import VIEWS
 from tests.cases import each

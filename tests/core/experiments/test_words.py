@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from core import language
+from core import messages
 from core.config import RunConfig
 from core.config.validation import build
 from core.experiments.cost import cost
@@ -14,7 +14,7 @@ from core.experiments.design import Axis, Design, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
-from core.language import in_language, listed, reread
+from core.messages import in_language, listed, reread
 from core.quantities import counted
 from core.store import Store
 from tests.catalogues import TRANSLATED
@@ -66,7 +66,7 @@ def test_an_axis_over_one_setting_is_called_as_the_setting_is(monkeypatch: pytes
     """Names that hold a phase or a loss are in no catalogue as a whole."""
 
     def name(setting: str, base: RunConfig) -> str:
-        return f"Phase 1: {setting}" if language.language() == "en" else f"1: {setting}"
+        return f"Phase 1: {setting}" if messages.language() == "en" else f"1: {setting}"
 
     monkeypatch.setattr("core.experiments.design._name_of", name)
     levels = (Level(label="4", settings={"batch_size": 4}), Level(label="8", settings={"batch_size": 8}))

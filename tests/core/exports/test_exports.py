@@ -24,7 +24,7 @@ from core.exports.command_line import COMMAND, command_line
 from core.exports.curves_table import curves_csv
 from core.exports.entry import export_bytes, file_stem, write_export
 from core.exports.registry import EXPORTS
-from core.language import ENGLISH, in_language
+from core.messages import ENGLISH, in_language
 from core.store import RunRecord, Status, Store
 from tests.core.artifacts.made import MORE, recorded
 

@@ -26,7 +26,7 @@ from core.exports.gallery import PAIRS, main
 from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
 from core.figures.map_script import map_classes
-from core.language import ENGLISH, in_language
+from core.messages import ENGLISH, in_language
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Status, Store
 from tests.conftest import write_csv

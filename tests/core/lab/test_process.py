@@ -18,7 +18,7 @@ from core.lab import process as module
 from core.lab.__main__ import _answered
 from core.lab.answer import answer
 from core.lab.process import LabProcess
-from core.language import in_language, language
+from core.messages import in_language, language
 
 ROOT = Path(__file__).resolve().parents[3]
 QUESTION = json.dumps({"steps": 3, "anchor": 1})

@@ -13,8 +13,8 @@ from core.artifacts.frame_loss import batch_rows
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import parse_design
-from core.language import in_language
 from core.lessons.numbers import Number, experiment_id_of, run_id_of, value_of
+from core.messages import in_language
 from core.store import ExperimentTable, Store
 from tests.cases import each
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.language import ENGLISH, in_language
 from core.lessons.lesson import FOLDER, lessons
+from core.messages import ENGLISH, in_language
 from tests.cases import each
 from tests.catalogues import TRANSLATED
 from tests.core.lessons.test_lesson import WHOLE

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.language import ENGLISH, LANGUAGES
 from core.lessons.lesson import Check, Lesson, Part, Predict, Try, placeholders, read_lesson
+from core.messages import ENGLISH, LANGUAGES
 
 Block = str | Try | Predict | Check
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)

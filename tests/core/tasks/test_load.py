@@ -13,7 +13,7 @@ import pytest
 
 from core.config import TaskConfig
 from core.errors import ConfigError, PlaygroundError, TaskError
-from core.language import in_language
+from core.messages import in_language
 from core.store import TaskLibrary
 from core.tasks import TaskData, load_task
 from core.tasks.dataset import Split

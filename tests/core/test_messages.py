@@ -12,9 +12,9 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import write_po
 
-import core.language
+import core.messages
 from core.errors import ConfigError
-from core.language import (
+from core.messages import (
     ENGLISH,
     LANGUAGES,
     _,
@@ -161,7 +161,7 @@ def test_a_sentence_of_another_process_is_recognised_by_its_form(
     catalogue.add("Nothing to do", "无事可做")
     with (tmp_path / "zh.po").open("wb") as file:
         write_po(file, catalogue)
-    monkeypatch.setattr("core.language.FOLDER", tmp_path)
+    monkeypatch.setattr("core.messages.FOLDER", tmp_path)
     forget_catalogues()
     try:
         assert reread("Step 3 failed: no memory.") == "Step 3 failed: no memory."
@@ -196,7 +196,7 @@ def test_a_sentence_that_was_written_down_is_read_in_every_language(code: str) -
 
 
 def forget_catalogues() -> None:
-    for kept in (read_catalogue, core.language._catalogue, core.language._forms, core.language._reread):
+    for kept in (read_catalogue, core.messages._catalogue, core.messages._forms, core.messages._reread):
         kept.cache_clear()
 
 
