@@ -6,7 +6,7 @@ the command line can show it as it is.
 
 from __future__ import annotations
 
-from core.messages import _, ngettext
+from core.messages import N_, Message, Text
 
 SHOWN_CHARS = 60
 
@@ -14,10 +14,7 @@ SHOWN_CHARS = 60
 def shown(value: object) -> str:
     """A value as a message shows it: quoted when it is text, and never longer than a glance."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
-    if len(text) <= SHOWN_CHARS:
-        return text
-    length = len(value) if isinstance(value, str) else len(text)
-    return ngettext("{start}… ({count} character)", "{start}… ({count} characters)", length, start=text[:SHOWN_CHARS])
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
 
 def first_line(error: BaseException) -> str:
@@ -26,16 +23,31 @@ def first_line(error: BaseException) -> str:
 
 
 class PlaygroundError(Exception):
-    """Anything a person can fix; the message says how."""
+    """Anything a person can fix; the message says how.
+
+    Args: as of Message, or one message.
+    """
+
+    def __init__(self, message: Text, plural: str = "", /, **values: object) -> None:
+        self.message = message if isinstance(message, Message) else Message(message, plural, **values)
+
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 class ConfigError(PlaygroundError, ValueError):
     """A field of a run's configuration cannot be used."""
 
-    def __init__(self, field: str, value: object, remedy: str) -> None:
-        self.field, self.value, self.remedy = field, value, remedy
-        message = _("{field} = {value} cannot be used: {remedy}", field=field, value=shown(value), remedy=remedy)
-        super().__init__(message)
+    def __init__(self, field: Text, value: object, remedy: Text, /, **values: object) -> None:
+        """`values` fill the places of `remedy`, the end of a sentence that says what to give instead."""
+        self.field, self.value = str(field), value
+        self.remedy = remedy if isinstance(remedy, Message) else Message(remedy, **values)
+        super().__init__(
+            N_("{field} = {value} cannot be used: {remedy}"),
+            field=field,
+            value=value if isinstance(value, Message) else shown(value),
+            remedy=self.remedy,
+        )
 
 
 class TaskError(PlaygroundError):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.messages import Text
+
 FloatArray = NDArray[np.float32]
 
 TRAIN, VALIDATION = "train", "validation"
@@ -195,7 +197,7 @@ class Notice:
     """Something that a person should know and that does not end the run."""
 
     step: int
-    message: str
+    message: Text
 
 
 @dataclass(frozen=True, slots=True)

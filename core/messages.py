@@ -9,15 +9,15 @@ passed to `_` where it is shown.
 from __future__ import annotations
 
 import gettext
-import re
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache, reduce
+from functools import cache, reduce
 from io import BytesIO
+from numbers import Integral, Real
 from pathlib import Path
-from string import Formatter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from babel.messages.catalog import Catalog
@@ -26,9 +26,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "assets" / "languages"
 ENGLISH = "en"
 # By the name in an address, as their speakers call them.
 LANGUAGES: Mapping[str, str] = {ENGLISH: "English", "zh": "中文", "ko": "한국어"}
-
-# Fewer letters than these would fit sentences that are others.
-SHORTEST_FORM = 12
 
 _chosen: ContextVar[str | None] = ContextVar("language", default=None)
 _ask: Callable[[], str] = lambda: ENGLISH  # noqa: E731 - replaced as a whole by `ask_for_language`
@@ -114,42 +111,98 @@ def N_(message: str, /) -> str:  # noqa: N802 - gettext's name, which extracting
     return message
 
 
-@lru_cache(maxsize=512)
-def _reread(code: str, sentence: str) -> str:
-    if code == ENGLISH:
-        return sentence
-    with in_language(code):
-        if (known := _(sentence)) != sentence:
-            return known
-        for form, translated in _forms(code):
-            if (found := form.fullmatch(sentence)) is not None:
-                values = {name: _value(code, value) for name, value in found.groupdict().items()}
-                return _AsGiven().vformat(translated, (), values)
-        # Two sentences that were kept as one.
-        for first, then in _halves(sentence):
-            said = [_reread(code, first), _reread(code, then)]
-            if said[0] != first and said[1] != then:
-                return sentences(said)
-    return sentence
+class Message:
+    """A template and its values, without a language until it is read.
 
+    `str` renders it in the language of the current visitor. Values are text, numbers, other messages, and tuples of
+    these, which are listed. `dump_text` and `load_text` keep it as JSON.
 
-def _value(code: str, text: str) -> str:
-    """What fills a place, which may be a whole sentence: the remedy of an error."""
-    return _(text) if len(text) < SHORTEST_FORM else _reread(code, text)
-
-
-def _halves(text: str) -> Iterator[tuple[str, str]]:
-    for end in re.finditer(r"[.?!] (?=[A-Z])", text):
-        yield text[: end.start() + 1], text[end.end() :]
-
-
-def reread(sentence: str) -> str:
-    """A sentence that another process wrote in English, such as a run's error, in the language that is spoken.
-
-    It is recognised by its form: the message whose places can be filled so that it reads like this. What has no such
-    form stays as it is.
+    Args:
+        template: English, with named places: "{title} is {status}."
+        plural: the same for every number but 1; a value `count` decides, and may appear as `{count}`: 1,080.
     """
-    return _reread(language(), sentence)
+
+    __slots__ = ("plural", "template", "values")
+
+    def __init__(self, template: str, plural: str = "", /, **values: object) -> None:
+        self.template, self.plural = template, plural
+        self.values = {name: _plain(value) for name, value in values.items()}
+
+    def fill(self, **values: object) -> Message:
+        """Return the message with more of its places filled."""
+        return Message(self.template, self.plural, **{**self.values, **values})
+
+    def render(self, code: str) -> str:
+        """Return the text in a language, a key of LANGUAGES."""
+        with in_language(code):
+            return str(self)
+
+    def __str__(self) -> str:
+        values = {name: _list_text(value) for name, value in self.values.items()}
+        if not self.plural:
+            return _(self.template, **values)
+        return ngettext(self.template, self.plural, int(values.pop("count")), **values)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __repr__(self) -> str:
+        return f"Message({self.template!r}, **{self.values!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and dump_text(self) == dump_text(other)
+
+    def __hash__(self) -> int:
+        return hash(self.template)
+
+
+# A message, or text that is not translated.
+Text = str | Message
+
+
+def dump_text(text: Text) -> str | bytes:
+    """Return what `load_text` reads back, for a column of the store: a message as JSON in bytes, text as it is."""
+    return json.dumps(_encoded(text), ensure_ascii=False).encode() if isinstance(text, Message) else text
+
+
+def load_text(stored: str | bytes) -> Text:
+    """Return a stored message, or text that is none, such as a sentence of an older run."""
+    return _decoded(json.loads(stored)) if isinstance(stored, bytes) else stored
+
+
+def _plain(value: object) -> Any:
+    """A value as it can be stored."""
+    if isinstance(value, tuple | list):
+        return tuple(_plain(part) for part in value)
+    if isinstance(value, Exception):
+        message = getattr(value, "message", None)
+        return message if isinstance(message, Message) else str(value)
+    if isinstance(value, str | int | float | Message):
+        return value
+    # Numbers of numpy and torch.
+    return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else str(value)
+
+
+def _list_text(value: Any) -> Any:
+    return listed(map(str, value)) if isinstance(value, tuple) else value
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_encoded(part) for part in value]
+    if not isinstance(value, Message):
+        return value
+    plural = {"plural": value.plural} if value.plural else {}
+    return {"template": value.template, **plural, "values": {name: _encoded(one) for name, one in value.values.items()}}
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(part) for part in value)
+    if not isinstance(value, dict):
+        return value
+    values = {name: _decoded(one) for name, one in value["values"].items()}
+    return Message(value["template"], value.get("plural", ""), **values)
 
 
 def script_messages(part: str) -> dict[str, str]:
@@ -186,44 +239,6 @@ def _script_messages(code: str, part: str) -> Mapping[str, str]:
         for message in read_catalogue(code)
         if message.string and any(path.startswith(part) and path.endswith(".js") for path, _line in message.locations)
     }
-
-
-class _AsGiven(Formatter):
-    """Fills places with text that was formatted already."""
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        return str(value)
-
-
-@cache
-def _forms(code: str) -> Sequence[tuple[re.Pattern[str], str]]:
-    """Messages with places as patterns, and their translations; those with most words of their own come first."""
-    found = []
-    for message in read_catalogue(code):
-        ids, strings = ((one,) if isinstance(one, str) else tuple(one) for one in (message.id, message.string or ""))
-        for text in ids:
-            own = "".join(part for part, _name, _spec, _conversion in _parts(text))
-            if len(own) >= SHORTEST_FORM and own != text and strings[-1]:
-                found.append((len(own), re.compile(_pattern(text), re.DOTALL), strings[-1]))
-    return [(form, text) for _length, form, text in sorted(found, key=lambda one: -one[0])]
-
-
-def _pattern(text: str) -> str:
-    seen: set[str] = set()
-    pattern = ""
-    for part, name, _spec, _conversion in _parts(text):
-        pattern += re.escape(part)
-        if name is not None:
-            pattern += f"(?P={name})" if name in seen else f"(?P<{name}>.+?)"
-            seen.add(name)
-    return pattern
-
-
-def _parts(text: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
-    try:
-        return list(Formatter().parse(text))
-    except ValueError:  # braces that are no places
-        return [(text, None, None, None)]
 
 
 def catalogue_path(code: str) -> Path:

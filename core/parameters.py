@@ -9,8 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from core.errors import ConfigError
-from core.messages import N_, _, listed
-from core.quantities import counted
+from core.messages import N_, Message, Text, _
 
 Value = float | int | bool | str | tuple[int, ...]
 Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
@@ -91,11 +90,11 @@ class Parameter:
                 return self._choice(field, value)
             case "switch":
                 if not isinstance(value, bool):
-                    raise ConfigError(field, value, _("give true or false."))
+                    raise ConfigError(field, value, "give true or false.")
                 return value
             case "name":
                 if not isinstance(value, str) or not 0 < len(value.strip()) <= LONGEST_NAME:
-                    raise ConfigError(field, value, _("give a name of 1 to {most} characters.", most=LONGEST_NAME))
+                    raise ConfigError(field, value, "give a name of 1 to {most} characters.", most=LONGEST_NAME)
                 return value.strip()
             case "layers":
                 return self._layers(field, value)
@@ -105,7 +104,7 @@ class Parameter:
     def _choice(self, field: str, value: object) -> str:
         choices = self.choices or {}
         if not isinstance(value, str) or value not in choices:
-            raise ConfigError(field, value, _("choose one of {names}.", names=listed(choices)))
+            raise ConfigError(field, value, "choose one of {names}.", names=tuple(choices))
         return value
 
     def _layers(self, field: str, value: object) -> str | tuple[int, ...]:
@@ -113,9 +112,8 @@ class Parameter:
             return value
         numbers = tuple(value) if isinstance(value, list | tuple) else ()
         if not numbers or not all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 100 for n in numbers):
-            names = listed(RELATIVE_LAYERS)
-            remedy = _("choose {names}, or give block numbers such as [2, 4].", names=names)
-            raise ConfigError(field, value, remedy)
+            names = tuple(RELATIVE_LAYERS)
+            raise ConfigError(field, value, "choose {names}, or give block numbers such as [2, 4].", names=names)
         return tuple(sorted(set(numbers)))
 
     def _number(self, field: str, value: object) -> float | int:
@@ -130,39 +128,45 @@ class Parameter:
         return int(value) if whole else float(value)
 
     @property
-    def bounds(self) -> str:
+    def bounds(self) -> Text:
         """What it may be: "from 1 up to 4,096", "above 0 or auto"."""
         found = self._range
         if not self.automatic:
             return found
-        return _("{bounds} or {automatic}", bounds=found, automatic=AUTO) if found else _("or {name}", name=AUTO)
+        return (
+            Message("{bounds} or {automatic}", bounds=found, automatic=AUTO)
+            if found
+            else Message("or {name}", name=AUTO)
+        )
 
     @property
-    def _range(self) -> str:
+    def _range(self) -> Text:
         if self.low is None and self.high is None:
             return ""
         if self.low is None:
             assert self.high is not None
             high = bound_text(self.high)
-            return _("below {high}", high=high) if self.below else _("up to {high}", high=high)
+            return Message("below {high}", high=high) if self.below else Message("up to {high}", high=high)
         low = bound_text(self.low)
         if self.high is None:
-            return _("above {low}", low=low) if self.above else _("from {low} up", low=low)
-        return _(RANGES[self.above, self.below], low=low, high=bound_text(self.high))
+            return Message("above {low}", low=low) if self.above else Message("from {low} up", low=low)
+        return Message(RANGES[self.above, self.below], low=low, high=bound_text(self.high))
 
     @property
-    def remedy(self) -> str:
+    def remedy(self) -> Message:
         """What works instead of a value that does not: "give a whole number of texts from 1 up to 4,096."."""
         whole_number = self.kind == "integer"
         if not self.unit:
             known = {"bounds": self.bounds}
             return (
-                _("give a whole number {bounds}.", **known) if whole_number else _("give a number {bounds}.", **known)
+                Message("give a whole number {bounds}.", **known)
+                if whole_number
+                else Message("give a number {bounds}.", **known)
             )
-        known = {"bounds": self.bounds, "unit": _(self.unit)}
+        known = {"bounds": self.bounds, "unit": Message(self.unit)}
         if whole_number:
-            return _("give a whole number of {unit} {bounds}.", **known)
-        return _("give a number of {unit} {bounds}.", **known)
+            return Message("give a whole number of {unit} {bounds}.", **known)
+        return Message("give a number of {unit} {bounds}.", **known)
 
 
 # By whether the lower bound is excluded, and whether the upper one is.
@@ -179,10 +183,10 @@ def bound_text(bound: float) -> str:
     return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> Text:
     """A hint for a field that does not exist: the name that it resembles; empty where it resembles none."""
     close = get_close_matches(str(name), known, 1, CLOSE)
-    return _("there is no such field; did you mean {name}?", name=close[0]) if close else ""
+    return Message("there is no such field; did you mean {name}?", name=close[0]) if close else ""
 
 
 def checked(
@@ -198,7 +202,7 @@ def checked(
     by_name = {p.name: p for p in parameters}
     unknown = sorted(set(given) - by_name.keys() - set(known))
     if unknown:
-        takes = _("{owner} takes {names}.", owner=owner, names=listed([*known, *by_name]))
+        takes = Message("{owner} takes {names}.", owner=owner, names=(*known, *by_name))
         raise ConfigError(unknown[0], given[unknown[0]], did_you_mean(unknown[0], [*known, *by_name]) or takes)
     return {**given, **{name: p.check(name, given.get(name, p.default)) for name, p in by_name.items()}}
 
@@ -216,8 +220,13 @@ def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layer
         return tuple(range((blocks - 1) % 3 + 1, blocks + 1, 3))
     numbers = tuple(int(n) for n in choice)
     if max(numbers) > blocks:
-        remedy = _("the encoder has {blocks}; give 1 to {last}.", blocks=counted(blocks, "block"), last=blocks)
-        raise ConfigError(field, max(numbers), remedy)
+        raise ConfigError(
+            field,
+            max(numbers),
+            "the encoder has {blocks}; give 1 to {last}.",
+            blocks=Message("{count} block", "{count} blocks", count=blocks),
+            last=blocks,
+        )
     return numbers
 
 

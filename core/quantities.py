@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
-from core.messages import ENGLISH, _, language, ngettext
+from core.messages import ENGLISH, language
 
 # One decimal: on the 120 texts of a map, one text is 0.8 points. d3 reads this format in a figure's hover.
 PERCENT_FORMAT = ".1%"
@@ -46,14 +46,3 @@ def day_text(moment: float, *, short: bool = False) -> str:
     from babel.dates import format_date  # what English alone does without
 
     return format_date(day, "medium" if short else "long", locale=language())
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun: 1 row, 1,080 rows; in other languages as theirs have it, such as 1,080 行.
-
-    Args:
-        one, many: nouns; `many` is `one` with an s by default. Translations of them have a place `{count}`.
-    """
-    number = f"{count:,}"
-    text = ngettext(one, many, count) if many else _(one, count=number)
-    return f"{number} {one if count == 1 else many or f'{one}s'}" if text in (one, many) else text

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 
 from core.errors import ConfigError
-from core.messages import _, listed
 
 
 class Named(Protocol):
@@ -51,5 +50,5 @@ class Registry(dict[str, Entry]):
         Raises: ConfigError naming what exists; nothing falls back silently.
         """
         if not isinstance(name, str) or name not in self:
-            raise ConfigError(field or self.kind, name, _("choose one of {names}.", names=listed(self)))
+            raise ConfigError(field or self.kind, name, "choose one of {names}.", names=tuple(self))
         return self[name]

@@ -130,7 +130,7 @@ def settings() -> Settings:
             return Settings(admin_key=SecretStr(""))
         return _settings(_environment(), _file())
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError("settings", str(settings_file()), _("{problem}: give a TOML file.", problem=error)) from None
+        raise ConfigError("settings", str(settings_file()), "{problem}: give a TOML file.", problem=error) from None
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()

@@ -9,7 +9,6 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.lessons.lesson import Lesson, lessons
 from core.messages import _, ngettext, pgettext
-from core.quantities import counted
 from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.glossary import glossary
@@ -94,7 +93,7 @@ def _card(lesson: Lesson) -> None:
         tick = " :material/check_circle:" if done == checks else ""
         st.markdown(f"**{lesson.title}**{tick}  \n{lesson.about}")
         facts = [
-            counted(len(lesson.parts), "part"),
+            ngettext("{count} part", "{count} parts", len(lesson.parts)),
             ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
         ]
         if done is not None:

@@ -13,8 +13,8 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label, row_labels
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, _, ngettext, pgettext, reread, sentences
-from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.messages import N_, Text, _, ngettext, pgettext, sentences
+from core.quantities import PERCENT_CELLS, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
@@ -153,7 +153,9 @@ def _without_experiments(runs: list[RunSummary]) -> list[RunSummary]:
     if not count:
         return runs
     wanted, widget = bound_switch(Runs.EXPERIMENTS)
-    st.toggle(_("Show {runs} of experiments too", runs=counted(count, "run")), **widget.by_value)
+    st.toggle(
+        _("Show {runs} of experiments too", runs=ngettext("{count} run", "{count} runs", count)), **widget.by_value
+    )
     return runs if wanted else [run for run in runs if not run.of_experiment]
 
 
@@ -309,18 +311,18 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             st.code(log_tail(engine, run) or _("Nothing was written."), language=None)
 
 
-def _message(run: RunSummary) -> str | None:
-    """What the run says of itself, which was written down in English."""
+def _message(run: RunSummary) -> Text | None:
+    """What the run says of itself."""
     if is_first_note(run.message, run.config):
         # It may name a knob, and a run that ended has none.
         return classifier_note(run.effective, over=run.status.ended)
-    return run.message and reread(run.message)
+    return run.message
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended and visitor().may_change(run.owner)]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(_("{runs} selected.", runs=counted(len(runs), "run")), width="content")
+        st.markdown(_("{runs} selected.", runs=ngettext("{count} run", "{count} runs", len(runs))), width="content")
         if len(runs) <= MOST_RUNS:
             together = {"runs": ",".join(run.id for run in runs)}
             icon = ":material/compare_arrows:"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.messages import N_, _, sentences
-from core.quantities import counted
+from core.messages import N_, _, ngettext, sentences
 from core.store import Store
 from core.training.score_source import classifier_learned
 from pages.ui import reads, state
@@ -111,7 +110,7 @@ def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
     """Say that more is to come, and draw the page again once it is there."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
-    known = counted(len(frames), "frame")
+    known = ngettext("{count} frame", "{count} frames", len(frames))
     st.caption(_("This run goes on; {frames} so far, and new ones come by themselves.", frames=known))
 
 

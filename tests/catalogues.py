@@ -14,6 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from core import errors
 from core.messages import ENGLISH, LANGUAGES, catalogue_path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,13 +46,17 @@ METHODS: list[tuple[str, Any]] = [
     ("assets/**.html", "jinja2.ext:babel_extract"),
 ]
 FOLDERS = [("core",), ("pages",), ("assets",)]
+# A template, or one for 1 and one for other numbers.
+MESSAGE: Mapping[int, tuple[int, ...]] = {1: (1,), 2: (1, 2)}
 KEYWORDS: Mapping[str, Any] = {
     "_": None,
     "N_": None,
     "ngettext": (1, 2),
     "pgettext": ((1, "c"), 2),
-    # A noun with its number, with a plural of its own or one that ends in s.
-    "counted": {2: (2,), 3: (2, 3)},
+    "Message": MESSAGE,
+    **{name: MESSAGE for name, one in vars(errors).items() if isinstance(one, type)},
+    # Behind the field and its value.
+    "ConfigError": (3,),
 }
 HEADER = "# {language} messages of SCL Playground.\n"
 WIDTH = 120

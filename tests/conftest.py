@@ -45,13 +45,10 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Speak a language whose every message is seen; English stays English."""
     catalogue = messages._catalogue
     monkeypatch.setattr(messages, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
-    kept = (messages._reread, sweepable._sweepable)
-    for one in kept:
-        one.cache_clear()
+    sweepable._sweepable.cache_clear()
     with in_language("zh"):
         yield
-    for one in kept:
-        one.cache_clear()
+    sweepable._sweepable.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from safetensors.numpy import save_file
 
 from core.atomic import atomic_write, drop_left
 from core.errors import StoreError
-from core.messages import _
 
 ABOUT = "about"
 
@@ -34,7 +33,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
             save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
     except (OSError, SafetensorError) as error:
         raise StoreError(
-            _("The file {file} could not be written ({error}): make room on the disk.", file=path.name, error=error)
+            "The file {file} could not be written ({error}): make room on the disk.", file=path.name, error=error
         ) from error
 
 

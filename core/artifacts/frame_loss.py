@@ -18,7 +18,6 @@ from core.config.turns import objective_at
 from core.losses.law import ForceLaw
 from core.messages import N_, _, joined, listed, ngettext
 from core.parameters import number, resolve_layers, whole
-from core.quantities import counted
 
 # Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
 USUAL_TAU = 0.3
@@ -189,12 +188,12 @@ def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> l
 
 
 def _tokens_remark(term: TermConfig, layers: str) -> str:
-    tokens = counted(whole(term.parameters, "k"), "token")
+    tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
     if clusters := whole(term.parameters, "clusters"):
         return _(
             "The run contrasts the {tokens} of a text that [CLS] attends to most, in {clusters}, from {layers}.",
             tokens=tokens,
-            clusters=counted(clusters, "cluster"),
+            clusters=ngettext("{count} cluster", "{count} clusters", clusters),
             layers=layers,
         )
     return _(
@@ -215,12 +214,12 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
             _(
                 "The run contrasts {views} of each text ({names}). A frame holds one vector of the text itself, "
                 "without dropout, and it represents all of them here.",
-                views=counted(views, "view"),
+                views=ngettext("{count} view", "{count} views", views),
                 names=listed([*own, _view_names(term)]),
             )
         )
     if size := whole(term.parameters, "queue"):
-        vectors = counted(size, "past vector")
+        vectors = ngettext("{count} past vector", "{count} past vectors", size)
         remarks.append(_("Its queue of {vectors}, further candidates, is left out.", vectors=vectors))
     return remarks
 

@@ -34,7 +34,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, shown
 from core.events import FloatArray, TokenText
-from core.messages import _, listed
+from core.messages import Message
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
@@ -65,7 +65,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """
     kind = request.get("what")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ConfigError("what", kind, _("choose {known}.", known=listed(KINDS)))
+        raise ConfigError("what", kind, "choose {known}.", known=tuple(KINDS))
     with closing(Store(store_folder)) as store:
         run = store.run(str(request.get("run")))
         probe_of(run)
@@ -91,7 +91,7 @@ def _looked_at(
     (read,) = tokenizer.words([text]) or [TokenText(_sides(text), (), len(tokenizer([text])[0].ids))]
     found: list[tuple[FloatArray, FloatArray, Attention]] = []
     for number, (step, stamp) in enumerate(stamps.items()):
-        progress(number, len(stamps), _("Reading the text with the weights of step {step}", step=step))
+        progress(number, len(stamps), Message("Reading the text with the weights of step {step}", step=step))
         if (step, stamp) not in rows:
             encoder, tokenizer = load_at(store, run, step)
             one = _encoded(encoder, tokenizer, [text], precision=run.config.precision, attended=[0])
@@ -115,7 +115,7 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
     if deletions(folder, first, second, step, stamp) is None:
         words = tokenizer.words([text])
         if words is None:
-            raise TaskError(_("This encoder's tokenizer does not say where words are, so that none can be deleted."))
+            raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
         texts = [text, *without_each_word(words[0])]
         interrupted = _watcher(progress, len(texts))
         logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
@@ -146,7 +146,7 @@ def _all_layers(
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
     with torch.inference_mode(), encoder_autocast(precision, torch.device("cpu")):
         for start in range(0, len(order), ENCODE_BATCH):
-            progress(start, len(order), _("Reading the examples behind every block"))
+            progress(start, len(order), Message("Reading the examples behind every block"))
             batch = order[start : start + ENCODE_BATCH]
             pooled = encoder.encode([tokens[i] for i in batch], Taps(every)).pooled
             for layer in every:
@@ -173,7 +173,7 @@ def _watcher(progress: Progress, count: int) -> Callable[[], bool]:
     done = iter(range(0, count, ENCODE_BATCH))
 
     def interrupted() -> bool:
-        progress(next(done), count, _("Reading the text without each of its words"))
+        progress(next(done), count, Message("Reading the text without each of its words"))
         return False
 
     return interrupted
@@ -187,7 +187,7 @@ def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Tex
 def _asked_step(request: Mapping[str, Any]) -> int:
     step = request.get("step")
     if not isinstance(step, int):
-        raise ConfigError("step", step, _("give a step whose weights are kept."))
+        raise ConfigError("step", step, "give a step whose weights are kept.")
     return step
 
 
@@ -212,7 +212,7 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
         return _answer(folder, similarity_path(folder, task), stamps)
     values: dict[int, float | None] = {}
     for number, (step, stamp) in enumerate(stamps.items()):
-        doing = _("Reading {pairs:,} pairs with the weights of step {step}", pairs=len(rows), step=step)
+        doing = Message("Reading {pairs:,} pairs with the weights of step {step}", pairs=len(rows), step=step)
         progress(number, len(stamps), doing)
         if known is not None and known.stamps.get(step) == stamp:
             values[step] = known.values[step]
@@ -232,7 +232,7 @@ def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
     task, tasks = str(request.get("task")), TaskLibrary(store.folder)
     if tasks.task(task).kind != "similarity":
         name = shown(tasks.task(task).name)
-        raise TaskError(_("The task {task} has no similarity scores: choose one that has.", task=name))
+        raise TaskError("The task {task} has no similarity scores: choose one that has.", task=name)
     rows = tasks.rows(task)
     places = np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int)
     return rows.take([int(place) for place in places])

@@ -22,7 +22,7 @@ from core.artifacts.maps import (
 )
 from core.artifacts.run_request import run_from_request
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, Message
 from core.representation.honesty import map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
@@ -55,7 +55,7 @@ def _source(store: Store, run: RunRecord, layers_at: object) -> MapSource:
     if layers_at is None:
         return steps_source(store, run)
     if not isinstance(layers_at, int) or isinstance(layers_at, bool):
-        raise ConfigError("layers_at", layers_at, _("give a step, or nothing for the maps of all steps."))
+        raise ConfigError("layers_at", layers_at, "give a step, or nothing for the maps of all steps.")
     return layers_source(store, run, layers_at)
 
 
@@ -71,11 +71,11 @@ def _done(store: Store, run: RunRecord, spec: MapSpec, source: MapSource, folder
 
 def _place(spec: MapSpec, source: MapSource, folder: Path, done: dict[int, Points], progress: Progress) -> None:
     total = len(source.present)
-    progress(len(done), total, _(PLACING))
+    progress(len(done), total, Message(PLACING))
     for placed in map_frames(spec, source.planned, source.present, source.read, done.get, ended=source.ended):
         write_map(folder, placed.step, placed.points, fitted=placed.fitted)
         done[placed.step] = placed.points
-        progress(len(done), total, _(PLACING))
+        progress(len(done), total, Message(PLACING))
 
 
 def _measure(source: MapSource, folder: Path, progress: Progress) -> None:
@@ -94,4 +94,4 @@ def _measure(source: MapSource, folder: Path, progress: Progress) -> None:
             found.k,
         )
         write_map(folder, number, points, fitted=is_fitted(folder, number), honesty=honesty)
-        progress(done, total, _("Measuring how far the maps can be believed"))
+        progress(done, total, Message("Measuring how far the maps can be believed"))

@@ -16,7 +16,6 @@ from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.run_request import run_request
 from core.errors import StoreError
 from core.events import FloatArray
-from core.messages import _
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 
@@ -92,14 +91,14 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
     numbers = tuple(range(1, layer_count(folder, step) + 1))
     if not numbers:
         raise StoreError(
-            _("The layers of run {run} at step {step} are not computed yet: ask for them first.", run=run.id, step=step)
+            "The layers of run {run} at step {step} are not computed yet: ask for them first.", run=run.id, step=step
         )
 
     def read(layer: int) -> FloatArray:
         vectors = layer_vectors(folder, step, layer)
         if vectors is None:
             raise StoreError(
-                _("Layer {layer} of step {step} cannot be read: open the layers again.", layer=layer, step=step)
+                "Layer {layer} of step {step} cannot be read: open the layers again.", layer=layer, step=step
             )
         return vectors
 

@@ -14,7 +14,7 @@ from core.artifacts.maps import readable_steps
 from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
 from core.artifacts.run_request import run_from_request
 from core.events import Probe
-from core.messages import _
+from core.messages import Message
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
 from core.store import RunRecord, Store
@@ -36,7 +36,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         steps = readable_steps(store, run)[0]
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):
-            progress(done, len(steps), _("Measuring the frame of step {step}", step=step))
+            progress(done, len(steps), Message("Measuring the frame of step {step}", step=step))
             known = read_measures(folder, step)
             if known is None or (step in chosen and not known.values):
                 write_measures(folder, step, _measured(store.embeddings(run.id, step), run.probe, step in chosen))

@@ -67,11 +67,7 @@ def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
                 file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
     except OSError as error:
         raise StoreError(
-            _(
-                "{file} could not be written ({error}): give another place.",
-                file=path.name,
-                error=error.strerror,
-            )
+            "{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror
         ) from error
 
 

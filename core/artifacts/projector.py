@@ -19,7 +19,6 @@ from scipy.special import softmax
 
 from core.errors import ConfigError
 from core.events import FloatArray, Probe
-from core.messages import _
 from core.tasks.listing import csv_file
 
 # TensorBoard reads every frame before it shows the first.
@@ -60,7 +59,7 @@ def write_projector(
     Raises: ConfigError for no frame or too many, OSError where the file cannot be written, and what `read` raises.
     """
     if not 1 <= len(steps) <= FRAMES_MAX:
-        raise ConfigError("frames", len(steps), _("choose 1 to {most}.", most=FRAMES_MAX))
+        raise ConfigError("frames", len(steps), "choose 1 to {most}.", most=FRAMES_MAX)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
         _add(out, "projector_config.pbtxt", "".join(map(_listed, steps)))
         for step in steps:

@@ -24,15 +24,17 @@ from core.config import RunConfig
 from core.config.folders import without_folders
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
-from core.messages import ENGLISH, N_, _, in_language
+from core.messages import Message
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.frames import tokens_text
 from core.training.score_source import scored
 
 # Written beside the run, in English.
-ABOUT = N_("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
-ENDED_EARLY = N_("A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from.")
+ABOUT = Message("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
+ENDED_EARLY = Message(
+    "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
+)
 TAG = "replay"
 # Of these the numbers depend.
 MADE_WITH = ("torch", "transformers", "numpy", "scikit-learn")
@@ -111,11 +113,11 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     """
     run = store.run(run_id)
     if not run.status.ended:
-        status = _(str(run.status))
-        raise StoreError(_("{title} is {status}: wait for its end, or stop it.", title=run.title, status=status))
+        status = Message(str(run.status))
+        raise StoreError("{title} is {status}: wait for its end, or stop it.", title=run.title, status=status)
     frames = [step for step in store.frame_steps(run_id) if _is_finite(store, run_id, step)]
     if run.probe is None or not frames:
-        raise StoreError(_("{title} has no frames: a replay shows them.", title=run.title))
+        raise StoreError("{title} has no frames: a replay shows them.", title=run.title)
     tokens = store.tokens(run_id)
     arrays = {
         name: array
@@ -125,10 +127,8 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if (test := store.predictions(run_id)) is not None and np.isfinite(test.logits).all():
         arrays |= {f"{TEST}.logits": _halved(test.logits), f"{TEST}.labels": np.asarray(test.labels, np.int32)}
     maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
-    with in_language(ENGLISH):
-        written = _written(store, run, frames)
     members = {
-        RUN: json.dumps(written, ensure_ascii=False, allow_nan=False),
+        RUN: json.dumps(_written(store, run, frames), ensure_ascii=False, allow_nan=False),
         MAPS: save(maps),
         FRAMES: save(arrays),
         TOKENS: tokens_text(tokens),
@@ -187,9 +187,9 @@ def _frame(contents: Contents, step: int) -> Frame:
     return Frame(step, vectors, logits, None if attention is None else attention.astype(np.float16))
 
 
-def _about(contents: Contents) -> str:
+def _about(contents: Contents) -> Message:
     run = contents.run
     if run.status == Status.FINISHED.value:
         return ABOUT
     step = max((one.step for one in run.steps), default=0)
-    return ENDED_EARLY.format(status=run.status, step=step, steps=contents.config.steps)
+    return ENDED_EARLY.fill(status=Message(run.status), step=step, steps=contents.config.steps)

@@ -24,7 +24,7 @@ from core.config import RunConfig, parse_config
 from core.config.folders import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, shown
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
-from core.messages import N_, _, listed
+from core.messages import N_, listed
 from core.store.names import NAME_CHARS
 
 FORMAT = 2
@@ -130,7 +130,7 @@ def read(path: Path) -> Contents:
         _check_frames(run, probe, arrays, tokens)
     except DamagedError as error:
         raise StoreError(
-            _("{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=error.why)
+            "{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=error.why
         ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
 

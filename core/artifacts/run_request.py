@@ -7,7 +7,6 @@ from typing import Any
 
 from core.errors import StoreError
 from core.events import Probe
-from core.messages import _
 from core.store import RunRecord, Store
 
 
@@ -19,7 +18,7 @@ def run_request(run: RunRecord) -> dict[str, Any]:
 def probe_of(run: RunRecord) -> Probe:
     """The rows that a run's frames show. Raises: StoreError for a run that has not started."""
     if run.probe is None:
-        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
+        raise StoreError("Run {run} has not started: wait until its encoder is loaded.", run=run.id)
     return run.probe
 
 
@@ -32,5 +31,5 @@ def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
     run = store.run(str(request.get("run")))
     probe_of(run)
     if run.begun_attempt != request.get("attempt"):
-        raise StoreError(_("Run {run} has begun again since this was asked: open its page again.", run=run.id))
+        raise StoreError("Run {run} has begun again since this was asked: open its page again.", run=run.id)
     return run

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.artifacts.array_files import read_about, read_array, write_arrays
 from core.errors import StoreError, TaskError, shown
 from core.events import FloatArray, TokenText, Word
-from core.messages import N_, _
+from core.messages import N_
 from core.store import RunSummary, Store
 from core.workers.run_rows import TaskSource
 
@@ -94,10 +94,10 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
     Raises: TaskError naming what is wrong, in one sentence.
     """
     if pair and second is None:
-        raise TaskError(_("The second text is missing: this task reads pairs, so give both."))
+        raise TaskError("The second text is missing: this task reads pairs, so give both.")
     if not pair and second is not None:
         raise TaskError(
-            _("The second text {text} has no place: this task reads one text, so leave it out.", text=shown(second))
+            "The second text {text} has no place: this task reads one text, so leave it out.", text=shown(second)
         )
     first = _checked(text, most_chars, OF_TEXT)
     return first if second is None else (first, _checked(second, most_chars, OF_SECOND_TEXT))
@@ -105,13 +105,13 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
 
 def _checked(text: object, most_chars: int, refusals: _Refusals) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise TaskError(_(refusals.empty, text=shown(text)))
+        raise TaskError(refusals.empty, text=shown(text))
     if len(text) > most_chars:
-        raise TaskError(_(refusals.long, count=len(text), most=most_chars))
+        raise TaskError(refusals.long, count=len(text), most=most_chars)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TaskError(_(refusals.damaged, text=shown(text))) from None
+        raise TaskError(refusals.damaged, text=shown(text)) from None
     return text
 
 
@@ -215,9 +215,7 @@ def _forget_old(folder: Path) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            _(
-                "The folder {folder} cannot be read ({error}): check its permissions.",
-                folder=folder.name,
-                error=error.strerror,
-            )
+            "The folder {folder} cannot be read ({error}): check its permissions.",
+            folder=folder.name,
+            error=error.strerror,
         ) from error

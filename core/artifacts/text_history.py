@@ -25,7 +25,6 @@ from scipy.special import softmax
 from core.artifacts.sentence import Inspected
 from core.errors import StoreError
 from core.events import FloatArray
-from core.messages import _
 from core.representation.geometry import normalised
 from core.representation.neighbours import nearest
 from core.representation.projections import Points
@@ -99,7 +98,7 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
     """
     numbers = {step: number for number, step in enumerate(found.steps) if step in set(frames)}
     if not numbers:
-        raise StoreError(_("No frame of the run is at a step whose weights are kept: wait for its first frame."))
+        raise StoreError("No frame of the run is at a step whose weights are kept: wait for its first frame.")
     anchors = {s: _anchor(found.vectors[n], found.logits[n], *read(s), k) for s, n in sorted(numbers.items())}
     vectors: list[FloatArray] = []
     logits: list[FloatArray] = []

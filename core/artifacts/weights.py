@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.artifacts.run_request import probe_of
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
-from core.messages import _, listed, sentences
+from core.messages import Message
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
@@ -67,7 +67,7 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
     files = _files(store, run)
     probe = probe_of(run)
     if step not in files:
-        raise StoreError(_no_weights(store, run.id, step, list(files)))
+        raise _no_weights(store, run.id, step, list(files))
     start = _Start(run.config.encoder, probe.classes, run.config.seed, run.config.reinitialised_blocks)
     untrained, tokenizer = _untrained(start)
     path = files[step]
@@ -78,18 +78,19 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
     except TrainingError as error:
         if path.exists():
             raise
-        raise StoreError(_no_weights(store, run.id, step, list(_files(store, run)))) from error
+        raise _no_weights(store, run.id, step, list(_files(store, run))) from error
 
 
-def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> str:
+def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreError:
     """Why there are no weights of a step. The run is read again: its weights may have been dropped a moment ago."""
-    sentence = _(
+    sentence = Message(
         "Run {run} keeps no weights of step {step}: choose one of {kept}.",
         run=run_id,
         step=shown(step),
-        kept=listed(map(str, kept)),
+        kept=kept,
     )
-    return sentences([sentence, missing_sentence(store.run(run_id)) or ""])
+    missing = missing_sentence(store.run(run_id))
+    return StoreError("{first} {next}", first=sentence, next=missing) if missing else StoreError(sentence)
 
 
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
@@ -175,5 +176,5 @@ def _learned_names(path: Path) -> set[str]:
 
 def _unreadable(path: Path, error: object) -> TrainingError:
     return TrainingError(
-        _("The weights in {file} cannot be read ({error}): start a new run.", file=path.name, error=error)
+        "The weights in {file} cannot be read ({error}): start a new run.", file=path.name, error=error
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,8 @@ from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_obj
 from core.config.changes import LAMBDA, TEMPERATURE, changed, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError, EngineError, PlaygroundError
-from core.messages import listed
+from core.exports.entry import SPOKEN
+from core.messages import ENGLISH, LANGUAGES, ask_for_language, listed
 from core.quantities import percent
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder
@@ -409,10 +411,10 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "validation_majority_rate": majority_rate(store.folder, run, "validation"),
         "device": run.device,
         "seconds": round(run.elapsed_s, 3) if run.started_at else None,
-        "message": run.message,
+        "message": None if run.message is None else str(run.message),
         "bytes": store.size(run_id).total,
         "weights_kept": run.keep_weights,
-        "weights_dropped": dropped_sentence(run),
+        "weights_dropped": None if (dropped := dropped_sentence(run)) is None else str(dropped),
     }
 
 
@@ -431,6 +433,7 @@ for command in (export, import_replay, tasks, sweep, protocol, protocols, experi
 
 def main() -> int:
     """Run the command line; an error is one line on standard error, and with --json an object on standard output."""
+    ask_for_language(lambda: code if (code := os.environ.get(SPOKEN, ENGLISH)) in LANGUAGES else ENGLISH)
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:

@@ -27,7 +27,7 @@ from core.experiments.result_table import SUFFIXES, Format, cautions, findings, 
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
 from core.experiments.vectors_job import job as measure_vectors
 from core.experiments.vectors_job import vectors_request
-from core.quantities import counted
+from core.messages import ngettext
 from core.store import Experiment, Status, Store, default_folder
 from core.store.sizes import size_text
 from core.workers import chosen_engine
@@ -97,7 +97,9 @@ def protocols(as_json: bool) -> None:
         return
     width = max(map(len, PROTOCOLS))
     for entry in PROTOCOLS.values():
-        click.echo(f"{entry.name:<{width}}  {entry.question} {counted(entry.design().runs, 'run')}.")
+        click.echo(
+            f"{entry.name:<{width}}  {entry.question} {ngettext('{count} run', '{count} runs', entry.design().runs)}."
+        )
 
 
 @click.group()
@@ -152,7 +154,7 @@ def stop(experiment: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"id": experiment_id, "name": title, "stopped": count})
         return
-    click.echo(f"{title} is stopped, with {counted(count, 'run')} of it.")
+    click.echo(f"{title} is stopped, with {ngettext('{count} run', '{count} runs', count)} of it.")
 
 
 @experiments.command()
@@ -230,9 +232,10 @@ def _run(found: Experiments, design: Design, **shown: Any) -> None:
     for title, reason in estimated.refused:
         click.echo(f"{title} does not apply: {reason}", err=True)
     seconds = timedelta(seconds=round(estimated.seconds))
+    runs = ngettext("{count} run", "{count} runs", estimated.runs)
     click.echo(
-        f"{counted(estimated.runs, 'run')}; those that are to be carried out take about {seconds} one after the other "
-        f"and {size_text(estimated.disk_bytes)} on disk.",
+        f"{runs}; those that are to be carried out take about {seconds} one after the other and "
+        f"{size_text(estimated.disk_bytes)} on disk.",
         err=True,
     )
     found.engine.warm_up()

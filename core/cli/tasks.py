@@ -22,7 +22,7 @@ from core.cli.options import (
 )
 from core.config import ReadingConfig
 from core.config.validation import build
-from core.quantities import counted
+from core.messages import Text, ngettext
 from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
@@ -52,7 +52,9 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
     for entry in TASKS.values():
         click.echo(f"{entry.name:<{width}}  {entry.label}")
     for task in own:
-        click.echo(f"{task.id:<{width}}  {task.name}: {counted(task.rows, 'row')}. {task.source}")
+        click.echo(
+            f"{task.id:<{width}}  {task.name}: {ngettext('{count} row', '{count} rows', task.rows)}. {task.source}"
+        )
 
 
 @tasks.command()
@@ -86,10 +88,9 @@ def add(
     if rows.kind == "classes":
         for note in split_rows(rows, name).notes:
             click.echo(note, err=True)
-    source = "; ".join(reading.source_sentence for reading in together.readings) + "."
     library = _library(folder)
     was_here = library.find_rows(rows) is not None
-    _say(library.add(rows, name=name, source=source), as_json, was_here=was_here)
+    _say(library.add(rows, name=name, source=together.source), as_json, was_here=was_here)
 
 
 def _tell(together: Together) -> None:
@@ -131,9 +132,9 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
         request = build(HubRequest, {"repository": data_set} | asked)
     with tqdm(unit=" rows", disable=not sys.stderr.isatty()) as bar:
 
-        def progress(done: int, total: int | None, message: str) -> None:
+        def progress(done: int, total: int | None, message: Text) -> None:
             bar.total = total
-            bar.set_description(message, refresh=False)
+            bar.set_description(str(message), refresh=False)
             bar.update(done - bar.n)
 
         kept = fetch_into(_library(folder), request, progress=progress)
@@ -177,4 +178,5 @@ def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
     if as_json:
         print_json(asdict(task))
     else:
-        click.echo(f"{task.name} ({task.id}): {counted(task.rows, 'row')}. Use it with --task {task.id}.")
+        rows = ngettext("{count} row", "{count} rows", task.rows)
+        click.echo(f"{task.name} ({task.id}): {rows}. Use it with --task {task.id}.")

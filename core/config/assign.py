@@ -14,7 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, preset
 from core.config.validation import build
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, Message
 from core.parameters import did_you_mean
 
 JSON = dict[str, Any]
@@ -53,7 +53,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     for text in texts:
         path = text.partition("=")[0].strip()
         if path == "task" or path.startswith(NOT_LINKED):
-            raise ConfigError("set", text, _("a link does not name the task or its file here; leave it out."))
+            raise ConfigError("set", text, "a link does not name the task or its file here; leave it out.")
         if not text.startswith(PRESET):
             assign(given, text)
     return parse_config(given)
@@ -106,7 +106,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     """The path and the value of `path=value`. Raises: ConfigError."""
     path, equals, text = setting.partition("=")
     if not equals:
-        raise ConfigError("set", setting, _(HOW))
+        raise ConfigError("set", setting, HOW)
     return path, _value(text)
 
 
@@ -119,7 +119,7 @@ def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ())
     """
     names = path.strip().split(".")
     if not all(names):
-        raise ConfigError("set", path, _(HOW))
+        raise ConfigError("set", path, HOW)
     known = (*also, *PHASE_FIELDS, *RunConfig.model_fields)
     if names[0] not in known and (meant := did_you_mean(names[0], known)):
         raise ConfigError(path, value, meant)
@@ -142,8 +142,7 @@ def _phase_with(phases: Any, names: list[str], path: str) -> str:
         return "0"
     having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
     if len(having) != 1:
-        remedy = _("there are two phases; give phases.0.{path} or phases.1.{path}.", path=path)
-        raise ConfigError("set", path, remedy)
+        raise ConfigError("set", path, "there are two phases; give phases.0.{path} or phases.1.{path}.", path=path)
     return having[0]
 
 
@@ -167,11 +166,12 @@ def _inside(place: Any, name: str, path: str) -> Any:
     if isinstance(place, list):
         if not place:
             example = f"{above}={_example(above)}"
-            remedy = _("{field} is empty; give the whole list, such as {example}.", field=above, example=example)
-            raise ConfigError("set", path, remedy)
+            raise ConfigError(
+                "set", path, "{field} is empty; give the whole list, such as {example}.", field=above, example=example
+            )
         return place[_place(place, name, path)]
     if not isinstance(place, dict):
-        raise ConfigError("set", path, _("{field} has no fields; leave out what follows it.", field=above))
+        raise ConfigError("set", path, "{field} has no fields; leave out what follows it.", field=above)
     return place.setdefault(name, {})
 
 
@@ -183,9 +183,9 @@ def _place(items: list[Any], name: str, path: str) -> int:
     if name in keys:
         return keys.index(name)
     above, last = path.rpartition(".")[0], len(items) - 1
-    remedy = _("{field} has 1; give 0, or the whole list as JSON.", field=above)
+    remedy = Message("{field} has 1; give 0, or the whole list as JSON.", field=above)
     if last:
-        remedy = _(
+        remedy = Message(
             "{field} has {count}; give a number from 0 to {last}, or the whole list as JSON.",
             field=above,
             count=len(items),

@@ -12,7 +12,6 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import preset
 from core.config.validation import build
 from core.errors import ConfigError
-from core.messages import _
 
 # Settings that are no fields: an objective by its name, λ, and the τ of every contrastive loss.
 PRESET, LAMBDA, TEMPERATURE = "preset", "lambda", "temperature"
@@ -76,15 +75,14 @@ def _phase_of_lambda(name: str) -> int | None:
 def put_lambda(phases: Sequence[dict[str, Any]], value: Any, number: int = 0) -> None:
     """Weigh the contrastive loss of a phase. Raises: ConfigError where its objective has no λ."""
     if number >= len(phases):
-        raise ConfigError(LAMBDA, value, _("there is one phase; give lambda."))
+        raise ConfigError(LAMBDA, value, "there is one phase; give lambda.")
     objective = build(ObjectiveConfig, phases[number]["objective"])
     if objective.weight is None:
         where = f"phases.{number}." if len(phases) > 1 else ""
         example = f"{where}objective.terms.0.weight=1"
-        remedy = _("this objective has no λ; set a weight, such as {example}.", example=example)
-        raise ConfigError(LAMBDA, value, remedy)
+        raise ConfigError(LAMBDA, value, "this objective has no λ; set a weight, such as {example}.", example=example)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(LAMBDA, value, _("give a number."))
+        raise ConfigError(LAMBDA, value, "give a number.")
     phases[number]["objective"] = objective.turned("lambda", value).model_dump(mode="json")
 
 
@@ -92,7 +90,7 @@ def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:
     """Give every contrastive loss this τ. Raises: ConfigError where there is none."""
     terms = [term for phase in phases for term in phase["objective"]["terms"] if TEMPERATURE in term]
     if not terms:
-        raise ConfigError(TEMPERATURE, value, _("this objective has no contrastive loss; leave it out."))
+        raise ConfigError(TEMPERATURE, value, "this objective has no contrastive loss; leave it out.")
     for term in terms:
         term[TEMPERATURE] = value
 

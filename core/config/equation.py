@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
-from core.messages import _, clauses, listed
+from core.messages import _, clauses, listed, ngettext
 from core.parameters import AUTO, RELATIVE_LAYERS, Value, whole
-from core.quantities import counted
 
 PLACE = re.compile(r"\{([a-z_]+)\}")
 
@@ -49,7 +48,9 @@ def term_words(term: TermConfig) -> str:
     if (head := term.parameters.get("projection", "none")) != "none":
         words.append(_("through an MLP of its own") if head == "mlp" else _("through a linear layer of its own"))
     if size := whole(term.parameters, "queue"):
-        words.append(_("a queue of {vectors} as further candidates", vectors=counted(size, "vector")))
+        words.append(
+            _("a queue of {vectors} as further candidates", vectors=ngettext("{count} vector", "{count} vectors", size))
+        )
     if not term.original:
         words.append(_("without the unchanged text"))
     if not term.parameters.get("normalize", True):
@@ -66,7 +67,7 @@ def _tokens(term: TermConfig) -> str:
         if clusters:
             return _("the third of the tokens that [CLS] attends to most, grouped into {groups}", groups=clusters)
         return _("the third of the tokens that [CLS] attends to most")
-    tokens = counted(whole(term.parameters, "k"), "token")
+    tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
     if clusters:
         return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
     return _("the {tokens} that [CLS] attends to most", tokens=tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config.fields import field_at
 from core.config.run import RunConfig
 from core.errors import ConfigError, PlaygroundError
-from core.messages import N_, _, listed
+from core.messages import N_, Message, _, listed
 from core.parameters import Parameter
 
 ABSENT = "–"
@@ -24,7 +24,7 @@ def problem_text(error: PlaygroundError) -> str:
     field = field_at(RunConfig, error.field) if isinstance(error, ConfigError) else None
     if not isinstance(error, ConfigError) or field is None:
         return str(error)
-    return str(ConfigError(_(field.label), error.value, error.remedy))
+    return str(ConfigError(Message(field.label), error.value, error.remedy))
 
 
 def in_phase(label: str, number: int | None) -> str:

@@ -11,7 +11,7 @@ from core.config.term import WEIGHT_MAX, TermConfig
 from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
-from core.messages import N_, _, listed
+from core.messages import N_, Message, _, listed
 from core.parameters import AUTO, Parameter, number
 
 CONVEX_TOLERANCE = 1e-6
@@ -49,12 +49,14 @@ class ObjectiveConfig(Section):
     @model_validator(mode="after")
     def _check_weights(self) -> ObjectiveConfig:
         if all(t.weight == 0 for t in self.terms):
-            remedy = _("give at least one term a weight above 0.")
-            raise ConfigError("objective.terms", _("all weights 0"), remedy)
+            raise ConfigError("objective.terms", Message("all weights 0"), "give at least one term a weight above 0.")
         total = sum(t.weight for t in self.terms)
         if self.combine == "convex" and len(self.terms) > 1 and abs(total - 1) > CONVEX_TOLERANCE:
-            remedy = _("make convex weights sum to 1, or set objective.combine to additive.")
-            raise ConfigError("objective.terms", _("weights that sum to {total:g}", total=total), remedy)
+            raise ConfigError(
+                "objective.terms",
+                Message("weights that sum to {total:g}", total=total),
+                "make convex weights sum to 1, or set objective.combine to additive.",
+            )
         return self
 
     @property
@@ -178,7 +180,7 @@ class ObjectiveConfig(Section):
 
     def _no_such_knob(self, name: str) -> ConfigError:
         has = listed(["learning_rate", *self.knobs])
-        return ConfigError("knob", name, _("this objective has no such knob; it has {names}.", names=has))
+        return ConfigError("knob", name, "this objective has no such knob; it has {names}.", names=has)
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:
         """With a number where the momentum of a queue was left to the steps."""
@@ -268,4 +270,4 @@ def _complement(weight: float) -> float:
 def _check_weight(weight: float, combine: str) -> None:
     upper = 1.0 if combine == "convex" else WEIGHT_MAX
     if not 0.0 <= weight <= upper:
-        raise ConfigError("lambda", weight, _("give a number from 0 to {most:g}.", most=upper))
+        raise ConfigError("lambda", weight, "give a number from 0 to {most:g}.", most=upper)

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
-from core.messages import N_, _, listed
+from core.messages import N_, Message
 from core.parameters import AUTO
 
 JSON = dict[str, Any]
@@ -71,12 +71,15 @@ class Preset:
         if len(made) == 1:
             return made
         if steps is not None and steps < len(made):
-            remedy = _(
-                "{preset} has {count} phases; give at least one step each.", preset=_(self.label), count=len(made)
+            raise ConfigError(
+                "steps",
+                steps,
+                "{preset} has {count} phases; give at least one step each.",
+                preset=Message(self.label),
+                count=len(made),
             )
-            raise ConfigError("steps", steps, remedy)
         if epochs is not None and epochs <= 0:
-            raise ConfigError("epochs", epochs, _("give a number above 0."))
+            raise ConfigError("epochs", epochs, "give a number above 0.")
         left = steps or 0
         for number, (one, share) in enumerate(zip(made, self.shares, strict=True)):
             if epochs is not None:
@@ -339,5 +342,5 @@ PRESETS: Mapping[str, Preset] = {
 def preset(name: object) -> Preset:
     """Raises: ConfigError naming what exists."""
     if not isinstance(name, str) or name not in PRESETS:
-        raise ConfigError("preset", name, _("choose one of {names}.", names=listed(PRESETS)))
+        raise ConfigError("preset", name, "choose one of {names}.", names=tuple(PRESETS))
     return PRESETS[name]

@@ -27,7 +27,7 @@ from core.config.sections import (
 )
 from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, Message
 
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1
@@ -94,7 +94,7 @@ class PhaseConfig(Section):
     @model_validator(mode="after")
     def _one_length(self) -> PhaseConfig:
         if self.steps is not None and self.epochs is not None:
-            raise ConfigError("epochs", self.epochs, _("give steps or epochs, not both."))
+            raise ConfigError("epochs", self.epochs, "give steps or epochs, not both.")
         return self
 
 
@@ -211,7 +211,7 @@ class RunConfig(Section):
             raise ConfigError(
                 "knob_turns",
                 ", ".join(turn.name for turn in objective_turns),
-                _("give both phases their steps, so that the step of a turn determines its phase."),
+                "give both phases their steps, so that the step of a turn determines its phase.",
             )
         _follow(_as_turns(self.knob_turns), self)
         return self
@@ -262,14 +262,14 @@ def _with_one_rate(phase: Any) -> Any:
 def peak_rates(optimiser: OptimiserConfig) -> tuple[float, float]:
     """The encoder's and the classifier's rate of a prepared run. Raises: ConfigError when it was not prepared."""
     if optimiser.learning_rate is None or optimiser.classifier_learning_rate is None:
-        raise ConfigError("learning_rate", None, _("prepare the run first."))
+        raise ConfigError("learning_rate", None, "prepare the run first.")
     return optimiser.learning_rate, optimiser.classifier_learning_rate
 
 
 def phase_steps(phase: PhaseConfig) -> int:
     """Steps of a phase of a prepared run. Raises: ConfigError when it was not prepared."""
     if phase.steps is None:
-        raise ConfigError("steps", None, _("prepare the run first."))
+        raise ConfigError("steps", None, "prepare the run first.")
     return phase.steps
 
 
@@ -293,7 +293,7 @@ def _follow(turns: Sequence[tuple[int, str, float]], config: RunConfig) -> None:
             phase = config.phase_at(step)
             objectives[phase] = objectives[phase].turned(name, value)
         elif not 0.0 <= value <= LEARNING_RATE_FACTOR_MAX:
-            raise ConfigError(RATE, value, _("give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX))
+            raise ConfigError(RATE, value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
 
 
 WHOLE = N_("give one JSON object, as `export` writes it.")
@@ -308,7 +308,7 @@ def parse_config(given: Any) -> RunConfig:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise not_json("config", error, _(WHOLE)) from None
+            raise not_json("config", error, Message(WHOLE)) from None
     if not isinstance(given, dict):
-        raise ConfigError("config", type(given).__name__, _(WHOLE))
+        raise ConfigError("config", type(given).__name__, WHOLE)
     return build(RunConfig, given)

@@ -8,8 +8,7 @@ from core.config.labels import value_text
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import settings_at_end
-from core.messages import N_, _, listed
-from core.quantities import counted
+from core.messages import N_, _, listed, ngettext
 
 BATCHES = {
     "auto": N_("automatic batches"),
@@ -28,7 +27,7 @@ def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
     Args:
         defaults: also say that all rows are used and that batches are random.
     """
-    size = _("All rows") if task.train_size is None else counted(task.train_size, "row")
+    size = _("All rows") if task.train_size is None else ngettext("{count} row", "{count} rows", task.train_size)
     labels = [size] if defaults or task.train_size is not None else []
     labels += [_(BATCHES[task.sampler])] if defaults or task.sampler not in USUAL_BATCHES else []
     fields, values = fields_of(TaskConfig), {name: getattr(task, name) for name in ROW_CHANGES}
@@ -103,7 +102,7 @@ def part_label(trainable: TrainableConfig) -> str:
     if trainable.part == "last_blocks":
         if trainable.blocks == 1:
             return _("last block + classifier")
-        return _("last {blocks} + classifier", blocks=counted(trainable.blocks, "block"))
+        return _("last {blocks} + classifier", blocks=ngettext("{count} block", "{count} blocks", trainable.blocks))
     if trainable.part == "lora":
         return _("LoRA, rank {rank}", rank=trainable.lora_rank)
     return _("all weights") if trainable.part == "all" else _("classifier only")

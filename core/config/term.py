@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from core.errors import ConfigError
 from core.losses.entry import LossEntry
 from core.losses.registry import loss_entry
-from core.messages import N_, _, listed
+from core.messages import N_, Message, Text, _, listed
 from core.parameters import AUTO, Value, checked, whole
 from core.views.entry import ViewEntry
 from core.views.registry import view_entry
@@ -96,19 +95,20 @@ def check_mix(term: TermConfig) -> None:
     kinds = [view.entry.kind for view in term.views]
     _check_view_kinds(term, kinds)
     if not any(view.entry.runs_encoder for view in term.views) and not term.original:
-        remedy = _("keep the text itself, or add a view that the encoder reads.")
-        raise ConfigError(f"{term.loss}.original", False, remedy)
+        raise ConfigError(f"{term.loss}.original", False, "keep the text itself, or add a view that the encoder reads.")
     count = int(term.original) + len(term.views)
     fewest, most = entry.views
     if count < fewest:
-        remedy = _("{loss} takes at least two views of a text; add one, such as dropout.", loss=_(entry.label))
+        remedy = Message(
+            "{loss} takes at least two views of a text; add one, such as dropout.", loss=Message(entry.label)
+        )
         if most == fewest:
-            remedy = _("{loss} takes two views of a text; add one, such as dropout.", loss=_(entry.label))
+            remedy = Message("{loss} takes two views of a text; add one, such as dropout.", loss=Message(entry.label))
         raise ConfigError(f"{term.loss}.views", _named(term), remedy)
     if most is not None and count > most:
-        remedy = _("{loss} takes two views, the text itself among them; remove one.", loss=_(entry.label))
+        remedy = Message("{loss} takes two views, the text itself among them; remove one.", loss=Message(entry.label))
         if most == 1:
-            remedy = _("{loss} takes no further views; remove one.", loss=_(entry.label))
+            remedy = Message("{loss} takes no further views; remove one.", loss=Message(entry.label))
         raise ConfigError(f"{term.loss}.views", _named(term), remedy)
     _check_levels(term)
     _check_queue(term)
@@ -121,25 +121,24 @@ def _check_view_kinds(term: TermConfig, kinds: Sequence[str]) -> None:
     if "layers" in kinds and not (on_sentences and term.entry.views[1] is None):
         raise ConfigError(where, "layers", _no_layers(term, on_sentences))
     if "layers" in kinds and term.layers != "last":
-        raise ConfigError(where, "layers", _("choose layers as views, or one loss per layer, not both."))
+        raise ConfigError(where, "layers", "choose layers as views, or one loss per layer, not both.")
     if "head" in kinds and term.level == "token":
-        remedy = _("it masks the pooled vector, and tokens are contrasted; take dropout.")
-        raise ConfigError(where, "head_dropout", remedy)
+        raise ConfigError(where, "head_dropout", "it masks the pooled vector, and tokens are contrasted; take dropout.")
     for kind, name in (("head", "head_dropout"), ("layers", "layers")):
         if kinds.count(kind) > 1:
-            raise ConfigError(where, _("{name} twice", name=name), _("name it once."))
+            raise ConfigError(where, Message("{name} twice", name=name), "name it once.")
 
 
-def _no_layers(term: TermConfig, on_sentences: bool) -> str:
+def _no_layers(term: TermConfig, on_sentences: bool) -> Message:
     """Why other layers are no views here, and what would work."""
     if on_sentences or not term.entry.contrastive:
-        return _(
+        return Message(
             "they are pooled vectors of other layers, and {loss} takes none; take another view.",
-            loss=_(term.entry.label),
+            loss=Message(term.entry.label),
         )
     if term.level == "token":
-        return _("they are pooled vectors of other layers, and tokens are contrasted here; take another view.")
-    return _(
+        return Message("they are pooled vectors of other layers, and tokens are contrasted here; take another view.")
+    return Message(
         "they are pooled vectors of other layers, and the classifier’s output is contrasted here; take another view."
     )
 
@@ -147,18 +146,28 @@ def _no_layers(term: TermConfig, on_sentences: bool) -> str:
 def _check_levels(term: TermConfig) -> None:
     entry, values = term.entry, term.parameters
     if "level" in values and term.level not in entry.levels:
-        levels = reduce(lambda some, one: _("{some} or {one}", some=some, one=one), map(str, entry.levels))
-        remedy = _("{loss} contrasts {levels}.", loss=_(entry.label), levels=levels)
-        raise ConfigError(f"{term.loss}.level", term.level, remedy)
+        levels: Text = entry.levels[0]
+        for level in entry.levels[1:]:
+            levels = Message("{some} or {one}", some=levels, one=level)
+        raise ConfigError(
+            f"{term.loss}.level", term.level, "{loss} contrasts {levels}.", loss=Message(entry.label), levels=levels
+        )
     if term.level == "logits" and term.layers != "last":
-        remedy = _("only the last layer reaches the classifier, whose output is contrasted here; choose last.")
-        raise ConfigError(f"{term.loss}.layers", term.layers, remedy)
+        raise ConfigError(
+            f"{term.loss}.layers",
+            term.layers,
+            "only the last layer reaches the classifier, whose output is contrasted here; choose last.",
+        )
     if term.level == "logits" and values["projection"] != "none":
-        remedy = _("the classifier's output is contrasted as it is; choose none, or another level than logits.")
-        raise ConfigError(f"{term.loss}.projection", values["projection"], remedy)
+        raise ConfigError(
+            f"{term.loss}.projection",
+            values["projection"],
+            "the classifier's output is contrasted as it is; choose none, or another level than logits.",
+        )
     if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
-        remedy = _("give fewer clusters than the {k} tokens.", k=values["k"])
-        raise ConfigError(f"{term.loss}.clusters", values["clusters"], remedy)
+        raise ConfigError(
+            f"{term.loss}.clusters", values["clusters"], "give fewer clusters than the {k} tokens.", k=values["k"]
+        )
 
 
 def _check_queue(term: TermConfig) -> None:
@@ -169,27 +178,27 @@ def _check_queue(term: TermConfig) -> None:
         raise ConfigError(f"{term.loss}.queue", size, remedy)
 
 
-def _no_queue(term: TermConfig) -> str:
-    """Why there can be no queue, and what would work; "" where there can be one."""
+def _no_queue(term: TermConfig) -> Message | None:
+    """Why there can be no queue, and what would work; None where there can be one."""
     if term.level == "token":
-        return _(
+        return Message(
             "it holds the last layer's vectors of unchanged texts, and tokens are contrasted here; set it to 0.",
         )
     if term.level != "sentence":
-        return _(
+        return Message(
             "it holds the last layer's vectors of unchanged texts, and the classifier's output is contrasted here; "
             "set it to 0."
         )
     if term.layers != "last":
-        return _(
+        return Message(
             "it holds the last layer's vectors of unchanged texts, and other layers are contrasted here; set it to 0."
         )
     if not term.original:
-        return _(
+        return Message(
             "it holds the last layer's vectors of unchanged texts, and only changed texts are contrasted here; "
             "set it to 0."
         )
-    return ""
+    return None
 
 
 def _check_mixup(term: TermConfig) -> None:
@@ -201,7 +210,7 @@ def _check_mixup(term: TermConfig) -> None:
     }
     for other, remedy in remedies.items():
         if term.parameters[other]:
-            raise ConfigError(f"{term.loss}.mixup", term.parameters["mixup"], _(remedy))
+            raise ConfigError(f"{term.loss}.mixup", term.parameters["mixup"], remedy)
 
 
 def _named(term: TermConfig) -> str:

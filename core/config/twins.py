@@ -11,7 +11,7 @@ from core.config.diff import SEED, config_differences
 from core.config.presets import preset
 from core.config.turns import as_launched
 from core.errors import ConfigError
-from core.messages import ENGLISH, _, in_language, listed
+from core.messages import ENGLISH, in_language
 
 NAME_LENGTH = 80
 CHANGE_LENGTH, VALUE_LENGTH = 60, 20
@@ -50,6 +50,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     return parse_config(given)
 
 
+@in_language(ENGLISH)
 def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
     """A name for a twin, such as "Run 7, τ 0.1 instead of 0.3"; a long title is cut so that the change is read.
 
@@ -59,11 +60,6 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
         title: of the original. It came from outside and is not escaped here.
         config, other: of the original and of its twin.
     """
-    with in_language(ENGLISH):
-        return _english_name(title, config, other)
-
-
-def _english_name(title: str, config: RunConfig, other: RunConfig) -> str:
     # The turns that both make say nothing about the change.
     differences = config_differences([as_launched(config), as_launched(other)])
     if not differences:
@@ -91,16 +87,16 @@ def _phase(config: RunConfig, path: str) -> int:
     """The phase's number in `phases.0.objective.lambda`."""
     number = path.split(".")[1]
     if path.count(".") != 3 or not number.isdecimal() or int(number) >= len(config.phases):
-        remedy = _("give phases.0 to phases.{last}, and its objective.", last=len(config.phases) - 1)
-        raise ConfigError("setting", path, remedy)
+        raise ConfigError(
+            "setting", path, "give phases.0 to phases.{last}, and its objective.", last=len(config.phases) - 1
+        )
     return int(number)
 
 
 def _preset_objective(name: Any) -> dict[str, Any]:
     entry = preset(name)
     if len(entry.objectives) > 1:
-        remedy = _("it has two phases, and one objective is replaced; take one of one phase.")
-        raise ConfigError("preset", name, remedy)
+        raise ConfigError("preset", name, "it has two phases, and one objective is replaced; take one of one phase.")
     return entry.objectives[0]
 
 
@@ -123,10 +119,12 @@ def _key(place: Any, name: str, path: str) -> str | int:
         if name in keys:
             return keys.index(name)
     if not isinstance(place, dict):
-        remedy = _("there is no {name}; in its place the run has nothing of this name.", name=repr(name))
-        raise ConfigError("setting", path, remedy)
-    remedy = _("there is no {name}; in its place the run has {names}.", name=repr(name), names=listed(place))
-    raise ConfigError("setting", path, remedy)
+        raise ConfigError(
+            "setting", path, "there is no {name}; in its place the run has nothing of this name.", name=repr(name)
+        )
+    raise ConfigError(
+        "setting", path, "there is no {name}; in its place the run has {names}.", name=repr(name), names=tuple(place)
+    )
 
 
 def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:

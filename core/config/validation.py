@@ -12,9 +12,8 @@ from pydantic_core import ErrorDetails
 
 from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
-from core.messages import N_, _, listed
+from core.messages import N_, Message, Text
 from core.parameters import bound_text, did_you_mean
-from core.quantities import counted
 
 # Characters that are shown on either side of what is no JSON.
 AROUND = 20
@@ -43,7 +42,7 @@ def build(model: type[Model], given: Any) -> Model:
         raise ConfigError(field, first["input"], _remedy(model, first)) from None
 
 
-def not_json(field: str, error: ValueError | RecursionError, remedy: str) -> ConfigError:
+def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> ConfigError:
     """The error for a text that is no JSON: the characters around the place, its line and its column.
 
     Args:
@@ -55,11 +54,11 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: str) -> Con
     around = line[max(0, error.colno - 1 - AROUND) : error.colno - 1 + AROUND].strip()
     place = {"line": error.lineno, "column": error.colno}
     return ConfigError(
-        field, around, _("from line {line}, column {column} on it is not JSON; {remedy}", remedy=remedy, **place)
+        field, around, "from line {line}, column {column} on it is not JSON; {remedy}", remedy=remedy, **place
     )
 
 
-def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
+def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
     """What would work instead; pydantic's own words where nobody has others."""
     if error["type"] in OUT_OF_BOUNDS:
         path = ".".join(map(str, error["loc"]))
@@ -67,7 +66,11 @@ def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
         return known.remedy if known is not None and known.kind in ("number", "integer") else _plain_bound(error)
     if error["type"] == "literal_error":
         others, has_others, last = error["ctx"]["expected"].rpartition(" or ")
-        return _("choose {names} or {last}.", names=others, last=last) if has_others else _("choose {name}.", name=last)
+        return (
+            Message("choose {names} or {last}.", names=others, last=last)
+            if has_others
+            else Message("choose {name}.", name=last)
+        )
     return _structural(model, error)
 
 
@@ -85,49 +88,55 @@ OUT_OF_BOUNDS = {
 }
 
 
-def _plain_bound(error: ErrorDetails) -> str:
+def _plain_bound(error: ErrorDetails) -> Message:
     """For a number that is no described field, such as a step of a list."""
     bounds = {name: bound_text(bound) for name, bound in error.get("ctx", {}).items() if not isinstance(bound, str)}
     remedy = OUT_OF_BOUNDS[error["type"]]
-    return _(remedy, **bounds)
+    return Message(remedy, **bounds)
 
 
-def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
+def _structural(model: type[BaseModel], error: ErrorDetails) -> Text:
     match error["type"]:
         case "extra_forbidden":
             names = _fields_at(model, error["loc"][:-1])
             if not names:
-                return _("there is no such field; remove it.")
+                return Message("there is no such field; remove it.")
             meant = did_you_mean(error["loc"][-1], names)
-            return meant or _("there is no such field; known are {names}.", names=listed(names))
+            return meant or Message("there is no such field; known are {names}.", names=tuple(names))
         case "missing":
-            return _("it is missing, and has no default.")
+            return Message("it is missing, and has no default.")
         case "model_type":
-            return _("give an object with {names}.", names=listed(_fields_at(model, error["loc"])))
+            return Message("give an object with {names}.", names=tuple(_fields_at(model, error["loc"])))
         case "tuple_type" if isinstance(error["input"], int | str) and not _fields_at(model, error["loc"]):
-            return _("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
+            return Message("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
         case "tuple_type":
-            return _("give a list.")
+            return Message("give a list.")
     said = re.sub(r"^\w+ should", "it should", error["msg"])
     return _unfit(error["type"], error.get("ctx", {})) or f"{said}."
 
 
-def _unfit(kind: str, found: Mapping[str, Any]) -> str:
-    """What pydantic says of texts, switches and lists; "" for what is no sentence of ours."""
+def _unfit(kind: str, found: Mapping[str, Any]) -> Message | None:
+    """What pydantic says of texts, switches and lists; None for what is no sentence of ours."""
     match kind:
         case "string_type":
-            return _("it should be a valid string.")
+            return Message("it should be a valid string.")
         case "string_too_short":
-            return _("it should have at least {length}.", length=counted(found["min_length"], "character"))
+            return Message(
+                "it should have at least {length}.",
+                length=Message("{count} character", "{count} characters", count=found["min_length"]),
+            )
         case "string_too_long":
-            return _("it should have at most {length}.", length=counted(found["max_length"], "character"))
+            return Message(
+                "it should have at most {length}.",
+                length=Message("{count} character", "{count} characters", count=found["max_length"]),
+            )
         case "string_pattern_mismatch":
-            return _("it should match pattern '{pattern}'.", pattern=found["pattern"])
+            return Message("it should match pattern '{pattern}'.", pattern=found["pattern"])
         case "bool_type":
-            return _("it should be a valid boolean.")
+            return Message("it should be a valid boolean.")
         case "bool_parsing":
-            return _("it should be a valid boolean, unable to interpret input.")
-    return ""
+            return Message("it should be a valid boolean, unable to interpret input.")
+    return None
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> tuple[str, ...]:

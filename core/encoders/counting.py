@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models
 
 from core.encoders.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 from core.errors import EncoderError, first_line, shown
-from core.messages import N_, _
+from core.messages import Message, Text, _
 
 Input = str | tuple[str, str]
 
@@ -72,7 +72,7 @@ def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
     return count
 
 
-def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, str], None]) -> dict[str, Any]:
+def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
     """Count as a job of its own process, for a tokenizer that has to be fetched first, or that needs torch.
 
     Args:
@@ -80,7 +80,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: counts and unknown_share.
     Raises: as `token_counter`.
     """
-    progress(0, None, N_("Fetching the tokenizer"))
+    progress(0, None, Message("Fetching the tokenizer"))
     counted = token_counter(request["encoder"])(
         [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
     )
@@ -111,12 +111,10 @@ def _reader(encoder_id: str) -> _Reader:
             raise
         reason = shown(first_line(error))
         raise EncoderError(
-            _(
-                "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "
-                "files of a transformers tokenizer.",
-                name=shown(encoder_id),
-                problem=reason,
-            )
+            "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "
+            "files of a transformers tokenizer.",
+            name=shown(encoder_id),
+            problem=reason,
         ) from None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from core.errors import EncoderError
-from core.messages import _, listed
+from core.messages import listed
 
 Head = Callable[[Any, Tensor], Tensor]
 
@@ -141,6 +141,6 @@ def family_of(model_type: str) -> Family:
     if model_type not in FAMILIES:
         names = listed(FAMILIES)
         raise EncoderError(
-            _("Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names)
+            "Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names
         )
     return FAMILIES[model_type]

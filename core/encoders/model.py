@@ -259,18 +259,21 @@ def load_encoder(
     except LOADING_ERRORS as error:
         reason = shown(first_line(error))
         raise EncoderError(
-            _(
-                "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "
-                "and a tokenizer.",
-                name=shown(encoder_id),
-                problem=reason,
-            )
+            "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "
+            "and a tokenizer.",
+            name=shown(encoder_id),
+            problem=reason,
         ) from error
     encoder = Encoder(model, pooling_of(folder, encoder_id) if pooling == "auto" else pooling, folder)
     encoder.special_ids = special_ids(tokenizer)
     if max_length > limit:
-        remedy = _("{encoder} reads at most {limit} tokens.", encoder=shown(encoder_id), limit=limit)
-        raise ConfigError("encoder.max_length", max_length, remedy)
+        raise ConfigError(
+            "encoder.max_length",
+            max_length,
+            "{encoder} reads at most {limit} tokens.",
+            encoder=shown(encoder_id),
+            limit=limit,
+        )
     return encoder, Tokenizer(tokenizer, max_length)
 
 

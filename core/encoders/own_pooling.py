@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from core.encoders.source import hub_small_file, local_folder
 from core.errors import EncoderError, PlaygroundError, shown
-from core.messages import _, listed
+from core.messages import Message, listed
 
 Pooling = Literal["cls", "mean"]
 
@@ -74,10 +74,8 @@ def _mode(settings: Any, encoder_id: str) -> Pooling:
     modes += [str(given["pooling_mode"])] if "pooling_mode" in given else []
     if len(modes) == 1 and modes[0] in MODES | SAME_DIRECTION:
         return (MODES | SAME_DIRECTION)[modes[0]]
-    mode = shown(listed(modes) or _("an unknown mode"))
-    raise EncoderError(
-        _("Encoder {name} pools by {mode}: choose [CLS] or the mean.", name=shown(encoder_id), mode=mode)
-    )
+    mode = shown(listed(modes)) if modes else Message("an unknown mode")
+    raise EncoderError("Encoder {name} pools by {mode}: choose [CLS] or the mean.", name=shown(encoder_id), mode=mode)
 
 
 def _read(path: Path | None) -> Any:

@@ -20,7 +20,7 @@ from urllib.request import getproxies
 from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, shown
-from core.messages import N_, _, listed
+from core.messages import N_, Message, _
 
 # What messages call a model that is read.
 ENCODER = N_("Encoder")
@@ -114,12 +114,10 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         model_type = config.get("model_type", "")
         if model_type not in MODEL_TYPES:
             raise EncoderError(
-                _(
-                    "Encoder {name} is of the type {kind}: choose one of {names}.",
-                    name=shown(encoder_id),
-                    kind=shown(model_type),
-                    names=listed(MODEL_TYPES),
-                )
+                "Encoder {name} is of the type {kind}: choose one of {names}.",
+                name=shown(encoder_id),
+                kind=shown(model_type),
+                names=tuple(MODEL_TYPES),
             )
         found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
         sizes = {field: int(size) for field, size in found.items()}
@@ -128,12 +126,10 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         return EncoderShape(model_type, **sizes)
     except (OSError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError) as error:
         raise EncoderError(
-            _(
-                "Encoder {name} has no readable config.json ({problem}): give a folder or Hub name of a transformers "
-                "encoder.",
-                name=shown(encoder_id),
-                problem=shown(str(error)),
-            )
+            "Encoder {name} has no readable config.json ({problem}): give a folder or Hub name of a transformers "
+            "encoder.",
+            name=shown(encoder_id),
+            problem=shown(str(error)),
         ) from None
 
 
@@ -224,21 +220,17 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
                 actual = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise EncoderError(
-                _(
-                    "Encoder file {file} cannot be read ({problem}): install the encoder again.",
-                    file=name,
-                    problem=error.strerror,
-                )
+                "Encoder file {file} cannot be read ({problem}): install the encoder again.",
+                file=name,
+                problem=error.strerror,
             ) from None
         if actual != expected:
             raise EncoderError(
-                _(
-                    "Encoder file {file} has the SHA-256 {actual}… and {expected}… was published: install the encoder "
-                    "again from a source you trust.",
-                    file=name,
-                    actual=actual[:12],
-                    expected=expected[:12],
-                )
+                "Encoder file {file} has the SHA-256 {actual}… and {expected}… was published: install the encoder "
+                "again from a source you trust.",
+                file=name,
+                actual=actual[:12],
+                expected=expected[:12],
             )
 
 
@@ -277,12 +269,10 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
         pass  # too long for a path, or nobody's home: it is refused below
     if encoder_id.startswith((".", "/", "~", "\\")):
         raise EncoderError(
-            _(
-                # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
-                "{what} {name} is not a folder: give its whole path, or a Hub name.",
-                what=_(what),
-                name=shown(encoder_id),
-            )
+            # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
+            "{what} {name} is not a folder: give its whole path, or a Hub name.",
+            what=Message(what),
+            name=shown(encoder_id),
         )
     return None
 
@@ -360,49 +350,45 @@ def _plain_hub_errors(
     except errors.HFValidationError:
         raise _no_name(repository, what) from None
     except errors.GatedRepoError:
-        raise EncoderError(
-            _("{what} {name} asks for an account: accept its terms on the Hub first.", **known)
-        ) from None
+        raise EncoderError("{what} {name} asks for an account: accept its terms on the Hub first.", **known) from None
     except errors.RepositoryNotFoundError:
-        raise EncoderError(_("{what} {name} does not exist on the Hub: check the name.", **known)) from None
+        raise EncoderError("{what} {name} does not exist on the Hub: check the name.", **known) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
         raise EncoderError(_not_here(repository, what)) from None
     except (errors.HfHubHTTPError, errors.EntryNotFoundError, httpx2.HTTPError, OSError, ValueError) as error:
         raise EncoderError(
-            _(
-                "{what} {name} could not be fetched ({problem}): check the name and the connection.",
-                problem=type(error).__name__,
-                **known,
-            )
+            "{what} {name} could not be fetched ({problem}): check the name and the connection.",
+            problem=type(error).__name__,
+            **known,
         ) from error
 
 
 def _no_name(name: str, what: str) -> ConfigError:
-    remedy = _("give a Hub name or a local folder.")
+    remedy = Message("give a Hub name or a local folder.")
     if what == ENCODER:
-        remedy = _("give {bundled}, a Hub name or a local folder.", bundled=BUNDLED)
+        remedy = Message("give {bundled}, a Hub name or a local folder.", bundled=BUNDLED)
     return ConfigError(what.lower(), name, remedy)
 
 
-def _not_here(repository: str, what: str) -> str:
+def _not_here(repository: str, what: str) -> Message:
     if what == ENCODER:
-        return _(
+        return Message(
             "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "
             "{bundled}.",
             name=shown(repository),
             bundled=BUNDLED,
         )
-    return _(
+    return Message(
         "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
         "folder.",
-        what=_(what),
+        what=Message(what),
         name=shown(repository),
     )
 
 
-def _no_weights(repository: str, what: str) -> str:
-    return _(
+def _no_weights(repository: str, what: str) -> Message:
+    return Message(
         "{what} {name} has no weights in safetensors or torch format: choose another.",
-        what=_(what),
+        what=Message(what),
         name=shown(repository),
     )

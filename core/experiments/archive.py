@@ -32,13 +32,13 @@ from core.events import Predictions, Step
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import missing
 from core.experiments.results import TEST, vector_measures
-from core.messages import ENGLISH, N_, _, in_language
+from core.messages import N_, Message
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 
 FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
 MEMBERS = (ABOUT, PREDICTIONS)
-MESSAGE = N_("Carried out elsewhere: it has curves and scores, but no map and no weights.")
+MESSAGE = Message("Carried out elsewhere: it has curves and scores, but no map and no weights.")
 # Of what a step measured, what is kept.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
@@ -100,16 +100,13 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     design, runs = parse_design(experiment.design), table.runs(experiment_id)
     if missing(design, runs) or any(run.status != Status.FINISHED for run in runs):
         raise StoreError(
-            _(
-                "{experiment} has runs that have not finished: resume it, or wait for its end.",
-                experiment=experiment.title,
-            )
+            "{experiment} has runs that have not finished: resume it, or wait for its end.", experiment=experiment.title
         )
     arrays: dict[str, NDArray[Any]] = {}
     for run in runs:
         test = store.predictions(str(run.run_id))
         if test is None:
-            raise StoreError(_("Run {number} kept no predictions for its test rows: run it again.", number=run.number))
+            raise StoreError("Run {number} kept no predictions for its test rows: run it again.", number=run.number)
         arrays[f"{run.cell}.{run.seed}"] = np.ascontiguousarray(test.logits, np.float16)
         arrays[f"labels.{run.cell}.{run.seed}"] = np.asarray(test.labels, np.int32)
     about = {
@@ -129,12 +126,10 @@ def _written(store: Store, one: ExperimentRun) -> dict[str, Any]:
     steps = store.steps(run.id)
     names = sorted({name for step in steps for name in step.values if name.startswith("loss.") or name in KEPT})
     vectors = vector_measures(store, one)
-    with in_language(ENGLISH):
-        title = run.title
     return {
         "cell": one.cell,
         "seed": one.seed,
-        "title": title,
+        "title": run.name or f"Run {run.number}",
         "config": json.loads(without_folders(run.effective).to_json()),
         "device": run.device or "cpu",
         "seconds": round(run.elapsed_s, 1),
@@ -190,11 +185,9 @@ def _read(path: Path) -> _Contents:
         return _Contents(about, design, configs, arrays, hashlib.sha256(path.read_bytes()).hexdigest())
     except DamagedError as error:
         raise StoreError(
-            _(
-                "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
-                file=path.name,
-                reason=error.why,
-            )
+            "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
+            file=path.name,
+            reason=error.why,
         ) from error
 
 

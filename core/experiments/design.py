@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
@@ -18,12 +18,13 @@ from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
 from core.config.fields import Shown, field_at
 from core.config.labels import value_text
 from core.config.run import MAX_STEPS
+from core.config.summary import objective_label
 from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
-from core.messages import ENGLISH, N_, _, in_language, language, listed
+from core.messages import ENGLISH, N_, Message, Text, _, in_language, language, listed
 from core.parameters import Parameter, did_you_mean
-from core.quantities import counted
+from core.tasks.task_label import task_label
 from core.training.defaults import DEFAULT_STEPS
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
@@ -72,14 +73,15 @@ class Axis(Section):
             return given
         rest = given.keys() - {*IN_FILE, "name"}
         if rest or not isinstance(given.get("values"), list | tuple) or not isinstance(given["setting"], str):
-            remedy = _("give setting and values, such as [0.1, 0.5], or name and levels.")
-            raise ConfigError("axes", _one_line(given), remedy)
+            raise ConfigError(
+                "axes", _one_line(given), "give setting and values, such as [0.1, 0.5], or name and levels."
+            )
         made = axis_of(given["setting"], given["values"])
         return {"name": given.get("name", made.name), "levels": [level.model_dump() for level in made.levels]}
 
     @model_validator(mode="after")
     def _check_labels(self) -> Axis:
-        _check_distinct(_("levels of {axis}", axis=_spoken(self.name)), [level.label for level in self.levels])
+        _check_distinct(Message("levels of {axis}", axis=_spoken(self.name)), [level.label for level in self.levels])
         return self
 
 
@@ -166,18 +168,18 @@ class Design(Section):
     def _counted(cls, given: Any) -> Any:
         if isinstance(given, int) and not isinstance(given, bool):
             if not 1 <= given <= MOST_SEEDS:
-                raise ConfigError("seeds", given, _("give 1 to {most}, or a list of seeds.", most=MOST_SEEDS))
+                raise ConfigError("seeds", given, "give 1 to {most}, or a list of seeds.", most=MOST_SEEDS)
             return tuple(range(FIRST_SEED, FIRST_SEED + given))
         return given
 
     @field_validator("baseline", mode="before")
     @classmethod
+    @in_language(ENGLISH)
     def _as_labels(cls, given: Any) -> Any:
         """In a file, a level may be named by its value."""
         if not isinstance(given, dict):
             return given
-        with in_language(ENGLISH):  # as labels are stored
-            return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
+        return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
 
     @model_validator(mode="after")
     def _check(self) -> Design:
@@ -186,21 +188,25 @@ class Design(Section):
         by_name = {axis.name: axis for axis in self.axes}
         for name, label in self.baseline.items():
             if name not in by_name:
-                raise ConfigError("baseline", name, _("name an axis: {names}.", names=_any_of(by_name)))
+                raise ConfigError("baseline", name, "name an axis: {names}.", names=_any_of(by_name))
             labels = [level.label for level in by_name[name].levels]
             if label not in labels:
-                remedy = _("choose a level of {axis}: {levels}.", axis=name, levels=listed(labels))
-                raise ConfigError("baseline", label, remedy)
+                raise ConfigError(
+                    "baseline", label, "choose a level of {axis}: {levels}.", axis=name, levels=tuple(labels)
+                )
         labels = [source.label for source in self.sources]
         _check_distinct("sources", labels)
         levels = [level for axis in self.axes for level in axis.levels]
         for level in [*levels, *([self.reference] if self.reference else [])]:
             if level.settings.get(START) not in (None, *labels):
-                remedy = _("name a source: {names}.", names=_any_of(labels))
-                raise ConfigError(START, level.settings[START], remedy)
+                raise ConfigError(START, level.settings[START], "name a source: {names}.", names=_any_of(labels))
         if self.runs > MOST_RUNS:
-            remedy = _("an experiment has at most {most}.", most=f"{MOST_RUNS:,}")
-            raise ConfigError("design", counted(self.runs, "run"), remedy)
+            raise ConfigError(
+                "design",
+                Message("{count} run", "{count} runs", count=self.runs),
+                "an experiment has at most {most}.",
+                most=f"{MOST_RUNS:,}",
+            )
         return self
 
     @property
@@ -239,13 +245,13 @@ class Design(Section):
         """The labels in the language that is spoken."""
         return tuple(level.title for level in self._levels_of(cell))
 
+    @in_language(ENGLISH)
     def title_of(self, cell: Cell) -> str:
         """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs".
 
         So its runs are called, whatever language is spoken; `spoken_title` is for people.
         """
-        with in_language(ENGLISH):
-            return self.spoken_title(cell)
+        return self.spoken_title(cell)
 
     def spoken_title(self, cell: Cell) -> str:
         """The same in the language that is spoken."""
@@ -284,11 +290,12 @@ class Design(Section):
             with suppress(ConfigError):  # a cell whose settings do not go together is left out, and said elsewhere
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
         if longest and not self.early_stopping.looks(longest):
-            remedy = _(
+            raise ConfigError(
+                Message("first comparison at step"),
+                self.early_stopping.grace_steps,
                 "the longest run takes {steps}, so none could end early: give fewer, or leave it out.",
-                steps=counted(longest, "step"),
+                steps=Message("{count} step", "{count} steps", count=longest),
             )
-            raise ConfigError(_("first comparison at step"), self.early_stopping.grace_steps, remedy)
 
     def check_levels(self) -> None:
         """Refuse a level that can be used neither by itself nor in any cell, such as a number out of range.
@@ -364,6 +371,7 @@ def _steps(draft: RunConfig) -> int:
     return sum(phase.steps or DEFAULT_STEPS for phase in draft.phases)
 
 
+@in_language(ENGLISH)
 def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) -> Axis:
     """An axis over one setting: its name and its levels' labels are those that people know it by, in English.
 
@@ -371,13 +379,17 @@ def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) 
         base: whose losses have the setting, where it is one of theirs.
     Raises: ConfigError for values that are no list of different ones.
     """
-    with in_language(ENGLISH):  # as names are stored
-        base = base or RunConfig()
-        name, parameter = _name_of(setting, base), parameter_of(setting, base)
-        levels = [
-            {"label": value_text(value, parameter)[:LABEL_CHARS], "settings": {setting: value}} for value in values
-        ]
+    base = base or RunConfig()
+    name, parameter = _name_of(setting, base), parameter_of(setting, base)
+    levels = [{"label": value_text(value, parameter)[:LABEL_CHARS], "settings": {setting: value}} for value in values]
     return build(Axis, {"name": name, "levels": levels})
+
+
+@in_language(ENGLISH)
+def grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
+    """A name for an experiment, in English: its axes or its losses, and the task."""
+    varied = " × ".join(axis.name for axis in axes) or objective_label(base)
+    return f"{varied}, {task_label(base)}"[:RUN_NAME_CHARS]
 
 
 def axis_title(axis: Axis, base: RunConfig) -> str:
@@ -391,8 +403,7 @@ def axis_title(axis: Axis, base: RunConfig) -> str:
     if title != axis.name or language() == ENGLISH or len(settings) != 1:
         return title
     [setting] = settings
-    with in_language(ENGLISH):
-        stored = _name_of(setting, base)
+    stored = in_language(ENGLISH)(_name_of)(setting, base)
     return _name_of(setting, base) if stored == axis.name else title
 
 
@@ -423,7 +434,7 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise not_json("design", error, _("give one JSON object.")) from None
+            raise not_json("design", error, Message("give one JSON object.")) from None
     return build(Design, given)
 
 
@@ -441,14 +452,14 @@ def _spoken(name: str) -> str:
     return name if "{" in text else text  # the noun of a number has a place for it
 
 
-def _any_of(names: Iterable[str]) -> str:
-    return listed(names) or _("there is none")
+def _any_of(names: Iterable[str]) -> Text:
+    return listed(names) or Message("there is none")
 
 
-def _check_distinct(field: str, names: list[str]) -> None:
+def _check_distinct(field: Text, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigError(field, twice, _("it is there twice; leave one of them out."))
+        raise ConfigError(field, twice, "it is there twice; leave one of them out.")
 
 
 def _one_line(given: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
-from core.messages import ENGLISH, _, in_language
+from core.messages import Message, Text
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment, check_paths
@@ -21,7 +21,7 @@ from core.workers.limits import check_experiment, check_paths
 FILL = "experiment"
 # Whatever ended it would end the next one too, for a while.
 RETRY_S = 30.0
-Report = Callable[[int, int | None, str], None]
+Report = Callable[[int, int | None, Text], None]
 
 
 class Experiments:
@@ -45,8 +45,12 @@ class Experiments:
             StoreError; then nothing was created.
         """
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
-            remedy = _("install Ray ({command}), or leave it out.", command="pip install -r requirements-ray.txt")
-            raise ConfigError("early_stopping", "ASHA", remedy)
+            raise ConfigError(
+                "early_stopping",
+                "ASHA",
+                "install Ray ({command}), or leave it out.",
+                command="pip install -r requirements-ray.txt",
+            )
         design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)
@@ -66,9 +70,9 @@ class Experiments:
     def fill(self, experiment_id: str) -> None:
         """Have the runs that an experiment lacks be made, unless that is under way. Raises: EngineError."""
         experiment = self.table.experiment(experiment_id)
-        with in_language(ENGLISH):  # a job's name is kept
-            label = f"Runs of {experiment.title}"
-        self._jobs.start(FILL, {"experiment": experiment_id}, label)
+        self._jobs.start(
+            FILL, {"experiment": experiment_id}, Message("Runs of {experiment}", experiment=experiment.text)
+        )
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
         """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
@@ -121,7 +125,7 @@ class Experiments:
         Raises: ConfigError, StoreError, EngineError.
         """
         if count < 1:
-            raise ConfigError("seeds", count, _("give 1 or more."))
+            raise ConfigError("seeds", count, "give 1 or more.")
         design = self.design(experiment_id)
         more_runs = count * design.runs // len(design.seeds)
         check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
@@ -178,12 +182,11 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
         report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")
         if not table.is_wanted(experiment_id):
             break
-        with in_language(ENGLISH):  # a reason is kept, whoever asked for the run
-            try:
-                draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
-                new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
-            except PlaygroundError as error:
-                table.put_problem(experiment_id, cell.number, seed, str(error))
+        try:
+            draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
+            new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
+        except PlaygroundError as error:
+            table.put_problem(experiment_id, cell.number, seed, error.message)
     report(len(todo), len(todo), "done")
     return new
 
@@ -200,7 +203,7 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
     if found is None:
         raise EngineError(
-            _("{run}, from which it starts, could not be run under seed {seed}: fix that first.", run=label, seed=seed)
+            "{run}, from which it starts, could not be run under seed {seed}: fix that first.", run=label, seed=seed
         )
     return {label: found}
 

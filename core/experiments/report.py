@@ -21,7 +21,7 @@ from core.experiments.result_table import SHARES, cautions, findings, notes, sco
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
 from core.messages import _, language, listed, ngettext
-from core.quantities import counted, day_text
+from core.quantities import day_text
 from core.store import Experiment, Status
 
 # Settings that are listed at their defaults too.
@@ -78,13 +78,13 @@ def summary(results: Results) -> list[str]:
     """What was found, in sentences: a difference and none as plainly as each other."""
     comparisons = [cell for cell in results.cells if cell.comparison is not None]
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
-    runs = counted(results.design.runs, "run")
+    runs = ngettext("{count} run", "{count} runs", results.design.runs)
     words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]
     if not comparisons:
         return words
     shown = [cell for cell in comparisons if cell.comparison and cell.comparison.verdict != "no difference shown"]
     if not shown:
-        number = counted(len(comparisons), "comparison")
+        number = ngettext("{count} comparison", "{count} comparisons", len(comparisons))
         words.append(_("No difference is shown in {comparisons} at the 5% level (Holm).", comparisons=number))
     for cell in shown:
         assert cell.comparison is not None

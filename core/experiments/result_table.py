@@ -14,7 +14,7 @@ from core.events import VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
 from core.messages import ENGLISH, N_, _, called, clauses, in_language, listed, ngettext
-from core.quantities import counted, percent, signed
+from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
 
@@ -47,13 +47,9 @@ IN_LATEX = str.maketrans(
 )
 
 
+@in_language(ENGLISH)
 def table_text(results: Results, form: Format) -> str:
     """The table as a file's text, in English. CSV holds numbers with all their digits, the others what people read."""
-    with in_language(ENGLISH):
-        return _table_text(results, form)
-
-
-def _table_text(results: Results, form: Format) -> str:
     if form == "csv":
         return _csv(results)
     header, rows = table_rows(results)
@@ -264,8 +260,8 @@ def cautions(results: Results) -> list[str]:
                 _(
                     "With {seeds} and {comparisons}, p cannot fall below {least}: no difference can be shown, however "
                     "large. It takes {needed} seeds.",
-                    seeds=counted(seeds, "seed"),
-                    comparisons=counted(count, "comparison"),
+                    seeds=ngettext("{count} seed", "{count} seeds", seeds),
+                    comparisons=ngettext("{count} comparison", "{count} comparisons", count),
                     least=f"{least:.3g}",
                     needed=fewest_seeds(LEVEL / count),
                 )
@@ -309,7 +305,13 @@ def notes(results: Results) -> list[str]:
     comparisons = results.comparisons
     if comparisons:
         how = HOW_BY_EXAMPLE if results.by_example else HOW_BY_SEED
-        found.append(_(how, unit=unit(results), comparisons=counted(len(comparisons), "comparison")))
+        found.append(
+            _(
+                how,
+                unit=unit(results),
+                comparisons=ngettext("{count} comparison", "{count} comparisons", len(comparisons)),
+            )
+        )
         found.append(
             _(
                 "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show "
@@ -350,7 +352,7 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
         # Translators: what others are compared with.
         return [_("baseline") if compared_with else NONE, *[NONE] * 4]
     pairs = comparison.difference.seeds
-    fewer = "" if pairs == cell.seeds else f" ({counted(pairs, 'pair')})"
+    fewer = "" if pairs == cell.seeds else f" ({ngettext('{count} pair', '{count} pairs', pairs)})"
     return [
         difference_text(results, comparison.difference.mean) + fewer,
         interval_text(results, comparison),

@@ -15,7 +15,6 @@ from core.config.summary import objective_label
 from core.errors import ConfigError
 from core.experiments.design import START, Axis
 from core.messages import _, called, ngettext
-from core.quantities import counted
 from core.tasks.task_label import task_label
 from core.training.defaults import DEFAULT_STEPS
 
@@ -55,7 +54,7 @@ def _rows(draft: RunConfig) -> list[str]:
 
 def _length(draft: RunConfig) -> list[str]:
     lengths = [
-        counted(phase.steps or DEFAULT_STEPS, "step")
+        ngettext("{count} step", "{count} steps", phase.steps or DEFAULT_STEPS)
         if phase.epochs is None
         else ngettext("{epochs} epoch", "{epochs} epochs", 1 if phase.epochs == 1 else 2, epochs=f"{phase.epochs:g}")
         for phase in draft.phases

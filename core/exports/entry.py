@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,18 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import StoreError
-from core.messages import ENGLISH, _, in_language, reread
+from core.messages import ENGLISH, Message, in_language, language
 from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 STEM_WORDS = 8
 # What the command line puts before an error.
 ERROR = "error: "
+# The language of its messages, a key of LANGUAGES; English where it is not set.
+SPOKEN = "SCL_LANGUAGE"
 # A zip file knows no earlier date; with a fixed one the same run gives the same file.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def always(store: Store, run: RunRecord) -> str | None:
+def always(store: Store, run: RunRecord) -> Message | None:
     """Every run can be written so."""
     return None
 
@@ -41,6 +44,7 @@ class Export:
         text: a few lines that can be printed.
         write_pair: two runs side by side, where the form has that.
         heavy: it loads torch: for a page it is written by a process of its own.
+        translated: it is written in the reader's language; all others are English.
     """
 
     name: str
@@ -50,10 +54,11 @@ class Export:
     suffix: str
     mime: str
     write: Callable[[Store, RunRecord, Path], None]
-    refusal: Callable[[Store, RunRecord], str | None] = always
+    refusal: Callable[[Store, RunRecord], Message | None] = always
     text: bool = False
     folder: bool = False
     heavy: bool = False
+    translated: bool = False
     write_pair: Callable[[Store, tuple[RunRecord, RunRecord], Path], None] | None = None
 
     def file_name(self, run: RunSummary) -> str:
@@ -63,8 +68,8 @@ class Export:
 def file_stem(run: RunSummary) -> str:
     """What files of a run are called, in every language alike: its title in plain letters, and its id, which no other
     run has."""
-    with in_language(ENGLISH):
-        plain = "".join(sign if sign.isalnum() else " " for sign in run.title.casefold())
+    title = run.name or f"run {run.number}"
+    plain = "".join(sign if sign.isalnum() else " " for sign in title.casefold())
     return "-".join([*plain.split()[:STEM_WORDS], run.id])
 
 
@@ -81,12 +86,15 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
         if (why := export.refusal(store, one)) is not None:
             raise StoreError(why)
     if other is not None and export.write_pair is None:
-        raise StoreError(_("{form} takes one run: name one.", form=_(export.label)))
+        raise StoreError("{form} takes one run: name one.", form=Message(export.label))
     if export.folder and path.exists():
-        raise StoreError(_("{folder} is there already: give the name of a new folder.", folder=path.name))
+        raise StoreError("{folder} is there already: give the name of a new folder.", folder=path.name)
     try:
         # Beside the target, so that the finished file only has to be renamed.
-        with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made:
+        with (
+            tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made,
+            in_language(language() if export.translated else ENGLISH),
+        ):
             if other is not None and export.write_pair is not None:
                 export.write_pair(store, (run, other), Path(made) / "made")
             else:
@@ -94,7 +102,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
             (Path(made) / "made").replace(path)
     except OSError as error:
         raise StoreError(
-            _("{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror)
+            "{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror
         ) from error
 
 
@@ -104,7 +112,7 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         run = store.run(run_id)
         path = Path(folder) / export.file_name(run)
         if export.heavy:
-            # The command line would refuse it too, but in its own language.
+            # The command line would refuse it too, after a while.
             if (why := export.refusal(store, run)) is not None:
                 raise StoreError(why)
             _write_apart(export, store, run_id, path)
@@ -121,16 +129,23 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
     """Let the command line write it: a server keeps torch out of its own process."""
     command = [sys.executable, "-m", "core", "export", run_id, "--format", export.name, "--output", str(path)]
     done = subprocess.run(
-        [*command, "--runs", str(store.folder)], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--runs", str(store.folder)],
+        cwd=ROOT,
+        env={**os.environ, SPOKEN: language()},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or [""])[-1]
         if said.startswith(ERROR):
-            raise StoreError(reread(said.removeprefix(ERROR)))
+            raise StoreError(said.removeprefix(ERROR))
         # No error of ours: the process was killed, or failed before it could report one.
-        why = said or _("it ended without a message")
+        why = said or Message("it ended without a message")
         raise StoreError(
-            _("{form} could not be written ({why}): try again, or use the command line.", form=_(export.label), why=why)
+            "{form} could not be written ({why}): try again, or use the command line.",
+            form=Message(export.label),
+            why=why,
         )
 
 
@@ -145,8 +160,10 @@ def _pack(folder: Path, target: Path) -> None:
                     shutil.copyfileobj(source, packed)
 
 
-def going_on(store: Store, run: RunRecord) -> str | None:
+def going_on(store: Store, run: RunRecord) -> Message | None:
     """Why a run that has not ended cannot be written."""
     if run.status.ended:
         return None
-    return _("{title} is {status}: wait for its end, or stop it.", title=run.title, status=_(str(run.status)))
+    return Message(
+        "{title} is {status}: wait for its end, or stop it.", title=run.title, status=Message(str(run.status))
+    )

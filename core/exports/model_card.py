@@ -11,8 +11,8 @@ from core.config.describe import settings
 from core.config.folders import without_folders
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
-from core.messages import ENGLISH, in_language
-from core.quantities import counted, percent
+from core.messages import ngettext
+from core.quantities import percent
 from core.store import RunRecord, Store
 from core.training.score_source import classifier_learns_from, scored
 from core.workers.run_rows import majority_rate
@@ -88,11 +88,6 @@ torch {torch}, transformers {transformers}. The licences of the base model and o
 
 def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
     """Markdown, in English. What came from outside is one line of plain text in it."""
-    with in_language(ENGLISH):
-        return _card(store, run, encoder)
-
-
-def _card(store: Store, run: RunRecord, encoder: Encoder) -> str:
     config = without_folders(run.effective)
     evaluations = {one.split: one for one in scored(config, store.evaluations(run.id))}  # the last of each split
     base = BUNDLED.get(config.encoder.id, config.encoder.id)
@@ -112,7 +107,7 @@ def _card(store: Store, run: RunRecord, encoder: Encoder) -> str:
         title=_plain(run.title),
         base_words=_plain(base),
         task=_plain(found.get("Task", config.task.id)),
-        classes=counted(len(classes), "class", "classes") + ": " + ", ".join(map(_plain, classes)),
+        classes=ngettext("{count} class", "{count} classes", len(classes)) + ": " + ", ".join(map(_plain, classes)),
         app_version=__version__,
         untrained=_untrained(run),
         scores="\n".join(_rows(evaluations)),

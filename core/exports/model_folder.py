@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.artifacts.weights import load_at, weight_steps
 from core.exports.entry import Export
 from core.exports.model_card import model_card
-from core.messages import N_, _
+from core.messages import N_, Message
 from core.store import RunRecord, Status, Store
 from core.store.budget import missing_sentence, reading_weights
 
@@ -27,17 +27,17 @@ HEAD = "classifier.safetensors"
 PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path"}
 
 
-def _refusal(store: Store, run: RunRecord) -> str | None:
+def _refusal(store: Store, run: RunRecord) -> Message | None:
     if run.status != Status.FINISHED:
-        status = _(str(run.status))
-        return _("{title} is {status}: only a finished run has a model.", title=run.title, status=status)
+        status = Message(str(run.status))
+        return Message("{title} is {status}: only a finished run has a model.", title=run.title, status=status)
     if run.steps in weight_steps(store, run):
         return None
     if (dropped := missing_sentence(run)) is not None:
         return dropped
     if run.adopted:
-        return _("{title} has no weights here: only its frames came.", title=run.title)
-    return _("The last weights of {title} are missing or damaged: run the same settings again.", title=run.title)
+        return Message("{title} has no weights here: only its frames came.", title=run.title)
+    return Message("The last weights of {title} are missing or damaged: run the same settings again.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.exports.entry import Export, going_on
-from core.messages import ENGLISH, N_, _, in_language
+from core.messages import N_, Message
 from core.store import RunRecord, Store
 
 
-def _refusal(store: Store, run: RunRecord) -> str | None:
+def _refusal(store: Store, run: RunRecord) -> Message | None:
     config = run.effective
     if (why := going_on(store, run)) is not None:
         return why
     if config.start is not None:
-        return _(
+        return Message(
             "{title} starts from the weights of another run, which no script holds: export its config.", title=run.title
         )
     if config.processes > 1:
-        return _(
+        return Message(
             "{title} was trained by {count} processes together, and a script is one: export its config.",
             title=run.title,
             count=config.processes,
@@ -29,9 +29,7 @@ def _refusal(store: Store, run: RunRecord) -> str | None:
 def _write(store: Store, run: RunRecord, path: Path) -> None:
     from core.exports.script.run_script import run_script  # it loads torch
 
-    with in_language(ENGLISH):
-        script = run_script(store, run)
-    path.write_text(script, encoding="utf-8", newline="\n")
+    path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
 
 
 ENTRIES = (

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from core.artifacts.replay import write_replay
 from core.exports.entry import Export, going_on
-from core.messages import N_, _
+from core.messages import N_, Message
 from core.store import RunRecord, Store
 
 
-def _refusal(store: Store, run: RunRecord) -> str | None:
+def _refusal(store: Store, run: RunRecord) -> Message | None:
     if (why := going_on(store, run)) is not None:
         return why
-    return None if run.probe is not None else _("{title} has no frames: a replay shows them.", title=run.title)
+    return None if run.probe is not None else Message("{title} has no frames: a replay shows them.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:

@@ -35,8 +35,8 @@ from core.figures.figure_svg import figure_svg, with_shared_ranges
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
 from core.figures.template import Figure
-from core.messages import N_, _, joined, language, script_messages, sentences
-from core.quantities import counted, percent
+from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences
+from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
 from core.tasks.task_label import task_label
@@ -162,7 +162,8 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
         "name": "-and-".join(file_stem(one.run) for one in shown),
         "words": script_messages("assets/"),
         "description": _(
-            "Map of {texts} over the steps of a fine-tune.", texts=counted(len(shown[0].probe.ids), "text")
+            "Map of {texts} over the steps of a fine-tune.",
+            texts=ngettext("{count} text", "{count} texts", len(shown[0].probe.ids)),
         ),
     }
 
@@ -225,7 +226,12 @@ def _words(one: _Shown) -> dict[str, Any]:
 def run_summary(run: RunRecord) -> str:
     """A run in a line."""
     config = without_folders(run.effective)
-    parts = [task_label(config), config.encoder.id, objective_label(config), counted(run.last_step, "step")]
+    parts = [
+        task_label(config),
+        config.encoder.id,
+        objective_label(config),
+        ngettext("{count} step", "{count} steps", run.last_step),
+    ]
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
@@ -350,14 +356,14 @@ def made_with() -> str:
     )
 
 
-def _refusal(store: Store, run: RunRecord) -> str | None:
+def _refusal(store: Store, run: RunRecord) -> Message | None:
     if (why := going_on(store, run)) is not None:
         return why
     return None if run.probe is not None else _no_frames(run)
 
 
-def _no_frames(run: RunRecord) -> str:
-    return _("{title} has no frames: a page shows them.", title=run.title)
+def _no_frames(run: RunRecord) -> Message:
+    return Message("{title} has no frames: a page shows them.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
@@ -378,6 +384,7 @@ ENTRIES = (
         ),
         suffix=".html",
         mime="text/html",
+        translated=True,
         write=_write,
         refusal=_refusal,
         write_pair=_write_pair,

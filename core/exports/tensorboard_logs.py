@@ -12,7 +12,7 @@ from core.artifacts.projector import spread, write_projector
 from core.config.folders import without_folders
 from core.exports.config_file import config_json
 from core.exports.entry import Export
-from core.messages import ENGLISH, N_, in_language
+from core.messages import N_
 from core.store import RunRecord, Store
 
 # TensorBoard finds event files by this word in their names.
@@ -43,14 +43,13 @@ def _add_frames(store: Store, run: RunRecord, path: Path) -> None:
     if run.probe is None or not steps:
         return
     packed = io.BytesIO()
-    with in_language(ENGLISH):
-        write_projector(
-            packed,
-            run.probe,
-            spread(steps),
-            lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
-            title=run.title,
-        )
+    write_projector(
+        packed,
+        run.probe,
+        spread(steps),
+        lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
+        title=run.title,
+    )
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(path)
 

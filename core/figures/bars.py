@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, letters_wide, plain_text, short_text
-from core.messages import _
-from core.quantities import counted, percent
+from core.messages import _, ngettext
+from core.quantities import percent
 
 CLASS_HEIGHT_PX = 24
 SHORTEST_PX = 120
@@ -345,7 +345,12 @@ def score_figure(scores: Sequence[float]) -> Figure:
                 "width": float((edges[1] - edges[0]) * BAR_SHARE),
                 "marker": {"color": ACCENT},
                 "hovertext": [
-                    _("{low:.3g} to {high:.3g}: {pairs}", low=low, high=high, pairs=counted(int(count), "pair"))
+                    _(
+                        "{low:.3g} to {high:.3g}: {pairs}",
+                        low=low,
+                        high=high,
+                        pairs=ngettext("{count} pair", "{count} pairs", int(count)),
+                    )
                     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
                 ],
                 "hovertemplate": "%{hovertext}<extra></extra>",

@@ -34,7 +34,7 @@ from core.figures.template import (
 )
 from core.losses.registry import LOSSES
 from core.messages import N_, _, joined, listed, ngettext
-from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 # For the second, third, … term of one loss.
 MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
@@ -352,7 +352,9 @@ def _probe_name(of_probe: Sequence[Evaluation]) -> str:
 def _with_rows(name: str, evaluation: Evaluation) -> str:
     """A line's name, with how many rows its probe was fitted on."""
     rows = evaluation.probe_rows
-    return name if rows is None else _("{name}, {detail}", name=name, detail=counted(rows, "row"))
+    return (
+        name if rows is None else _("{name}, {detail}", name=name, detail=ngettext("{count} row", "{count} rows", rows))
+    )
 
 
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:

@@ -21,8 +21,8 @@ from core.figures.template import (
     short_text,
     thinned,
 )
-from core.messages import _
-from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
+from core.messages import Message
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 MOST_RUNS = 6
 # Beside its colour every run has its own dash, so that no line is recognised by colour alone.
@@ -83,7 +83,9 @@ def compare_figure(
     Raises: ConfigError for more than six runs, or an amount of smoothing that is none.
     """
     if len(names) > MOST_RUNS:
-        raise ConfigError("runs", counted(len(names), "run"), _("choose at most {most}.", most=MOST_RUNS))
+        raise ConfigError(
+            "runs", Message("{count} run", "{count} runs", count=len(names)), "choose at most {most}.", most=MOST_RUNS
+        )
     traces: list[Figure] = []
     in_legend: set[int] = set()
     for number, panel in enumerate(panels, start=1):

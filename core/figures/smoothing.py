@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ConfigError
-from core.messages import _
 
 Values = NDArray[np.float64]
 
@@ -48,7 +47,7 @@ def smoothed(values: Sequence[float | None], smoothing: Smoothing) -> list[float
 
 def _exponential(values: Values, beta: float) -> Values:
     if not 0.0 <= beta < 1.0:
-        raise ConfigError("smoothing", beta, _("give a number from 0, and below 1."))
+        raise ConfigError("smoothing", beta, "give a number from 0, and below 1.")
     there = ~np.isnan(values)
     out, means = np.full_like(values, np.nan), []
     total = weight = 0.0
@@ -62,7 +61,7 @@ def _exponential(values: Values, beta: float) -> Values:
 
 def _average(values: Values, window: float) -> Values:
     if window < 1:
-        raise ConfigError("smoothing", window, _("give a window of at least 1 value."))
+        raise ConfigError("smoothing", window, "give a window of at least 1 value.")
     out = np.full_like(values, np.nan)
     there = ~np.isnan(values)
     known, count = values[there], int(there.sum())

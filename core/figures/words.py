@@ -18,8 +18,8 @@ from core.figures.template import (
     short_text,
     thinned,
 )
-from core.messages import N_, _
-from core.quantities import counted, signed
+from core.messages import N_, _, ngettext
+from core.quantities import signed
 from core.representation.attention import RankAgreement, entered_and_left
 
 Array = NDArray[np.floating]
@@ -226,7 +226,7 @@ def attention_against_effect_figure(
 
 def agreement_sentence(agreement: RankAgreement) -> str:
     """How far attention's ranking and the deletion's agree, in one line."""
-    count = counted(agreement.words, "word")
+    count = ngettext("{count} word", "{count} words", agreement.words)
     if agreement.kendall is None or agreement.spearman is None:
         return _("No rank correlation: {words}, too few or all alike.", words=count)
     return _(

@@ -15,7 +15,6 @@ from core.lab.choices import Setting, Stage
 from core.lab.dynamics import FARTHEST, MOST_STEPS, Moment, Played, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
 from core.lab.pulls import Pull
-from core.messages import _
 
 # Digits of what is only drawn, and of what the next steps go on from.
 DRAWN_DIGITS, KEPT_DIGITS = 5, 9
@@ -58,10 +57,11 @@ class Question(Section):
     def _check_sizes(self) -> Question:
         for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
             if number is not None and number >= self.stage.points:
-                remedy = _("there are {count} points: give 0 to one less.", count=self.stage.points)
-                raise ConfigError(name, number, remedy)
+                raise ConfigError(
+                    name, number, "there are {count} points: give 0 to one less.", count=self.stage.points
+                )
         if self.held is not None and len(self.held) != len(self.settings):
-            raise ConfigError("held", len(self.held), _("give one for each setting."))
+            raise ConfigError("held", len(self.held), "give one for each setting.")
         return self
 
 
@@ -70,7 +70,7 @@ def answer(text: str) -> str:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("question", text[:40], _("give a JSON object.")) from error
+        raise ConfigError("question", text[:40], "give a JSON object.") from error
     asked = build(Question, given)
     start = start_of(asked.stage)
     simplex, panels = asked.stage.space == "simplex", []
@@ -106,7 +106,7 @@ def _array(name: str, given: Any, shape: tuple[int, ...]) -> Array:
     except ValueError:
         found = np.zeros(0)
     if found.shape != shape or not (np.abs(found) <= FARTHEST).all():
-        raise ConfigError(name, f"{found.shape}", _("give numbers of shape {shape}.", shape=shape))
+        raise ConfigError(name, f"{found.shape}", "give numbers of shape {shape}.", shape=str(shape))
     return found
 
 
@@ -115,9 +115,9 @@ def _move(vectors: Vectors, move: Move, stage: Stage) -> None:
         return
     place = np.array(move.to)
     if len(place) != (2 if stage.space == "simplex" and stage.classes < 4 else min(3, width(stage))):
-        raise ConfigError("moves", move.to, _("give as many numbers as the picture has dimensions."))
+        raise ConfigError("moves", move.to, "give as many numbers as the picture has dimensions.")
     if stage.space != "simplex" and not np.linalg.norm(place) > 0:
-        raise ConfigError("moves", move.to, _("give a place away from the middle."))
+        raise ConfigError("moves", move.to, "give a place away from the middle.")
     to = logits_at(place, stage.classes) if stage.space == "simplex" else on_space(place, stage.space)
     vectors.points[move.text, move.view] = to
 

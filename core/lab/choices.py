@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from core.config.validation import Section
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
-from core.messages import N_, _, listed
+from core.messages import N_
 from core.parameters import Value
 
 Space = Literal["circle", "sphere", "plane", "simplex"]
@@ -109,11 +109,12 @@ class Setting(Section):
     @model_validator(mode="after")
     def _check_loss(self) -> Setting:
         if self.loss not in LAB_LOSSES:
-            raise ConfigError("loss", self.loss, _("choose one of {known}.", known=listed(LAB_LOSSES)))
+            raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(LAB_LOSSES))
         bounds = LAB_LOSSES[self.loss].alpha
         if self.alpha is not None and bounds is not None and not bounds[0] <= self.alpha <= bounds[1]:
-            remedy = _("give a number from {low:g} to {high:g}.", low=bounds[0], high=bounds[1])
-            raise ConfigError("alpha", self.alpha, remedy)
+            raise ConfigError(
+                "alpha", self.alpha, "give a number from {low:g} to {high:g}.", low=bounds[0], high=bounds[1]
+            )
         return self
 
     @property
@@ -135,8 +136,9 @@ def check_fits(stage: Stage, setting: Setting) -> None:
     """Raises: ConfigError for a loss that the space does not have."""
     offered = BY_SPACE[stage.space]
     if setting.loss not in offered:
-        remedy = _("on the {space} choose one of {known}.", space=stage.space, known=listed(offered))
-        raise ConfigError("loss", setting.loss, remedy)
+        raise ConfigError(
+            "loss", setting.loss, "on the {space} choose one of {known}.", space=stage.space, known=tuple(offered)
+        )
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import threading
 from typing import IO
 
 from core.errors import EngineError
-from core.messages import _, language
+from core.messages import language
 from core.workers.processes import DETACHED, ROOT
 from core.workers.threads import ONE_THREAD, child_environment
 
@@ -53,9 +53,7 @@ class LabProcess:
                     break
                 self._end()  # it ended before it read the question, after a long rest say
                 if last:
-                    raise EngineError(
-                        _("The loss lab's process ended: close programs that need memory, and try again.")
-                    )
+                    raise EngineError("The loss lab's process ended: close programs that need memory, and try again.")
         assert found is not None
         if found.startswith('{"error":'):
             raise EngineError(str(json.loads(found)["error"]))
@@ -85,11 +83,9 @@ class LabProcess:
             )
         except OSError as error:
             raise EngineError(
-                _(
-                    "The loss lab's process could not be started ({cause}): close programs that need memory, and try "
-                    "again.",
-                    cause=error.strerror or error,
-                )
+                "The loss lab's process could not be started ({cause}): close programs that need memory, and try "
+                "again.",
+                cause=error.strerror or error,
             ) from None
         assert self._process.stdout is not None
         reader = threading.Thread(target=self._read, args=(self._process.stdout, self._lines), daemon=True)
@@ -117,7 +113,7 @@ class LabProcess:
             return None
         except queue.Empty:
             self._end()
-            raise EngineError(_("The loss lab did not answer in time: the machine is busy; try again.")) from None
+            raise EngineError("The loss lab did not answer in time: the machine is busy; try again.") from None
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -221,12 +221,12 @@ def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Num
     return float(changes.get(str(number.entered), 0))
 
 
+@in_language(ENGLISH)
 def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:
     experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
     design = parse_design(experiment.design)
-    with in_language(ENGLISH):
-        found = results(store, experiment, design, measure=number.measure, split=number.split)
-        return of_cell(_cell(design, found.cells, number), number.of)
+    found = results(store, experiment, design, measure=number.measure, split=number.split)
+    return of_cell(_cell(design, found.cells, number), number.of)
 
 
 def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellResult:

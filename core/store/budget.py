@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from filelock import FileLock, ReadWriteLock, Timeout
 
 from core.errors import StoreError
-from core.messages import _, sentences
+from core.messages import Message
 from core.quantities import day_text
 from core.settings import settings
 from core.store.records import RunSummary, Status
@@ -48,15 +48,16 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
     except Timeout:
         excess = _total(store) - budget_gb * GB  # another process is making room
     except OSError as error:
-        message = _("No weights could be dropped ({reason}): delete runs to make room.", reason=error.strerror)
-        raise StoreError(message) from error
+        raise StoreError(
+            "No weights could be dropped ({reason}): delete runs to make room.", reason=error.strerror
+        ) from error
     return max(0, round(excess))
 
 
-def over_budget_sentence(excess: int) -> str:
+def over_budget_sentence(excess: int) -> Message:
     """What a person should know when the runs do not fit into the budget although all was dropped that may be."""
     budget_gb = settings().disk_gb
-    return _(
+    return Message(
         "Runs take {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, or "
         "raise SCL_DISK_GB.",
         size=size_text(budget_gb * GB + excess),
@@ -75,8 +76,9 @@ def reading_weights(store: Store, run_id: str) -> Iterator[None]:
         lock = ReadWriteLock(path, READING_TIMEOUT_S, is_singleton=False)
         lock.acquire_read()
     except (Timeout, OSError) as error:
-        message = _("The weights of run {id} cannot be read now ({reason}): try again.", id=run_id, reason=error)
-        raise StoreError(message) from error
+        raise StoreError(
+            "The weights of run {id} cannot be read now ({reason}): try again.", id=run_id, reason=error
+        ) from error
     try:
         yield
     finally:
@@ -84,16 +86,16 @@ def reading_weights(store: Store, run_id: str) -> Iterator[None]:
         lock.close()
 
 
-def dropped_sentence(run: RunSummary) -> str | None:
+def dropped_sentence(run: RunSummary) -> Message | None:
     """What the budget took from a run and when, None where it took nothing."""
     if run.weights_dropped_at is not None:
-        return _(
+        return Message(
             "Its weights were dropped on {day} to stay within {budget:g} GB; curves and frames are kept.",
             day=day_text(run.weights_dropped_at, short=True),
             budget=run.dropped_gb,
         )
     if run.snapshots_dropped_at is not None:
-        return _(
+        return Message(
             "Its snapshots were dropped on {day} to stay within {budget:g} GB; the weights of its last step, curves "
             "and frames are kept.",
             day=day_text(run.snapshots_dropped_at, short=True),
@@ -102,13 +104,15 @@ def dropped_sentence(run: RunSummary) -> str | None:
     return None
 
 
-def missing_sentence(run: RunSummary) -> str | None:
+def missing_sentence(run: RunSummary) -> Message | None:
     """Why weights of a run cannot be had and what to do, None where the budget took none of them."""
     dropped = dropped_sentence(run)
     if dropped is None:
         return None
-    remedy = _("To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve.")
-    return sentences([dropped, remedy])
+    remedy = Message(
+        "To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve."
+    )
+    return Message("{first} {next}", first=dropped, next=remedy)
 
 
 def _total(store: Store) -> int:

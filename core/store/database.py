@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StoreError, shown
-from core.messages import _
+from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
@@ -20,6 +20,10 @@ BUSY_TIMEOUT_S = 10.0
 SYNCHRONOUS = "NORMAL"
 # How long what was deleted can be brought back.
 UNDO_S = 600.0
+
+
+# Columns that hold what people read take a message as it is.
+sqlite3.register_adapter(Message, dump_text)
 
 
 class Database:
@@ -36,20 +40,20 @@ class Database:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             where = shown(str(self.folder))
-            message = _("The runs folder {folder} cannot be made ({reason}).", folder=where, reason=error.strerror)
-            raise StoreError(message) from error
+            raise StoreError(
+                "The runs folder {folder} cannot be made ({reason}).", folder=where, reason=error.strerror
+            ) from error
         self._migrate()
 
     def _migrate(self) -> None:
         with self.plain_errors():
             recorded = self._recorded()
         if recorded > MIGRATIONS:
-            message = _(
+            raise StoreError(
                 "The store in {folder} was written by a later version of SCL Playground: install that version, or "
                 "choose another folder with SCL_RUNS.",
                 folder=shown(str(self.folder)),
             )
-            raise StoreError(message)
         if recorded == MIGRATIONS:
             return
         import sqlite_utils
@@ -135,12 +139,12 @@ class Database:
             return self._connection().execute(sql, values).fetchall()
 
 
-def _sentence(folder: str, reason: str) -> str:
+def _sentence(folder: str, reason: str) -> Message:
     """What people read where SQLite says this of the database of a folder."""
     if "full" in reason:
-        return _("The disk that holds {folder} is full: make room, or delete runs.", folder=folder)
+        return Message("The disk that holds {folder} is full: make room, or delete runs.", folder=folder)
     if "readonly" in reason or "unable to open" in reason:
-        return _("The runs folder {folder} cannot be written: check its permissions.", folder=folder)
+        return Message("The runs folder {folder} cannot be written: check its permissions.", folder=folder)
     if "locked" in reason:
-        return _("The runs folder {folder} is being changed by another process: try again.", folder=folder)
-    return _("The runs folder {folder} cannot be used ({reason}).", folder=folder, reason=reason)
+        return Message("The runs folder {folder} is being changed by another process: try again.", folder=folder)
+    return Message("The runs folder {folder} cannot be used ({reason}).", folder=folder, reason=reason)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from core.errors import StoreError, shown
 from core.events import Evaluation
-from core.messages import _
+from core.messages import Message, Text, load_text
 from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, observed
 from core.store.names import checked_name, new_id
@@ -47,7 +47,12 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        return self.name or _("Experiment {number}", number=self.number)
+        return str(self.text)
+
+    @property
+    def text(self) -> Text:
+        """The name, or the number where it has none."""
+        return self.name or Message("Experiment {number}", number=self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class ExperimentRun:
     seed: int
     run_id: str | None = None
     own: bool = False
-    problem: str | None = None
+    problem: Text | None = None
     ended_early: bool = False
     number: int | None = None
     status: Status | None = None
@@ -76,7 +81,7 @@ class ExperimentRun:
     begun_attempt: int = 0
     seconds: float = 0.0
     ended_at: float | None = None
-    message: str | None = None
+    message: Text | None = None
 
     @property
     def may_go_on(self) -> bool:
@@ -131,8 +136,7 @@ class ExperimentTable(Database):
         rows = self.all("SELECT id, number FROM experiments WHERE discarded_at IS NULL")
         found = [str(row["id"]) for row in rows if text in (row["id"], str(row["number"]))]
         if len(found) != 1:
-            message = _("Experiment {id} does not exist: give an id or a number from the list.", id=shown(text))
-            raise StoreError(message)
+            raise StoreError("Experiment {id} does not exist: give an id or a number from the list.", id=shown(text))
         return found[0]
 
     def with_design(self, design: str) -> str | None:
@@ -175,8 +179,9 @@ class ExperimentTable(Database):
         """Undo `discard`. Raises: StoreError when it is gone for good."""
         with self.transaction() as db:
             if not db.execute("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
-                message = _("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
-                raise StoreError(message)
+                raise StoreError(
+                    "Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id)
+                )
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete those that were discarded longer ago than that, for good; their runs stay."""
@@ -197,7 +202,7 @@ class ExperimentTable(Database):
         """A run that was there before is that of a cell under a seed."""
         self._put(experiment_id, cell, seed, run_id, None)
 
-    def put_problem(self, experiment_id: str, cell: int, seed: int, problem: str) -> None:
+    def put_problem(self, experiment_id: str, cell: int, seed: int, problem: Text) -> None:
         """There can be no run of a cell under a seed."""
         self._put(experiment_id, cell, seed, None, problem)
 
@@ -254,7 +259,7 @@ class ExperimentTable(Database):
         )
         return {row["run_id"] for row in rows} & set(run_ids)
 
-    def _put(self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: str | None) -> None:
+    def _put(self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None) -> None:
         with self.transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
@@ -270,7 +275,7 @@ class ExperimentTable(Database):
 
 
 def _missing(experiment_id: str) -> StoreError:
-    return StoreError(_("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id)))
+    return StoreError("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id))
 
 
 def _experiment(row: sqlite3.Row) -> Experiment:
@@ -282,8 +287,12 @@ def _observed(row: sqlite3.Row) -> Status:
     return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
 
 
+def _text(stored: str | None) -> Text | None:
+    return None if stored is None else load_text(stored)
+
+
 def _run(row: sqlite3.Row) -> ExperimentRun:
-    cell, seed, problem = row["cell"], row["seed"], row["problem"]
+    cell, seed, problem = row["cell"], row["seed"], _text(row["problem"])
     if row["number"] is None or row["discarded_at"] is not None:
         return ExperimentRun(cell, seed, problem=problem)
     since = row["working_since"]
@@ -302,5 +311,5 @@ def _run(row: sqlite3.Row) -> ExperimentRun:
         begun_attempt=row["begun_attempt"],
         seconds=row["worked_s"] + working_s,
         ended_at=row["ended_at"],
-        message=row["message"],
+        message=_text(row["message"]),
     )

@@ -40,8 +40,9 @@ def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
         with atomic_write(path) as partial:
             save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
-        message = _("{what} could not be written ({reason}): make room on the disk.", what=what, reason=error)
-        raise StoreError(message) from error
+        raise StoreError(
+            "{what} could not be written ({reason}): make room on the disk.", what=what, reason=error
+        ) from error
 
 
 def read_array(path: Path, name: str) -> FloatArray:
@@ -51,12 +52,11 @@ def read_array(path: Path, name: str) -> FloatArray:
     """
     found = _read(path, name)
     if found is None:
-        message = _(
+        raise StoreError(
             "The frame file {file} is damaged (it holds no {name}); the other frames are not.",
             file=path.name,
             name=name,
         )
-        raise StoreError(message)
     return found
 
 
@@ -70,12 +70,11 @@ def _read(path: Path, name: str) -> Any:
         with safe_open(path, "np") as file:
             return file.get_tensor(name) if name in file.keys() else None  # noqa: SIM118 not a mapping
     except (OSError, SafetensorError, ValueError) as error:
-        message = _(
+        raise StoreError(
             "The frame file {file} is missing or damaged ({reason}); the other frames are not.",
             file=path.name,
             reason=error,
-        )
-        raise StoreError(message) from error
+        ) from error
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
@@ -85,8 +84,9 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
         with atomic_write(path) as partial:
             partial.write_text(tokens_text(tokens), encoding="utf-8")
     except OSError as error:
-        message = _("The tokens of the examples could not be written ({reason}): make room on the disk.", reason=error)
-        raise StoreError(message) from error
+        raise StoreError(
+            "The tokens of the examples could not be written ({reason}): make room on the disk.", reason=error
+        ) from error
 
 
 def read_tokens(path: Path) -> Tokens:
@@ -96,8 +96,9 @@ def read_tokens(path: Path) -> Tokens:
     except FileNotFoundError:
         return Tokens((), ())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = _("The file {file} is damaged ({reason}); the frames are not.", file=path.name, reason=error)
-        raise StoreError(message) from error
+        raise StoreError(
+            "The file {file} is damaged ({reason}); the frames are not.", file=path.name, reason=error
+        ) from error
 
 
 def tokens_text(tokens: Tokens) -> str:
@@ -135,7 +136,7 @@ def read_predictions(path: Path, split: str) -> Predictions | None:
         return None
     logits, labels = _read(path, "logits"), _read(path, "labels")
     if logits is None or labels is None or len(logits) != len(labels):
-        raise StoreError(_("The file {file} is damaged; the frames are not.", file=path.name))
+        raise StoreError("The file {file} is damaged; the frames are not.", file=path.name)
     return Predictions(split, logits, tuple(map(int, labels)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from core.messages import N_, _, reread
+from core.messages import N_, Message, Text, load_text
 from core.store.database import Database
 from core.store.liveness import from_json, is_alive, to_json
 from core.store.names import new_id
@@ -25,8 +25,8 @@ ENDED = (N_("done"), N_("failed"), N_("cancelled"))
 # What a warm process does that is no job.
 LOADING, NOTHING = "loading", ""
 MESSAGES = {
-    "cancelled": N_("Cancelled."),
-    "interrupted": N_("The job's process ended before it was done: start it again."),
+    "cancelled": Message("Cancelled."),
+    "interrupted": Message("The job's process ended before it was done: start it again."),
 }
 
 
@@ -38,8 +38,7 @@ class JobRecord:
         status: a job that waits for its turn is running, as the person sees it who asked for it, who reads
             `_(str(status))`.
         done, total: how far it is, in what the job counts (rows); total is None while nobody knows.
-        message: what it does, or one sentence on why it failed, for whoever reads the record: what is kept is English,
-            and translated as far as it is a message without places.
+        message: what it does, or one sentence on why it failed.
         result: what it gave, empty until it is done.
         created_at, updated_at: seconds since the epoch.
         warm_group: whose warm process carries it out; None for one with a process of its own.
@@ -48,12 +47,12 @@ class JobRecord:
 
     id: str
     kind: str
-    label: str
+    label: Text
     request: dict[str, Any]
     status: JobStatus
     done: int = 0
     total: int | None = None
-    message: str = ""
+    message: Text = ""
     result: dict[str, Any] = field(default_factory=dict)
     created_at: float = 0.0
     updated_at: float = 0.0
@@ -121,7 +120,7 @@ class JobTable(Database):
         return next(iter(self.all("SELECT * FROM jobs WHERE id = ?", (job_id,))), None)
 
     def _record(self, row: sqlite3.Row) -> JobRecord | None:
-        status, message, worker = row["status"], row["message"], from_json(row["worker"])
+        status, message, worker = row["status"], load_text(row["message"]), from_json(row["worker"])
         if status == WAITING:
             status, message = RUNNING, self._waiting_message(row["warm_group"], row["id"])
         elif status == RUNNING and (worker is None or not is_alive(worker, row["updated_at"])):
@@ -133,12 +132,12 @@ class JobTable(Database):
         return JobRecord(
             id=row["id"],
             kind=row["kind"],
-            label=row["label"],
+            label=load_text(row["label"]),
             request=json.loads(row["request"]),
             status=status,
             done=row["done"],
             total=row["total"],
-            message=reread(MESSAGES.get(status, message)),
+            message=MESSAGES.get(status, message),
             result=json.loads(row["result"]),
             created_at=row["created_at"],
             updated_at=row["updated_at"],
@@ -146,16 +145,16 @@ class JobTable(Database):
             worker=worker,
         )
 
-    def _waiting_message(self, group: str, job_id: str) -> str:
+    def _waiting_message(self, group: str, job_id: str) -> Message:
         process, line = self.warm_process(group), self.waiting(group)
         if process is not None and process.doing == LOADING:
-            return _("loading what such jobs need; the next ones find it loaded")
+            return Message("loading what such jobs need; the next ones find it loaded")
         before = (line.index(job_id) if job_id in line else 0) + (process is not None and bool(process.doing))
-        return waiting_words(before) if before else _("starting")
+        return waiting_words(before) if before else Message("starting")
 
     # What those write who ask for a job
 
-    def add(self, kind: str, request: Mapping[str, Any], label: str, warm_group: str | None = None) -> str:
+    def add(self, kind: str, request: Mapping[str, Any], label: Text, warm_group: str | None = None) -> str:
         """Add a job, in line for a group's process or to be given one of its own; returns its id.
 
         Raises: OSError where its folder cannot be made.
@@ -215,7 +214,7 @@ class JobTable(Database):
             taken = db.execute(begun, (to_json(worker), job_id, RUNNING)).rowcount
         return self.job(job_id) if taken else None
 
-    def report(self, job_id: str, done: int, total: int | None, message: str) -> None:
+    def report(self, job_id: str, done: int, total: int | None, message: Text) -> None:
         """How far a job is."""
         with self.transaction() as db:
             db.execute(
@@ -224,7 +223,7 @@ class JobTable(Database):
             )
 
     def end(
-        self, job_id: str, status: JobStatus, *, message: str = "", result: Mapping[str, Any] | None = None
+        self, job_id: str, status: JobStatus, *, message: Text = "", result: Mapping[str, Any] | None = None
     ) -> None:
         """How a job ended; of one that has ended already, nothing is changed."""
         with self.transaction() as db:
@@ -268,9 +267,9 @@ class JobTable(Database):
         return self.folder / "jobs" / f"{group}.log"
 
 
-def waiting_words(before: int) -> str:
+def waiting_words(before: int) -> Message:
     """Args: before: how many have their turn first, 1 or more."""
-    return _("waiting for its turn, {count} before it", count=before)
+    return Message("waiting for its turn, {count} before it", count=before)
 
 
 def _json(values: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from core.config import OWN_TASK, TaskConfig
 from core.errors import ConfigError, StoreError, TaskError, shown
-from core.messages import _, listed
+from core.messages import listed
 from core.store.database import DATABASE, UNDO_S, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of
@@ -119,15 +119,15 @@ class TaskLibrary:
                 return task
         names = listed(task.name for task in tasks[:10])
         if not names:
-            raise TaskError(_("There is no task {name} of your own: add one.", name=shown(text)))
-        raise TaskError(_("There is no task {name} of your own: there are {names}.", name=shown(text), names=names))
+            raise TaskError("There is no task {name} of your own: add one.", name=shown(text))
+        raise TaskError("There is no task {name} of your own: there are {names}.", name=shown(text), names=names)
 
     def rows(self, task_id: str) -> Rows:
         """Raises: TaskError when there is no such task, or its file is damaged."""
         self.task(task_id)
         rows = _rows_of(self._file(task_id), _stamp(self._file(task_id)))
         if task_id_of(rows) != task_id:
-            raise TaskError(_("The rows of task {id} are damaged: delete it, or add its data again.", id=task_id))
+            raise TaskError("The rows of task {id} are damaged: delete it, or add its data again.", id=task_id)
         return rows
 
     def rename(self, task_id: str, name: str) -> LibraryTask:
@@ -136,7 +136,7 @@ class TaskLibrary:
         with self._changing() as db:
             self.task(task_id)
             if any(other.name == name and other.id != task_id for other in self.tasks()):
-                raise ConfigError("name", name, _("another task has it; choose another name."))
+                raise ConfigError("name", name, "another task has it; choose another name.")
             db.execute("UPDATE tasks SET name = ?, changed_at = ? WHERE id = ?", (name, time.time(), task_id))
         return self.task(task_id)
 
@@ -168,7 +168,7 @@ class TaskLibrary:
         with self._changing() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
-                raise TaskError(_("Task {id} is deleted for good: add its data again.", id=shown(task_id)))
+                raise TaskError("Task {id} is deleted for good: add its data again.", id=shown(task_id))
             if row["discarded_at"] is not None:
                 db.execute(
                     "UPDATE tasks SET name = ?, changed_at = ?, discarded_at = NULL WHERE id = ?",
@@ -209,8 +209,7 @@ class TaskLibrary:
         try:
             self._file(task_id).unlink(missing_ok=True)
         except OSError as error:
-            message = _("Task {id} cannot be deleted ({reason}).", id=task_id, reason=one_line(error))
-            raise TaskError(message) from None
+            raise TaskError("Task {id} cannot be deleted ({reason}).", id=task_id, reason=one_line(error)) from None
         db.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
 
     def _free_name(self, name: str) -> str:
@@ -230,19 +229,18 @@ class TaskLibrary:
             with self._database.transaction() as db:
                 yield db
         except StoreError as error:
-            raise TaskError(str(error)) from None
+            raise TaskError(error.message) from None
 
     def _make_folder(self) -> None:
         try:
             self.rows_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            message = _(
+            raise TaskError(
                 "The task folder {folder} cannot be made ({reason}): make room and see that it may be written, or "
                 "choose another with SCL_RUNS.",
                 folder=shown(str(self.rows_folder)),
                 reason=one_line(error),
-            )
-            raise TaskError(message) from None
+            ) from None
 
     @cached_property
     def _database(self) -> Database:
@@ -254,7 +252,7 @@ class TaskLibrary:
         try:
             return self._database.all(sql, values)
         except StoreError as error:
-            raise TaskError(str(error)) from None
+            raise TaskError(error.message) from None
 
     def _row(self, task_id: str) -> sqlite3.Row | None:
         """What is said of a task, unless it was discarded."""
@@ -263,10 +261,9 @@ class TaskLibrary:
     def _existing(self, task_id: str) -> sqlite3.Row:
         row = self._row(task_id)
         if row is None:
-            message = _(
+            raise TaskError(
                 "Task {id} is not in this library: add its file or Hub data set on the Data page.", id=shown(task_id)
             )
-            raise TaskError(message)
         return row
 
     def _file(self, task_id: str) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from core.errors import ConfigError, shown
-from core.messages import LANGUAGES, _, in_language
+from core.messages import LANGUAGES, Message, _, in_language
 
 # No l, o, 0 and 1, which are easily taken for each other.
 ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12
@@ -33,7 +33,7 @@ def checked_name(text: str) -> str:
     """A run's name in one line; "" has it called by its number. Raises: ConfigError."""
     name = " ".join(text.split())
     if len(name) > NAME_CHARS:
-        raise ConfigError("name", shown(name), _("give at most {most} characters.", most=NAME_CHARS))
+        raise ConfigError("name", shown(name), "give at most {most} characters.", most=NAME_CHARS)
     return name
 
 
@@ -45,7 +45,7 @@ def checked_visitor_name(text: str) -> str:
     name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
     key = visitor_key(name)
     if "@" in key or key in _reserved() or any(form.fullmatch(key) for form in _nameless()):
-        raise ConfigError("name", shown(name), _("it could be taken for an admin, the server or another visitor."))
+        raise ConfigError("name", shown(name), "it could be taken for an admin, the server or another visitor.")
     return name
 
 
@@ -87,10 +87,9 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
     tags = tuple(dict.fromkeys(tag for text in given if (tag := " ".join(text.split()))))
     for tag in tags:
         if len(tag) > TAG_CHARS or "," in tag:
-            remedy = _("a tag has at most {most} characters, and no comma.", most=TAG_CHARS)
-            raise ConfigError("tags", shown(tag), remedy)
+            raise ConfigError("tags", shown(tag), "a tag has at most {most} characters, and no comma.", most=TAG_CHARS)
     if len(tags) > TAGS_MAX:
-        raise ConfigError("tags", _("{count} tags", count=len(tags)), _("give at most {most}.", most=TAGS_MAX))
+        raise ConfigError("tags", Message("{count} tags", count=len(tags)), "give at most {most}.", most=TAGS_MAX)
     return tags
 
 
@@ -98,5 +97,5 @@ def checked_task_name(text: str) -> str:
     """A task's name in one line. Raises: ConfigError when it is empty or too long."""
     name = " ".join(text.split())
     if not 0 < len(name) <= NAME_CHARS:
-        raise ConfigError("name", name, _("give a name of 1 to {most} characters.", most=NAME_CHARS))
+        raise ConfigError("name", name, "give a name of 1 to {most} characters.", most=NAME_CHARS)
     return name

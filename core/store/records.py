@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Probe
-from core.messages import N_, _
+from core.messages import N_, Message, Text, _
 
 
 class Status(StrEnum):
@@ -122,13 +122,13 @@ class UnreadableRun:
     number: int
     name: str
     owner: str | None
-    reason: str
+    reason: Message
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """The run's name and id, and why it cannot be read."""
         title = _title(self.name, self.number)
-        return _("{title} ({id}) cannot be read: {reason}", title=title, id=self.id, reason=self.reason)
+        return Message("{title} ({id}) cannot be read: {reason}", title=title, id=self.id, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class RunSummary:
     steps: int
     checkpoint_step: int | None
     device: str | None
-    message: str | None
+    message: Text | None
     slot: int | None
     probe_known: bool
     keep_weights: bool

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from core.errors import StoreError
-from core.messages import _
 
 NAME, BYTES = "server.key", 32
 WRITING_S = 2.0
@@ -26,10 +25,9 @@ def server_secret(folder: Path) -> str:
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        message = _(
+        raise StoreError(
             "{path} cannot be written ({reason}): make room, or check its folder.", path=path, reason=error.strerror
-        )
-        raise StoreError(message) from error
+        ) from error
     with os.fdopen(descriptor, "w") as file:
         secret = secrets.token_hex(BYTES)
         file.write(secret)
@@ -43,10 +41,11 @@ def _read(path: Path) -> str:
         try:
             text = path.read_text()
         except OSError as error:
-            message = _("{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror)
-            raise StoreError(message) from error
+            raise StoreError(
+                "{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror
+            ) from error
         if len(text) == 2 * BYTES:
             return text
         if time.monotonic() > deadline:
-            raise StoreError(_("{path} is damaged: delete it, and visitors are new ones.", path=path))
+            raise StoreError("{path} is damaged: delete it, and visitors are new ones.", path=path)
         time.sleep(0.02)

@@ -30,7 +30,7 @@ from core.errors import (
     shown,
 )
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
-from core.messages import N_, _
+from core.messages import N_, Message, Text, load_text
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
@@ -65,7 +65,7 @@ NOTHING_TO_DO = {
     "turn": N_("Run {id} is {status}: there is nothing to turn."),
 }
 # What a run says of itself that was stopped while it waited.
-NOT_STARTED = N_("Stopped before it started.")
+NOT_STARTED = Message("Stopped before it started.")
 # Lists of runs are read again and again, and reading a config takes a moment.
 CONFIGS_KEPT = 4_096
 # A knob's turn as its table has it: step, name, value.
@@ -97,7 +97,7 @@ def default_folder() -> Path:
 def rows_path(folder: Path, content_hash: str) -> Path:
     """The file of the exact rows that runs with this hash were made with, in a store's folder. Raises: StoreError."""
     if not CONTENT_HASH.fullmatch(content_hash):
-        raise StoreError(_("{hash} is no hash of a run's rows.", hash=shown(content_hash)))
+        raise StoreError("{hash} is no hash of a run's rows.", hash=shown(content_hash))
     return folder / "rows" / f"{content_hash}.parquet"
 
 
@@ -177,11 +177,11 @@ class Store(Database):
         Raises: StoreError where there is such a run.
         """
         if not RUN_ID.fullmatch(run_id):
-            raise StoreError(_("{id} is no run id: take another file.", id=shown(run_id)))
+            raise StoreError("{id} is no run id: take another file.", id=shown(run_id))
         now, worker = time.time(), to_json(liveness_of())
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
-                raise StoreError(_("Run {id} is here already: open it from the list of runs.", id=run_id))
+                raise StoreError("Run {id} is here already: open it from the list of runs.", id=run_id)
             # It has no hash: the same config gives other curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
@@ -220,7 +220,7 @@ class Store(Database):
                 db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,))
                 return True
             if _observed(row).active:
-                raise StoreError(_("Run {id} is being opened: try again in a moment.", id=run_id))
+                raise StoreError("Run {id} is being opened: try again in a moment.", id=run_id)
             self._forget_adoption(db, run_id)
         return False
 
@@ -283,10 +283,9 @@ class Store(Database):
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
         if not matches:
-            raise RunNotFoundError(_("There is no run {text}: give an id from the list of runs.", text=shown(text)))
+            raise RunNotFoundError("There is no run {text}: give an id from the list of runs.", text=shown(text))
         if len(matches) > 1:
-            message = _("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
-            raise RunNotFoundError(message)
+            raise RunNotFoundError("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
         return str(matches[0])
 
     def _row(self, run_id: str) -> sqlite3.Row:
@@ -296,8 +295,7 @@ class Store(Database):
             # Its worker may have ended since the row was read, once it had written how the run ended.
             rows = self.all(named, (run_id,))
         if not rows:
-            message = _("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
-            raise RunNotFoundError(message)
+            raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
         return rows[0]
 
     def run_folder(self, run_id: str) -> Path:
@@ -325,8 +323,9 @@ class Store(Database):
                 status = _observed(row)
                 # A queued run that cannot be read never starts, so there is nothing to stop.
                 if status.active or (status == Status.QUEUED and _problem(row["config"]) is None):
-                    message = _("Run {id} is {status}: stop it before deleting it.", id=run_id, status=_(str(status)))
-                    raise EngineError(message)
+                    raise EngineError(
+                        "Run {id} is {status}: stop it before deleting it.", id=run_id, status=Message(str(status))
+                    )
                 db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (now, run_id))
 
     def discarded(self, within_s: float = UNDO_S) -> list[Discarded]:
@@ -352,8 +351,7 @@ class Store(Database):
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
         with self.transaction() as db:
             if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-                message = _("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
-                raise RunNotFoundError(message)
+                raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs that were discarded longer ago than that, and free their files."""
@@ -498,8 +496,9 @@ class Store(Database):
     def _frame_path(self, run_id: str, step: int) -> Path:
         rows = self.all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
         if not rows:
-            message = _("Run {id} has no frame at step {step}: choose one of its frames.", id=shown(run_id), step=step)
-            raise StoreError(message)
+            raise StoreError(
+                "Run {id} has no frame at step {step}: choose one of its frames.", id=shown(run_id), step=step
+            )
         return self.run_folder(run_id) / str(rows[0]["file"])
 
     def effective_config(self, run_id: str) -> RunConfig:
@@ -522,7 +521,7 @@ class Store(Database):
             if status == Status.QUEUED and kind == "stop":
                 _end(db, run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
-                raise EngineError(_(NOTHING_TO_DO[kind], id=run_id, status=_(str(status))))
+                raise EngineError(NOTHING_TO_DO[kind], id=run_id, status=Message(str(status)))
             number = db.execute(
                 "INSERT INTO controls (run_id, kind, name, value, sent_at) VALUES (?, ?, ?, ?, ?)",
                 (run_id, kind, name, value, time.time()),
@@ -609,7 +608,7 @@ class Store(Database):
         with self.transaction() as db:
             others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
             if checked and visitor_key(checked) in {visitor_key(row["name"]) for row in others}:
-                raise ConfigError("name", checked, _("somebody else here has it: choose another."))
+                raise ConfigError("name", checked, "somebody else here has it: choose another.")
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
                 (visitor, checked),
@@ -619,7 +618,7 @@ class Store(Database):
         """The names that visitors gave themselves, by id."""
         return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
 
-    def say_to_queued(self, message: str | None) -> None:
+    def say_to_queued(self, message: Text | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
         with self.transaction() as db:
             db.execute("UPDATE runs SET message = ? WHERE status = 'queued'", (message,))
@@ -646,12 +645,11 @@ class Store(Database):
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
             status = _observed(row)
             if not status.resumable:
-                message = _(
+                raise EngineError(
                     "Run {id} is {status}: only a stopped, failed or interrupted run resumes.",
                     id=run_id,
-                    status=_(str(status)),
+                    status=Message(str(status)),
                 )
-                raise EngineError(message)
             # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
             db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
             db.execute(
@@ -684,10 +682,9 @@ class Attempt:
         with self.store.transaction() as db:
             row = db.execute("SELECT attempt, status FROM runs WHERE id = ?", (self.run_id,)).fetchone()
             if row is None or row["attempt"] != self.number or not Status(row["status"]).active:
-                message = _(
+                raise StaleAttemptError(
                     "Attempt {number} of run {id} is no longer the current one.", number=self.number, id=self.run_id
                 )
-                raise StaleAttemptError(message)
             yield db
 
     def check(self) -> None:
@@ -710,7 +707,7 @@ class Attempt:
         with self._writing() as db:
             db.execute("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
-    def lost(self, message: str) -> Attempt:
+    def lost(self, message: Text) -> Attempt:
         """The next attempt, of the same holder, after the node that carried this one out was lost.
 
         A pause holds. Args: message: what a person reads of it.
@@ -810,7 +807,7 @@ class Attempt:
             )
             _take_turn(db, self.run_id, name, value)
 
-    def turn_refused(self, name: str, value: float, message: str) -> None:
+    def turn_refused(self, name: str, value: float, message: Text) -> None:
         """A turn that the run cannot take waits no longer, and the run's message says why."""
         with self._writing() as db:
             _take_turn(db, self.run_id, name, value)
@@ -820,7 +817,7 @@ class Attempt:
         with self._writing() as db:
             db.execute("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
 
-    def notice(self, message: str) -> None:
+    def notice(self, message: Text) -> None:
         with self._writing() as db:
             db.execute("UPDATE runs SET message = ? WHERE id = ?", (message, self.run_id))
 
@@ -866,7 +863,7 @@ class Attempt:
             phases = list(config.phases)
             phases[phase] = phases[phase].model_copy(update={"micro_batch": at_once // 2})
             text = config.model_copy(update={"phases": tuple(phases)}).to_json()
-            message = _(
+            message = Message(
                 "There was not enough memory for {before} texts at a time: it reads {now} at a time now, for the "
                 "gradients of the same batch.",
                 before=at_once,
@@ -880,7 +877,7 @@ class Attempt:
             _count_time(db, self.run_id)
         return True
 
-    def end(self, status: Status, message: str | None = None) -> None:
+    def end(self, status: Status, message: Text | None = None) -> None:
         with self._writing() as db:
             _end(db, self.run_id, status, message)
 
@@ -931,7 +928,7 @@ def _count_time(db: sqlite3.Connection, run_id: str, until: float | None = None)
     )
 
 
-def _end(db: sqlite3.Connection, run_id: str, status: Status, message: str | None) -> None:
+def _end(db: sqlite3.Connection, run_id: str, status: Status, message: Text | None) -> None:
     db.execute(
         "UPDATE runs SET status = ?, ended_at = ?, worker = NULL, slot = NULL, message = coalesce(?, message) "
         "WHERE id = ?",
@@ -972,6 +969,8 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     known = {name: row[name] for name in names}
     if status == Status.INTERRUPTED:
         known["ended_at"] = row["heartbeat_at"]
+    if row["message"] is not None:
+        known["message"] = load_text(row["message"])
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
     flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
     configs = {"config": _config(row["config"]), "effective": _effective(row["config"], turns)}
@@ -983,12 +982,12 @@ def _config(text: str) -> RunConfig:
     return parse_config(text)
 
 
-def _problem(text: str) -> str | None:
+def _problem(text: str) -> Message | None:
     """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
     try:
         _config(text)
     except PlaygroundError as error:
-        return str(error)
+        return error.message
     return None
 
 

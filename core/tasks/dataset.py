@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from core.messages import Message
+
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 
 
-# A sentence, in the language that is spoken when it is asked for.
-Note = Callable[[], str]
 # One text, or a pair.
 Input = str | tuple[str, str]
 
@@ -63,7 +63,7 @@ class TaskData:
     """What a run reads: class names and the three splits.
 
     `content_hash` is over classes and every row, in order, so that a run can say exactly what it was trained on.
-    `said` are sentences on rows of the source that are not here, `notes` the same in the language that is spoken.
+    `notes` are sentences on rows of the source that are not here.
     `clean` is the training split before labels or texts were made noisy on purpose, row by row; None where none were.
     """
 
@@ -73,11 +73,7 @@ class TaskData:
     validation: Split
     test: Split
     clean: Split | None = field(default=None, compare=False)
-    said: tuple[Note, ...] = field(default=(), compare=False)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(say() for say in self.said)
+    notes: tuple[Message, ...] = field(default=(), compare=False)
 
     @cached_property
     def content_hash(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.messages import N_, _
-from core.quantities import counted, percent
+from core.messages import N_, _, ngettext
+from core.quantities import percent
 from core.tasks.dataset import TaskData
 from core.tasks.registry import TASKS
 
@@ -31,6 +31,6 @@ def expectation(task_id: str, data: TaskData) -> str | None:
         return _(
             "With {rows}, whether a run beats the linear probe depends on which rows are drawn. Compare several seeds, "
             "or train on 100 rows or more.",
-            rows=counted(len(data.train), "training row"),
+            rows=ngettext("{count} training row", "{count} training rows", len(data.train)),
         )
     return None

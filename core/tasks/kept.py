@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 
 from core.errors import TaskError, shown
-from core.messages import _
 from core.tasks.dataset import Split, TaskData
 from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
 
@@ -33,13 +32,11 @@ def read_data(path: Path, content_hash: str) -> TaskData:
         train, validation, test = (_split(rows, name, classes) for name in SPLIT_NAMES)
         data = TaskData(about["name"], classes, train, validation, test)
     except (KeyError, ValueError) as error:
-        message = _(
+        raise TaskError(
             "{file} holds no run's rows ({reason}): start the run again.", file=path.name, reason=shown(str(error))
-        )
-        raise TaskError(message) from None
+        ) from None
     if data.content_hash != content_hash:
-        message = _("{file} holds other rows than the run was made with: start the run again.", file=path.name)
-        raise TaskError(message)
+        raise TaskError("{file} holds other rows than the run was made with: start the run again.", file=path.name)
     return data
 
 

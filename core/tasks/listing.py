@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.messages import Text
 from core.tasks.dataset import Input, TaskData, Triplet
 from core.tasks.files.problems import runs_in_a_spreadsheet
 from core.tasks.rows import SPLIT_NAMES, Rows
@@ -29,7 +30,7 @@ class Listing:
     splits: tuple[str, ...]
     classes: tuple[str, ...] = ()
     triplets: tuple[Triplet, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Text, ...] = ()
 
     @property
     def pairs(self) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.messages import N_, _, listed, ngettext
-from core.tasks.dataset import Note, Split, TaskData
+from core.messages import N_, Message
+from core.tasks.dataset import Split, TaskData
 from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import Source, read_file
-from core.tasks.files.sayings import sentence
 from core.tasks.files.together import Together, read_together
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
@@ -75,22 +74,22 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
     sources = _sources(config, library)
     if sources.own:
         return _load(config, seed, sources.name, Fixed(_library_rows(sources, library)))
-    rows, notes = _file_rows(sources, config)
+    rows, used = _read(sources.files, tuple(map(_stamp, sources.files)), config.reading, config.drop)
+    notes = [_used_note(source, count) for source, count in used]
     data = _load(config, seed, sources.name, Fixed(rows))
-    return replace(data, said=(*notes, *data.said)) if notes else data
+    return replace(data, notes=(*notes, *data.notes)) if notes else data
 
 
 def _sources(config: TaskConfig, library: Library | None) -> Sources:
     if is_own(config.id):
         if library is None:
-            message = _("Task {id} is in the library of a runs folder, and none is open here.", id=shown(config.id))
-            raise TaskError(message)
+            raise TaskError("Task {id} is in the library of a runs folder, and none is open here.", id=shown(config.id))
         if config.test_path:
-            raise ConfigError("test_path", config.test_path, _("a task of the library has its rows; leave it out."))
+            raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
         return Sources(library.name(config.id), own=config.id)
     if config.id == FILE_TASK:
         if not config.path:
-            raise ConfigError("task", config.path, _("give the path of a CSV, TSV, JSONL or Parquet file."))
+            raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
         path = Path(config.path)
         return Sources(config.name or path.name, _both(path, config.test_path))
     entry = task_entry(config.id)
@@ -103,7 +102,7 @@ def _both(path: Path, test_path: str | None) -> tuple[Path, ...]:
         # A name that a visitor gives must not reach into the working directory of the server.
         if not one.is_absolute():
             raise TaskError(
-                _("File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(one)))
+                "File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(one))
             )
     return files
 
@@ -126,10 +125,6 @@ def _library_rows(sources: Sources, library: Library | None) -> Rows:
     return library.rows(sources.own)
 
 
-def _file_rows(sources: Sources, config: TaskConfig) -> tuple[Rows, tuple[Note, ...]]:
-    return _read(sources.files, tuple(map(_stamp, sources.files)), config.reading, config.drop)
-
-
 def _stamp(path: Path) -> Stamp:
     """What changes when a file does."""
     try:
@@ -142,22 +137,22 @@ def _stamp(path: Path) -> Stamp:
 @lru_cache(maxsize=4)
 def _read(
     files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
-) -> tuple[Rows, tuple[Note, ...]]:
-    """The rows of the files, and a sentence for each of them that has more."""
+) -> tuple[Rows, tuple[tuple[Source, int], ...]]:
+    """The rows of the files; each file that has more rows than are used, and how many are."""
     together = read_files(files, options)
     parts = usable_rows(together, drop)
-    notes = [
-        partial(_used_note, reading.source, len(part))
+    used = tuple(
+        (reading.source, len(part))
         for reading, part in zip(together.readings, parts, strict=True)
         if len(part) < reading.total
-    ]
-    return joined(parts, [path.name for path in files]), tuple(notes)
+    )
+    return joined(parts, [path.name for path in files]), used
 
 
-def _used_note(source: Source, used: int) -> str:
+def _used_note(source: Source, used: int) -> Message:
     if used < source.rows:
-        return _("{source}, {used:,} of them used.", source=source.sentence, used=used)
-    return sentence(source.sentence)
+        return Message("{source}, {used:,} of them used.", source=source.sentence, used=used)
+    return Message("{clause}.", clause=source.sentence)
 
 
 def read_files(paths: Sequence[Path], options: ReadingConfig) -> Together:
@@ -186,24 +181,24 @@ def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)
         first = next(problem for problem in together.problems if problem.kind in kinds)
-        raise TaskError(_refusal(first.file, first.message.rstrip(".。"), count - 1, kinds))
+        raise _refusal(first.file, first.message.values["clause"], count - 1, kinds)
     return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
 
 
-def _refusal(file: str, first: str, more: int, kinds: Sequence[str]) -> str:
+def _refusal(file: str, first: Message, more: int, kinds: Sequence[str]) -> TaskError:
     """Args: first: what is wrong with a row, without a full stop; more: how many others cannot be used."""
     options = " ".join(f"--drop {kind}" for kind in kinds)
     if not more:
-        return _(
+        return TaskError(
             "{file}: {problem}: fix the file, or drop such rows ({options}).",
             file=file,
             problem=first,
             options=options,
         )
-    return ngettext(
+    return TaskError(
         "{file}: {problem}, and {count} more row cannot be used: fix the file, or drop such rows ({options}).",
         "{file}: {problem}, and {count} more rows cannot be used: fix the file, or drop such rows ({options}).",
-        more,
+        count=more,
         file=file,
         problem=first,
         options=options,
@@ -221,33 +216,30 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     name = shown(names[1])
     if (train.seconds is None) != (test.seconds is None):
         if train.seconds is None:
-            message = _(
+            raise TaskError(
                 "{file} has a second text, which the training file lacks: give both the same columns.", file=name
             )
-        else:
-            message = _(
-                "{file} lacks a second text, which the training file has: give both the same columns.", file=name
-            )
-        raise TaskError(message)
+        raise TaskError(
+            "{file} lacks a second text, which the training file has: give both the same columns.", file=name
+        )
     if train.kind != test.kind:
-        message = _("{file} holds another kind of label than the training file: give both the same columns.", file=name)
-        raise TaskError(message)
+        raise TaskError(
+            "{file} holds another kind of label than the training file: give both the same columns.", file=name
+        )
     unknown = sorted(set(test.labels) - set(train.labels)) if train.kind == "classes" else []
     if unknown:
-        message = _(
+        raise TaskError(
             "{file} has the label {label}, which the training file lacks: its labels are {labels}.",
             file=name,
             label=shown(unknown[0]),
-            labels=shown(listed(sorted(set(train.labels)))),
+            labels=shown(", ".join(sorted(set(train.labels)))),
         )
-        raise TaskError(message)
     if train.splits is not None and "test" in train.splits:
-        message = _(
+        raise TaskError(
             "{file} has a test split of its own: leave out the test file {other}, or name no split column.",
             file=shown(names[0]),
             other=name,
         )
-        raise TaskError(message)
     learned: list[SplitName] = list(train.splits or ["train"] * len(train))
     held: list[SplitName] = ["test"] * len(test)
     seconds = None if train.seconds is None else train.seconds + (test.seconds or ())
@@ -264,10 +256,9 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
     config = config or TaskConfig()
     data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
-        message = _(
+        raise TaskError(
             "{name} has changed since this run was made: put the old rows back, or start a new run.", name=shown(name)
         )
-        raise TaskError(message)
     return data
 
 
@@ -276,23 +267,20 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     """The splits with all their rows, as they are."""
     rows, named = fixed.rows, shown(name)
     if rows.kind == "similarity":
-        message = _(
+        raise TaskError(
             "{name} holds similarity scores, which are measured against and not learned: choose a task with classes.",
             name=named,
         )
-        raise TaskError(message)
     given = {split: _those(rows, split) for split in SPLIT_NAMES}
     if not given["train"]:
-        message = _("{name} has no row in the split train: call the rows to learn from train.", name=named)
-        raise TaskError(message)
+        raise TaskError("{name} has no row in the split train: call the rows to learn from train.", name=named)
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
     if len(classes) < 2:
-        message = _(
+        raise TaskError(
             "{name} has the one label {label}: learning needs rows of at least two classes.",
             name=named,
             label=shown(classes[0]),
         )
-        raise TaskError(message)
     rest = _split(rows, given["train"], classes, named)
     if given["test"]:
         test = _split(rows, given["test"], classes, named)
@@ -303,21 +291,21 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     else:
         wanted = validation_size or validation_rows(len(rest))
         validation, pool = _divide(named, rest, classes, wanted, "validation")
-    return TaskData(name, classes, pool, validation, test, said=_crossing(pool, validation, test))
+    return TaskData(name, classes, pool, validation, test, notes=_crossing(pool, validation, test))
 
 
-def _crossing(train: Split, validation: Split, test: Split) -> tuple[Note, ...]:
+def _crossing(train: Split, validation: Split, test: Split) -> tuple[Message, ...]:
     """A sentence, where texts that are learned from are scored too."""
     learned = {folded(text) for text in train.inputs}
     count = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
-    return (partial(_crossing_note, count),) if count else ()
-
-
-def _crossing_note(count: int) -> str:
-    return ngettext(
-        "{count} validation or test row has a text that is learned from, which makes scores look better.",
-        "{count} validation or test rows have a text that is learned from, which makes scores look better.",
-        count,
+    if not count:
+        return ()
+    return (
+        Message(
+            "{count} validation or test row has a text that is learned from, which makes scores look better.",
+            "{count} validation or test rows have a text that is learned from, which makes scores look better.",
+            count=count,
+        ),
     )
 
 
@@ -340,14 +328,13 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
     part = rows if len(chosen) == len(rows) else rows.take(chosen)
     unknown = sorted(set(part.labels) - set(classes))
     if unknown:
-        message = _(
+        raise TaskError(
             "{name} has the label {label} outside of the training rows only, where the labels are {labels}: add "
             "training rows with it, or drop it.",
             name=named,
             label=shown(unknown[0]),
-            labels=shown(listed(classes)),
+            labels=shown(", ".join(classes)),
         )
-        raise TaskError(message)
     return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
 
 
@@ -369,16 +356,17 @@ def _divide(
         label = shown(classes[rarest])
         if count == 1:
             label += f" ({shown(split.texts[split.labels.index(rarest)])})"
-        raise TaskError(_(TOO_FEW[purpose], name=named, label=label))
+        raise TaskError(TOO_FEW[purpose], name=named, label=label)
     size = max(size, len(classes))
     if size > len(split) - len(classes):
-        remedy = _(
+        raise ConfigError(
+            f"{purpose}_size",
+            size,
             "{name} has {rows:,} rows; leave at least {least} to train on.",
             name=named,
             rows=len(split),
             least=len(classes),
         )
-        raise ConfigError(f"{purpose}_size", size, remedy)
     taken = held_out(split.labels, size, SPLIT_SEED, text_groups(split.texts))
     if len({split.labels[row] for row in taken}) < len(classes):
         taken = held_out(split.labels, size, SPLIT_SEED)
@@ -403,12 +391,13 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
     else:
         chosen = list(range(len(thinned)))
     if config.text_noise and len(chosen) > MAX_NOISY_TEXTS:
-        remedy = _(
+        raise ConfigError(
+            "text_noise",
+            config.text_noise,
             "{count:,} texts would take minutes; give train_size of at most {most:,}.",
             count=len(chosen),
             most=MAX_NOISY_TEXTS,
         )
-        raise ConfigError("text_noise", config.text_noise, remedy)
     train = thinned.take(chosen)
     if not config.label_noise and not config.text_noise:
         return replace(data, train=train)
@@ -428,11 +417,12 @@ def _order(split: Split, seed: int) -> list[int]:
 def _check_size(size: int, available: int, data: TaskData) -> None:
     classes = len(data.classes)
     if size < classes:
-        raise ConfigError("train_size", size, _("there are {count} classes; give at least {count}.", count=classes))
+        raise ConfigError("train_size", size, "there are {count} classes; give at least {count}.", count=classes)
     if size > available:
-        remedy = _(
+        raise ConfigError(
+            "train_size",
+            size,
             "{left:,} rows are left after {validation:,} for validation; give at most {left:,}.",
             left=available,
             validation=len(data.validation),
         )
-        raise ConfigError("train_size", size, remedy)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.errors import ConfigError
-from core.messages import _
 from core.tasks.dataset import Input
 from core.views.draws import row_generator
 from core.views.eda import eda
@@ -37,8 +36,9 @@ def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence
     # Rounded down but for what floating point takes off a whole number.
     left = [int(largest * share + 1e-9) for share in shrink]
     if min(left) < 1:
-        remedy = _("the last class would keep no row; give at most {most:.4g}.", most=largest)
-        raise ConfigError("imbalance", ratio, remedy)
+        raise ConfigError(
+            "imbalance", ratio, "the last class would keep no row; give at most {most:.4g}.", most=largest
+        )
     stay: list[int] = []
     for row in order:
         if left[labels[row]] > 0:

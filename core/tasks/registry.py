@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import ConfigError
-from core.messages import N_, _, listed
+from core.messages import N_
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 
@@ -92,5 +92,5 @@ def task_entry(name: str) -> TaskEntry:
     Raises: ConfigError naming what exists.
     """
     if name not in TASKS:
-        raise ConfigError("task", name, _("choose {names}, or give the path of a file.", names=listed(TASKS)))
+        raise ConfigError("task", name, "choose {names}, or give the path of a file.", names=tuple(TASKS))
     return TASKS[name]

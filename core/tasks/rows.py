@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from core.atomic import atomic_write
 from core.config import OWN_TASK
 from core.errors import TaskError, shown
-from core.messages import _
+from core.messages import N_, Message
 
 SplitName = Literal["train", "validation", "test"]
 Kind = Literal["classes", "similarity"]
@@ -23,6 +23,23 @@ SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 META_KEY = b"scl_rows"
 META_VERSION = 1
+# By what a row's number counts, and by whether a sentence begins with it.
+PLACES: Mapping[tuple[str, bool], str] = {
+    ("line", True): N_("Line {number:,}"),
+    ("line", False): N_("line {number:,}"),
+    ("row", True): N_("Row {number:,}"),
+    ("row", False): N_("row {number:,}"),
+}
+
+
+def place_words(unit: str, number: int, *, begins: bool = False) -> Message:
+    """Where a row begins: line 1,204.
+
+    Args:
+        unit: "line", or "row" where a file has no lines.
+        begins: whether a sentence begins with it.
+    """
+    return Message(PLACES[unit, begins], number=number)
 
 
 @dataclass(frozen=True)
@@ -93,10 +110,9 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except (OSError, ValueError, pa.ArrowException) as error:
-        message = _(
+        raise TaskError(
             "The rows file {file} could not be written ({reason}).", file=shown(path.name), reason=one_line(error)
-        )
-        raise TaskError(message) from error
+        ) from error
 
 
 def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
@@ -109,16 +125,15 @@ def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
 
     try:
         if not path.is_file():  # a fifo would block
-            raise TaskError(_("The rows file {file} is missing: add the data again.", file=shown(path.name)))
+            raise TaskError("The rows file {file} is missing: add the data again.", file=shown(path.name))
         with path.open("rb") as file:
             return _checked(parquet.read_table(file))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
-        message = _(
+        raise TaskError(
             "The rows file {file} is damaged ({reason}): add the data again.",
             file=shown(path.name),
             reason=one_line(error),
-        )
-        raise TaskError(message) from error
+        ) from error
 
 
 def _checked(table: Any) -> tuple[Rows, dict[str, str]]:

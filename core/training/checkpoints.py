@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from core.atomic import atomic_write
 from core.encoders.model import Encoder
 from core.errors import TrainingError
-from core.messages import _
 from core.training.trainable import merge_adapters, merged_names, plain_name
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
@@ -76,13 +75,11 @@ class Checkpoints:
         free = shutil.disk_usage(self.folder).free
         if free < FREE_SPACE_FACTOR * needed:
             raise TrainingError(
-                _(
-                    "The checkpoint of step {step} needs {needed:,.0f} MB and the disk has {free:,.0f} MB free: make "
-                    "room, or train fewer weights.",
-                    step=step,
-                    needed=needed / 2**20,
-                    free=free / 2**20,
-                )
+                "The checkpoint of step {step} needs {needed:,.0f} MB and the disk has {free:,.0f} MB free: make "
+                "room, or train fewer weights.",
+                step=step,
+                needed=needed / 2**20,
+                free=free / 2**20,
             )
         try:
             with atomic_write(path) as partial:
@@ -90,11 +87,7 @@ class Checkpoints:
                 self.guard()
         except (OSError, SafetensorError) as error:
             raise TrainingError(
-                _(
-                    "The checkpoint of step {step} could not be written ({problem}): make room.",
-                    step=step,
-                    problem=error,
-                )
+                "The checkpoint of step {step} could not be written ({problem}): make room.", step=step, problem=error
             ) from error
 
     def step(self) -> int | None:
@@ -107,13 +100,11 @@ class Checkpoints:
         Raises: TrainingError when there is none, or it is damaged.
         """
         if self.step() is None:
-            raise TrainingError(_("There is no checkpoint to resume from: start a new run."))
+            raise TrainingError("There is no checkpoint to resume from: start a new run.")
         try:
             return load_file(self.path)
         except (SafetensorError, OSError) as error:
-            raise TrainingError(
-                _("The checkpoint cannot be used ({problem}): start a new run.", problem=error)
-            ) from error
+            raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
@@ -121,7 +112,7 @@ def load_learned(path: Path, encoder: nn.Module) -> None:
     try:
         restore_weights(encoder, load_file(path), ignored=PROJECTIONS)
     except (SafetensorError, OSError) as error:
-        raise TrainingError(_("The checkpoint cannot be used ({problem}): start a new run.", problem=error)) from error
+        raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
 
 
 def load_start(path: Path, encoder: Encoder) -> None:
@@ -130,7 +121,7 @@ def load_start(path: Path, encoder: Encoder) -> None:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise TrainingError(
-            _("The weights that this run starts from cannot be read ({problem}).", problem=error)
+            "The weights that this run starts from cannot be read ({problem}).", problem=error
         ) from error
     head = tuple(f"{WEIGHT}model.{part}." for part in encoder.family.head_modules)
     of_encoder = f"{WEIGHT}model."
@@ -171,7 +162,7 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
                     raise RuntimeError(f"{name} is {list(kept.shape)}, not {list(parameter.shape)}")
                 parameter.copy_(kept)
     except (KeyError, RuntimeError) as error:
-        raise TrainingError(_("The checkpoint cannot be used ({problem}): start a new run.", problem=error)) from error
+        raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
     return names
 
 

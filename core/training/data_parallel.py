@@ -19,7 +19,6 @@ from torch.nn import Parameter
 
 from core.encoders.taps import TokenViews
 from core.errors import TrainingError
-from core.messages import _
 from core.training.checkpoints import random_states, restore_random_states
 from core.training.gradient_cache import GradientCache
 from core.training.gradients import SharedGradients
@@ -208,8 +207,6 @@ def _plain_errors() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise TrainingError(
-            _(
-                "The processes of the run lost each other ({problem}): start it again, or with fewer processes.",
-                problem=str(error).splitlines()[0][:120],
-            )
+            "The processes of the run lost each other ({problem}): start it again, or with fewer processes.",
+            problem=str(error).splitlines()[0][:120],
         ) from error

@@ -88,5 +88,5 @@ class _Watched:
             if checkpoints.step() != steps:
                 checkpoints.save(steps, trained.weights)
         except TrainingError as error:
-            return Notice(steps, str(error))
+            return Notice(steps, error.message)
         return Checkpointed(steps)

@@ -126,7 +126,7 @@ def _weights(path: Path) -> dict[str, Tensor]:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise TrainingError(
-            _("The weights in {file} cannot be read ({problem}).", file=path.name, problem=error)
+            "The weights in {file} cannot be read ({problem}).", file=path.name, problem=error
         ) from error
     return {
         name: tensor

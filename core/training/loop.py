@@ -31,7 +31,7 @@ from core.events import (
     Step,
     TurnRefused,
 )
-from core.messages import N_, _
+from core.messages import N_, Message
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.baseline import Baseline, learned_rows
@@ -211,7 +211,7 @@ class _Run:
         self.step = 0
         self.learned: set[str] = set()
         self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
-        self._noticed: set[str] = set()
+        self._noticed: set[Message] = set()
         restored = checkpoints.load() if resume and checkpoints else {}
         if restored and checkpoints:
             self.step = checkpoints.step() or 0
@@ -280,15 +280,17 @@ class _Run:
         if note is not None and not classifier_learned(self.config, self.step + 1):
             yield Notice(self.step, note)
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
-            sentence = _("{loss} moves nothing: all it contrasts is frozen. Train more blocks.", loss=_(label))
+            sentence = Message(
+                "{loss} moves nothing: all it contrasts is frozen. Train more blocks.", loss=Message(label)
+            )
             yield Notice(self.step, sentence)
         if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
-            yield Notice(self.step, _("Blocks are drawn once, before the first step: this phase draws none."))
+            yield Notice(self.step, Message("Blocks are drawn once, before the first step: this phase draws none."))
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
         for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
-            if view.notice is not None and (sentence := view.notice()):
-                yield Notice(self.step, sentence)
+            if view.notice is not None and (caution := view.notice()):
+                yield Notice(self.step, caution)
 
     def _enter_phase(self, number: int) -> None:
         self.offset = self.config.phase_ends[number - 1] if number else 0
@@ -343,7 +345,7 @@ class _Run:
             try:
                 check_turn(self.config, step, name, value)
             except ConfigError as error:  # it was turned for the phase that has just ended
-                yield TurnRefused(self.step, str(error), name, value)
+                yield TurnRefused(self.step, error.message, name, value)
                 continue
             turn = KnobTurn.model_validate({"step": step, "name": name, "value": value})
             self.config = self.config.model_copy(update={"knob_turns": (*self.config.knob_turns, turn)})
@@ -377,7 +379,7 @@ class _Run:
     def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
         for measure, sentence in NOT_FINITE.items():
             if not math.isfinite(values[measure]):
-                raise TrainingError(_(sentence, step=step, value=values[measure]))
+                raise TrainingError(sentence, step=step, value=values[measure])
 
     # Frames
 
@@ -456,7 +458,7 @@ class _Run:
         try:
             self.checkpoints.save(self.step, tensors)
         except TrainingError as error:
-            return Notice(self.step, str(error))
+            return Notice(self.step, error.message)
         return Checkpointed(self.step)
 
     def fitted_classifier(self) -> Iterator[Notice]:
@@ -476,7 +478,7 @@ class _Run:
         try:
             self.checkpoints.save_snapshot(self.step, plain_weights(self.encoder, names))
         except TrainingError as error:
-            yield Notice(self.step, str(error))
+            yield Notice(self.step, error.message)
 
     def _restore(self, tensors: Mapping[str, Tensor]) -> None:
         self.learned = restore_weights(self.encoder, tensors) - self._learning()
@@ -501,7 +503,7 @@ def _device(name: str) -> torch.device:
     )
     if missing:
         raise TrainingError(
-            _("device = {device} cannot be used: torch finds none here; choose auto or cpu.", device=repr(name))
+            "device = {device} cannot be used: torch finds none here; choose auto or cpu.", device=repr(name)
         )
     if name != "auto":
         return torch.device(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.config import PhaseConfig, phase_steps
-from core.messages import _
+from core.messages import Message
 from core.parameters import number, whole
 from core.quantities import percent
 
@@ -25,7 +25,7 @@ def momentum_of(steps: int) -> float:
     return min(LARGEST, max(0.0, math.floor((1 - MEMORIES_IN_A_RUN / steps) * scale) / scale))
 
 
-def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
+def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
     """A sentence for every queue of a prepared phase whose copy of the encoder hardly leaves its start."""
     steps = phase_steps(phase)
     sentences = []
@@ -36,7 +36,7 @@ def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
         if momentum**steps > LEFT_AT_MOST:
             left = percent(momentum**steps)
             sentences.append(
-                _(
+                Message(
                     "The queue of {loss} lags behind: with momentum = {momentum:g}, {left} of its copy of the encoder "
                     "is still untrained after {steps:,} steps, and its gradient is small. Leave momentum to the "
                     "steps, which makes it {other:g}.",

@@ -13,7 +13,6 @@ from core.config.objective import ObjectiveConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
-from core.messages import _
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler
@@ -174,9 +173,7 @@ class Phase:
         try:
             restore_optimiser_state(self.optimiser, self._names(), tensors)
         except KeyError as error:
-            raise TrainingError(
-                _("The checkpoint cannot be used ({problem}): start a new run.", problem=error)
-            ) from error
+            raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
         for key, queue in self.queues.items():
             prefix = f"queue/{key}/"
             queue.restore({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})

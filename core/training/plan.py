@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.errors import ConfigError
-from core.messages import _
+from core.messages import Message
 from core.parameters import number, resolve_layers, whole
 
 Source = Literal["rows", "premise", "entailment", "contradiction"]
@@ -224,8 +224,8 @@ class _Planner:
         if not others and isinstance(chosen[0], str) and self.blocks > 1:
             return (self.blocks - 1,)  # an encoder too small for a third has one neighbour of its last block
         if not others:
-            remedy = _("the last block is a view already; the encoder has no other, so remove it.")
+            remedy = Message("the last block is a view already; the encoder has no other, so remove it.")
             if self.blocks > 1:
-                remedy = _("the last block is a view already; name others, such as [1].")
+                remedy = Message("the last block is a view already; name others, such as [1].")
             raise ConfigError(f"{term.loss}.views.layers", ", ".join(map(str, layers)), remedy)
         return others

@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +26,7 @@ from core.config import (
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
-from core.messages import _, ngettext
-from core.quantities import counted
+from core.messages import Message
 from core.tasks import TaskData, load_task
 from core.training.augmentation import with_as_many_more
 from core.training.batches import SMALLEST_BALANCED
@@ -136,14 +134,19 @@ def _expanded(path: str) -> str:
         return str(Path(path).expanduser())
     except RuntimeError:
         raise TaskError(
-            _("{path} is below a home folder that does not exist: check the path.", path=shown(path))
+            "{path} is below a home folder that does not exist: check the path.", path=shown(path)
         ) from None
 
 
 def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
     if draft.encoder.max_length > shape.positions:
-        remedy = _("{encoder} reads {limit} tokens.", encoder=shown(draft.encoder.id), limit=shape.positions)
-        raise ConfigError("encoder.max_length", draft.encoder.max_length, remedy)
+        raise ConfigError(
+            "encoder.max_length",
+            draft.encoder.max_length,
+            "{encoder} reads {limit} tokens.",
+            encoder=shown(draft.encoder.id),
+            limit=shape.positions,
+        )
 
 
 def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
@@ -157,8 +160,12 @@ def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: 
 def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:
     rows = len(data.train)
     if phase.batch_size > rows:
-        remedy = _("there are {rows:,} training rows; give at most {rows:,}.", rows=rows)
-        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
+        raise ConfigError(
+            f"{where}batch_size",
+            phase.batch_size,
+            "there are {rows:,} training rows; give at most {rows:,}.",
+            rows=rows,
+        )
     _check_trainable(phase, shape, where)
     plan = plan_phase(phase.objective, shape.blocks)
     _check_learning(phase, plan, shape, where)
@@ -178,14 +185,18 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
     trainable = phase.trainable
     if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
-        remedy = _("the encoder has {blocks}.", blocks=counted(shape.blocks, "block"))
-        raise ConfigError(f"{where}trainable.blocks", trainable.blocks, remedy)
+        raise ConfigError(
+            f"{where}trainable.blocks",
+            trainable.blocks,
+            "the encoder has {blocks}.",
+            blocks=Message("{count} block", "{count} blocks", count=shape.blocks),
+        )
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
-        remedy = ngettext(
+        remedy = Message(
             "{count} block learns here, and re-initialised blocks must learn; give at most that many.",
             "{count} blocks learn here, and re-initialised blocks must learn; give at most that many.",
-            learning,
+            count=learning,
         )
         raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
 
@@ -201,21 +212,16 @@ def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: 
             raise ConfigError(
                 f"{where}trainable.blocks",
                 phase.trainable.blocks,
-                _(
-                    "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
-                    "frozen; train more blocks, or contrast higher layers.",
-                    highest=highest,
-                    frozen=frozen,
-                ),
+                "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
+                "frozen; train more blocks, or contrast higher layers.",
+                highest=highest,
+                frozen=frozen,
             )
         return
     raise ConfigError(
         f"{where}trainable.part",
         "classifier",
-        _(
-            "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a "
-            "cross-entropy."
-        ),
+        "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
     )
 
 
@@ -234,26 +240,30 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
     if not phase.objective.contrastive:
         return
     if phase.batch_size < 2:
-        remedy = _("a contrastive loss compares texts; give at least 2.")
-        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
+        raise ConfigError(f"{where}batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
     if plan.reads_triplets and not data.triplets:
         raise ConfigError(
             f"{where}objective",
             next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
-            _(
-                "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
-                "contradiction for one premise, and enough training rows to hold both.",
-                task=data.name,
-            ),
+            "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
+            "contradiction for one premise, and enough training rows to hold both.",
+            task=data.name,
         )
     if plan.reads_triplets and phase.batch_size > len(data.triplets):
-        count, given = len(data.triplets), counted(len(data.triplets), "triplet")
-        remedy = _("{task} gives {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count)
-        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
+        count, given = len(data.triplets), Message("{count} triplet", "{count} triplets", count=len(data.triplets))
+        raise ConfigError(
+            f"{where}batch_size",
+            phase.batch_size,
+            "{task} gives {triplets}; give at most {count:,}.",
+            task=data.name,
+            triplets=given,
+            count=count,
+        )
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:
-        remedy = _("no class has two rows, so no anchor has a positive; give more rows.")
-        raise ConfigError("train_size", len(data.train), remedy)
+        raise ConfigError(
+            "train_size", len(data.train), "no class has two rows, so no anchor has a positive; give more rows."
+        )
 
 
 def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
@@ -261,10 +271,7 @@ def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
         raise ConfigError(
             f"{where}micro_batch",
             phase.micro_batch,
-            _(
-                "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another "
-                "view."
-            ),
+            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view.",
         )
 
 
@@ -272,8 +279,8 @@ def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
-            _("no loss on the classifier"),
-            _("the last of two phases trains the classifier; give it a cross-entropy."),
+            Message("no loss on the classifier"),
+            "the last of two phases trains the classifier; give it a cross-entropy.",
         )
 
 
@@ -283,19 +290,20 @@ def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
             raise ConfigError(
                 f"phases.{number}.trainable.reinitialised_blocks",
                 blocks,
-                _("blocks are drawn once, before the first step; set it in the first phase, and 0 here."),
+                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
             )
 
 
 def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
     smallest = min(phase.batch_size for phase in phases)
     if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
-        remedy = _(
+        raise ConfigError(
+            "batch_size",
+            smallest,
             "class-balanced batches hold two rows of at least two classes; give at least {least}, or take random "
             "batches.",
             least=SMALLEST_BALANCED,
         )
-        raise ConfigError("batch_size", smallest, remedy)
 
 
 def _fewer_where_groups_stay_whole(
@@ -311,31 +319,32 @@ def _fewer_where_groups_stay_whole(
     asked, there = probe.size, len(data.validation)
     if asked is None or validation_size is None or not there < asked <= validation_size:
         return probe, data
-    note = partial(_fewer_note, asked, there)
-    return probe.model_copy(update={"size": there}), replace(data, said=(*data.said, note))
-
-
-def _fewer_note(asked: int, there: int) -> str:
-    return _(
+    note = Message(
         "{texts} can be on the map instead of {asked:,}: rows with the same first text stay in one split.",
-        texts=counted(there, "validation text"),
+        texts=Message("{count} validation text", "{count} validation texts", count=there),
         asked=asked,
     )
+    return probe.model_copy(update={"size": there}), replace(data, notes=(*data.notes, note))
 
 
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:
     available = len(data.validation)
     if probe.size is not None and probe.size > available:
-        remedy = _("the validation split has {rows}; give at most that.", rows=counted(available, "row"))
-        raise ConfigError("probe.size", probe.size, remedy)
+        raise ConfigError(
+            "probe.size",
+            probe.size,
+            "the validation split has {rows}; give at most that.",
+            rows=Message("{count} row", "{count} rows", count=available),
+        )
     size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
     beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(
             "probe.frame_steps",
-            _("{frames:,} frames of {points:,} points", frames=len(frames), points=size + beside),
-            _("at most {most:,} vectors are stored; give fewer of either.", most=MAX_VECTORS_STORED),
+            Message("{frames:,} frames of {points:,} points", frames=len(frames), points=size + beside),
+            "at most {most:,} vectors are stored; give fewer of either.",
+            most=MAX_VECTORS_STORED,
         )
     return ProbeConfig(size=size, train_size=beside, frame_steps=frames)
 
@@ -344,9 +353,10 @@ def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
     if probe.train_size is None:
         return min(available, size // TRAIN_SHARE)
     if probe.train_size > available:
-        rows = counted(available, "training row")
-        remedy = _("{rows} can be on the map; give at most that.", rows=rows)
-        raise ConfigError("probe.train_size", probe.train_size, remedy)
+        rows = Message("{count} training row", "{count} training rows", count=available)
+        raise ConfigError(
+            "probe.train_size", probe.train_size, "{rows} can be on the map; give at most that.", rows=rows
+        )
     return probe.train_size
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
-from core.messages import ENGLISH, N_, _, in_language, sentences
+from core.messages import ENGLISH, N_, Message, Text, _, sentences
 from core.quantities import percent
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.
@@ -80,13 +80,13 @@ def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: 
     return tuple(notes.get(step, "") for step in steps)
 
 
-def is_first_note(message: str | None, config: RunConfig) -> bool:
+def is_first_note(message: Text | None, config: RunConfig) -> bool:
     """Whether a run's message, or none, is what its worker noted when it began; λ may have been turned since."""
-    with in_language(ENGLISH):
-        return message == classifier_note(config)
+    note = classifier_note(config)
+    return message == note or (note is not None and message == note.render(ENGLISH))  # as older runs keep it
 
 
-def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
+def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
     """A few words about a prepared run that does not train its classifier from the first step; else None.
 
     Args:
@@ -96,22 +96,24 @@ def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
     if first == 1:
         return None
     if first is not None:
-        return _(
+        return Message(
             "The classifier learns from step {step:,} on. Until then, scores are those of a linear probe, fitted on "
             "each frame's vectors of up to {rows} training rows.",
             step=first,
             rows=PROBE_ROWS,
         )
     by_weight = "lambda" in config.phases[0].objective.knobs
-    cause = _("At λ = 1 the classifier never learns.")
+    cause = Message("At λ = 1 the classifier never learns.")
     if not by_weight:
-        cause = _("With contrastive terms alone the classifier never learns.")
-    scores = _(
+        cause = Message("With contrastive terms alone the classifier never learns.")
+    scores = Message(
         "Scores are those of a linear probe, fitted on each frame's vectors of up to {rows} training rows.",
         rows=PROBE_ROWS,
     )
-    remedy = [_("Turn λ below 1 to train the classifier.")] if by_weight and not over else []
-    return sentences([cause, scores, *remedy])
+    note = Message("{first} {next}", first=cause, next=scores)
+    if over or not by_weight:
+        return note
+    return Message("{first} {next}", first=note, next=Message("Turn λ below 1 to train the classifier."))
 
 
 def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:

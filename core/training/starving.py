@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core.config.objective import ObjectiveConfig
 from core.events import OfTerm
-from core.messages import _, sentences
+from core.messages import Message
 
 STEPS_IN_A_ROW = 5
 
@@ -31,17 +31,20 @@ def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveCo
 
 def starving_sentences(
     recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig, batch_size: int, sampler: str
-) -> tuple[str, ...]:
+) -> tuple[Message, ...]:
     """What to say of each of `starving_terms`, and what would help."""
     symbols = {key: term.entry.symbol for key, term in zip(objective.keys, objective.terms, strict=True)}
-    remedy = _("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
+    remedy = Message("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
     if sampler == "class_balanced":
-        remedy = _("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
-    return tuple(sentences([_starves(symbols[key]), remedy]) for key in starving_terms(recent, objective))
+        remedy = Message("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
+    return tuple(
+        Message("{first} {next}", first=_starves(symbols[key]), next=remedy)
+        for key in starving_terms(recent, objective)
+    )
 
 
-def _starves(loss: str) -> str:
-    return _(
+def _starves(loss: str) -> Message:
+    return Message(
         "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from other "
         "texts.",
         loss=loss,

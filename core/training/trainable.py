@@ -13,8 +13,7 @@ from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 from core.config import TrainableConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import ConfigError
-from core.messages import _
-from core.quantities import counted
+from core.messages import Message
 from core.tasks.dataset import Input
 
 FITTED_AT_ONCE = 64
@@ -59,8 +58,12 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
     """
     frozen = trainable.frozen(len(encoder.blocks))
     if frozen < 0:
-        remedy = _("the encoder has {blocks}.", blocks=counted(len(encoder.blocks), "block"))
-        raise ConfigError("trainable.blocks", trainable.blocks, remedy)
+        raise ConfigError(
+            "trainable.blocks",
+            trainable.blocks,
+            "the encoder has {blocks}.",
+            blocks=Message("{count} block", "{count} blocks", count=len(encoder.blocks)),
+        )
     return frozen
 
 
@@ -101,8 +104,12 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
     """
     count = len(encoder.blocks)
     if blocks > count:
-        remedy = _("the encoder has {blocks}.", blocks=counted(count, "block"))
-        raise ConfigError("trainable.reinitialised_blocks", blocks, remedy)
+        raise ConfigError(
+            "trainable.reinitialised_blocks",
+            blocks,
+            "the encoder has {blocks}.",
+            blocks=Message("{count} block", "{count} blocks", count=count),
+        )
     for block in encoder.blocks[count - blocks :]:
         for parameter in block.parameters():
             # transformers marks what it has loaded, and its initialiser passes over it.

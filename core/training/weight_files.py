@@ -7,7 +7,6 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from core.errors import TrainingError
-from core.messages import _
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 SNAPSHOTS = "snapshot-*.safetensors"
@@ -27,7 +26,7 @@ def checkpoint_step(folder: Path) -> int | None:
         with safe_open(path, "np") as file:
             return int(file.metadata()["step"])
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise TrainingError(_("The checkpoint cannot be read ({problem}): start a new run.", problem=error)) from error
+        raise TrainingError("The checkpoint cannot be read ({problem}): start a new run.", problem=error) from error
 
 
 def weight_files(folder: Path) -> list[Path]:

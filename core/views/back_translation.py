@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
 from core.errors import EncoderError, first_line, shown
 from core.lazy import lazy
-from core.messages import N_, _
+from core.messages import N_
 from core.parameters import Parameter, number
 from core.views.entry import Settings, ViewEntry
 
@@ -258,21 +258,17 @@ def _check_type(folder: Path, name: str) -> None:
         model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise EncoderError(
-            _(
-                "Translation model {name} has no readable config.json ({problem}): give a Marian model with its "
-                "weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
-                name=shown(name),
-                problem=shown(str(error)),
-            )
+            "Translation model {name} has no readable config.json ({problem}): give a Marian model with its "
+            "weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
+            name=shown(name),
+            problem=shown(str(error)),
         ) from None
     if model_type != "marian":
         raise EncoderError(
-            _(
-                "Translation model {name} is of the type {kind}: give a Marian model with its weights and tokenizer, "
-                "such as Helsinki-NLP/opus-mt-en-de.",
-                name=shown(name),
-                kind=shown(model_type),
-            )
+            "Translation model {name} is of the type {kind}: give a Marian model with its weights and tokenizer, "
+            "such as Helsinki-NLP/opus-mt-en-de.",
+            name=shown(name),
+            kind=shown(model_type),
         )
 
 
@@ -305,12 +301,10 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
         reason = shown(first_line(error))
         raise EncoderError(
-            _(
-                "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "
-                "tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
-                name=shown(name),
-                problem=reason,
-            )
+            "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "
+            "tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
+            name=shown(name),
+            problem=reason,
         ) from error
     return tokenizer, model.to(device).eval().requires_grad_(False)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.messages import N_
+from core.messages import Message, Text
 from core.views.back_translation import RoundTrip, TranslationCache
 
 
-def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, str], None]) -> dict[str, Any]:
+def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
     """Translate there and back.
 
     Args:
@@ -19,7 +19,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: {"texts": one for each}.
     Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
     """
-    progress(0, None, N_("Fetching the two translation models, where they are not here yet, and translating"))
+    progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
     round_trip = RoundTrip(
         request["forward"],
         request["backward"],

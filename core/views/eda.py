@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from numpy.random import Generator
 
-from core.messages import N_, _
+from core.messages import N_, Message, _
 from core.parameters import Parameter, number
 from core.views.draws import row_generator, stream
 from core.views.entry import Settings, ViewEntry, rate_parameter
@@ -175,9 +175,9 @@ def _preview(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
     return found
 
 
-def _notice() -> str:
+def _notice() -> Message | None:
     found = synonym_source() == "wordnet"
-    return _("Synonyms come from WordNet: the run repeats only where nltk has it too.") if found else ""
+    return Message("Synonyms come from WordNet: the run repeats only where nltk has it too.") if found else None
 
 
 ENTRIES = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from core.messages import N_
+from core.messages import N_, Message
 from core.parameters import Parameter, Value
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ViewEntry:
         tokens, embedding: for the kinds of that name.
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: what it makes of a text, for people; None where it has nothing to show.
-        notice: a sentence for whoever watches a run that uses it, translated; "" for none.
+        notice: a sentence for whoever watches a run that uses it; None for none.
         cost: a sentence on what it takes beyond the passes; "" for nothing.
     """
 
@@ -90,7 +90,7 @@ class ViewEntry:
     embedding: EmbeddingFunction | None = None
     follows_gradient: bool = False
     preview: PreviewFunction | None = None
-    notice: Callable[[], str] | None = None
+    notice: Callable[[], Message | None] | None = None
     cost: str = ""
     parameters: tuple[Parameter, ...] = ()
     others_compute: str = ""

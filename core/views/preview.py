@@ -35,9 +35,9 @@ def text_views(
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
-        raise ConfigError("rate", rate, _("give a share from 0 to below 1."))
+        raise ConfigError("rate", rate, "give a share from 0 to below 1.")
     if seed < 0:
-        raise ConfigError("seed", seed, _("give a whole number from 0."))
+        raise ConfigError("seed", seed, "give a whole number from 0.")
     texts = (text,) if isinstance(text, str) else tuple(text)
     subject = Subject(texts, None if tokens is None else tuple(tokens), special, seed, rate)
     return [preview for entry in VIEWS.values() for preview in _previews(entry, subject)]

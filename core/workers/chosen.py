@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 
 from core.errors import ConfigError
-from core.messages import _
 from core.settings import LOCAL, settings
 from core.store import Store
 from core.workers.cluster.ray_engine import RayEngine
@@ -19,6 +18,5 @@ def chosen_engine(store: Store) -> Engine:
     if address == LOCAL:
         return LocalEngine(store)
     if importlib.util.find_spec("ray") is None:
-        remedy = _("install Ray (pip install -r requirements-ray.txt), or give local.")
-        raise ConfigError("SCL_ENGINE", address, remedy)
+        raise ConfigError("SCL_ENGINE", address, "install Ray (pip install -r requirements-ray.txt), or give local.")
     return RayEngine(store)

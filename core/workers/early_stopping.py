@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.events import VALIDATION
-from core.messages import _
+from core.messages import Message
 from core.store import ExperimentTable, Store
 
 SCORE = "accuracy"
@@ -64,7 +64,7 @@ def is_poor(run_id: str, curves: Mapping[str, Curve], *, grace_steps: int, reduc
     return report(run_id) == asha.STOP
 
 
-def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> str | None:
+def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> Message | None:
     """Why a run ends early at this step, in a sentence; None where it goes on.
 
     It goes on where an experiment that is going on needs it whole.
@@ -85,7 +85,7 @@ def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> str | Non
         if not curves.get(run_id) or not is_poor(run_id, curves, steps=steps, **rule):
             return None
         others = sum(any(at >= step for at, _score in curve) for name, curve in curves.items() if name != run_id)
-    return _(
+    return Message(
         "Ended early at step {step}: by validation accuracy it was not among the best 1 in {reduction} of the {runs} "
         "runs that had come as far (ASHA).",
         step=step,

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 
 from core.config import RunConfig
 from core.errors import ConfigError, RunNotFoundError
-from core.messages import _
 from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
@@ -69,16 +68,18 @@ class Engine(ABC):
         try:
             source = self.store.run(draft.start)
         except RunNotFoundError:
-            remedy = _("there is no such run; give the id of one that has finished.")
-            raise ConfigError("start", draft.start, remedy) from None
+            raise ConfigError(
+                "start", draft.start, "there is no such run; give the id of one that has finished."
+            ) from None
         if source.config.encoder.id != draft.encoder.id:
-            remedy = _(
+            raise ConfigError(
+                "start",
+                draft.start,
                 "{title} has the encoder {encoder}; give a run with {wanted}.",
                 title=source.title,
                 encoder=source.config.encoder.id,
                 wanted=draft.encoder.id,
             )
-            raise ConfigError("start", draft.start, remedy)
 
     def queue(
         self,

@@ -20,7 +20,6 @@ import torch
 
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
-from core.messages import _
 from core.tasks import TaskData
 from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints
@@ -87,8 +86,7 @@ def _wait_until_ready(folder: Path, others: Sequence[subprocess.Popen[bytes]]) -
     deadline = time.monotonic() + READY_S
     while len(list(folder.glob("ready.*"))) < len(others):
         if any(other.poll() is not None for other in others) or time.monotonic() > deadline:
-            message = _("A process of the run did not start: its log has the details; try fewer processes.")
-            raise TrainingError(message)
+            raise TrainingError("A process of the run did not start: its log has the details; try fewer processes.")
         time.sleep(LOOK_EVERY_S)
 
 

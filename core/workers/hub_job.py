@@ -13,7 +13,7 @@ from typing import Any
 
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError, TaskError
-from core.messages import _
+from core.messages import Message
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.names import checked_task_name
 from core.tasks.hub.fetch import Fetched, fetch
@@ -71,7 +71,7 @@ def fetch_into(
     fetched = fetch(request, progress=progress)
     if request.kind == "classes":
         _check_splits(fetched.rows, name, request)
-    progress(len(fetched.rows), len(fetched.rows), _("adding the rows to the library"))
+    progress(len(fetched.rows), len(fetched.rows), Message("adding the rows to the library"))
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
     with keeping:
         was_here = library.find_rows(fetched.rows) is not None
@@ -83,19 +83,16 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
     try:
         split_rows(rows, name)
     except PlaygroundError as error:
-        reason = error.remedy if isinstance(error, ConfigError) else str(error)
+        reason = error.remedy if isinstance(error, ConfigError) else error.message
         cut = max(Counter(rows.splits).values()) >= request.max_rows
-        raise TaskError(_other_choice(reason.rstrip(".。"), cut)) from None
+        raise _other_choice(reason, cut) from None
 
 
-def _other_choice(reason: str, cut: bool) -> str:
-    """Args: reason: without a full stop; cut: whether more rows might help."""
+def _other_choice(reason: Message, cut: bool) -> TaskError:
+    """Args: reason: a sentence; cut: whether more rows might help."""
     if cut:
-        return _(
-            "{reason}; ask for more rows, or choose other splits or another label column.",
-            reason=reason,
-        )
-    return _("{reason}; choose other splits or another label column.", reason=reason)
+        return TaskError("{reason} Ask for more rows, or choose other splits or another label column.", reason=reason)
+    return TaskError("{reason} Choose other splits or another label column.", reason=reason)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
-from core.messages import _, listed
+from core.messages import Text
 
-Progress = Callable[[int, int | None, str], None]
+Progress = Callable[[int, int | None, Text], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
 Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
@@ -69,7 +69,7 @@ KEPT_OTHERS_S = 86_400.0
 def check_kind(kind: str) -> None:
     """Raises: ConfigError for an unknown kind, naming what exists."""
     if kind not in KINDS:
-        raise ConfigError("job", kind, _("choose {names}.", names=listed(KINDS)))
+        raise ConfigError("job", kind, "choose {names}.", names=tuple(KINDS))
 
 
 def work_of(kind: str) -> Work:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, shown
-from core.messages import N_, _
+from core.messages import Message, Text
 from core.store.job_table import JobRecord, JobStatus, JobTable, waiting_words
 from core.store.liveness import liveness_of
 from core.workers import job_kinds as kinds
@@ -20,7 +20,7 @@ WAIT_S = 0.5
 # Progress is written this often at most, and whether somebody cancelled is asked this often.
 WRITE_EVERY_S = 0.2
 LOOK_EVERY_S = 0.02
-NO_MEMORY = N_("There was not enough memory: ask for fewer rows.")
+NO_MEMORY = Message("There was not enough memory: ask for fewer rows.")
 
 
 class Cancelled(BaseException):
@@ -37,7 +37,7 @@ def carry_out(table: JobTable, job_id: str) -> bool:
     job = table.register(job_id, liveness_of())
     if job is None:
         if table.job(job_id) is None:
-            raise ConfigError("job", shown(job_id), _("give the id of a job."))
+            raise ConfigError("job", shown(job_id), "give the id of a job.")
         return False  # cancelled before anybody could name the process
     state = _State(table, job_id)
     try:
@@ -45,15 +45,15 @@ def carry_out(table: JobTable, job_id: str) -> bool:
         _wait_for_turn(table, job, state.progress)
         state.end("done", result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
     except Cancelled:
-        state.end("cancelled", message="Cancelled.")
+        state.end("cancelled")
     except PlaygroundError as error:
-        state.end("failed", message=str(error))
+        state.end("failed", message=error.message)
     except MemoryError:
         state.end("failed", message=NO_MEMORY)
     except Exception as error:
         _log(traceback.format_exc())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        state.end("failed", message=_("The job ended with an error ({cause}): its log says more.", cause=cause))
+        state.end("failed", message=Message("The job ended with an error ({cause}): its log says more.", cause=cause))
     return state.status == "done"
 
 
@@ -74,10 +74,10 @@ class _State:
     def __init__(self, table: JobTable, job_id: str) -> None:
         self._table, self._job_id = table, job_id
         self._written_at = self._looked_at = 0.0
-        self._said: tuple[int, int | None, str] = (0, None, "starting")
+        self._said: tuple[int, int | None, Text] = (0, None, Message("starting"))
         self.status: JobStatus = "running"
 
-    def progress(self, done: int, total: int | None, message: str) -> None:
+    def progress(self, done: int, total: int | None, message: Text) -> None:
         """Raises: Cancelled."""
         self.look()
         new_message = message != self._said[2]
@@ -85,7 +85,7 @@ class _State:
         if new_message or time.monotonic() - self._written_at >= WRITE_EVERY_S:
             self._write()
 
-    def end(self, status: JobStatus, *, message: str = "", result: Mapping[str, Any] | None = None) -> None:
+    def end(self, status: JobStatus, *, message: Text = "", result: Mapping[str, Any] | None = None) -> None:
         # Whoever reads that it has ended finds its whole log, how far it came, and none of its temporary files.
         sys.stdout.flush()
         sys.stderr.flush()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, EngineError, StoreError, shown
-from core.messages import _, listed
+from core.messages import Text
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
@@ -38,7 +38,7 @@ class Jobs:
         self.folder = Path(folder).resolve()
         self._command = tuple(command)
 
-    def start(self, kind: str, request: Mapping[str, Any], label: str) -> str:
+    def start(self, kind: str, request: Mapping[str, Any], label: Text) -> str:
         """Have a job done by a process of its own, or put it in line for that of its warm group; returns at once.
 
         Returns: the job's id, or that of one that does the same already.
@@ -55,7 +55,7 @@ class Jobs:
         Raises: ConfigError for an unknown group, EngineError when no process can be started.
         """
         if group not in kinds.groups():
-            raise ConfigError("group", group, _("choose {names}.", names=listed(kinds.groups())))
+            raise ConfigError("group", group, "choose {names}.", names=tuple(kinds.groups()))
         with self._plain_errors():
             self._ensure_running(group)
 
@@ -71,7 +71,7 @@ class Jobs:
         self._revive()
         record = self._table.job(job_id)
         if record is None:
-            raise EngineError(_("There is no job {id}: it may have been dismissed.", id=shown(job_id)))
+            raise EngineError("There is no job {id}: it may have been dismissed.", id=shown(job_id))
         return record
 
     def log(self, job_id: str) -> str:
@@ -97,14 +97,14 @@ class Jobs:
                 processes.end(record.worker, lambda: self._grace_s(job_id))
         else:
             self._end_warm(job_id)
-        self._table.end(job_id, "cancelled", message="Cancelled.")
+        self._table.end(job_id, "cancelled")
         shutil.rmtree(self._table.work_folder(job_id), ignore_errors=True)
         return self.job(job_id)
 
     def dismiss(self, job_id: str) -> None:
         """Forget a job that has ended. Raises: EngineError while it runs, or for an unknown id."""
         if self.job(job_id).active:
-            raise EngineError(_("Job {id} is still running: cancel it first.", id=shown(job_id)))
+            raise EngineError("Job {id} is still running: cancel it first.", id=shown(job_id))
         self._table.forget([job_id])
 
     @cached_property
@@ -117,12 +117,11 @@ class Jobs:
             yield
         except (OSError, StoreError) as error:
             cause = str(error) if isinstance(error, StoreError) else error.strerror or error
-            message = _(
+            raise EngineError(
                 "No job could be started ({cause}): check that {folder} can be written, and try again.",
                 cause=cause,
                 folder=self.folder,
-            )
-            raise EngineError(message) from None
+            ) from None
 
     def _same(self, kind: str, request: dict[str, Any]) -> str | None:
         """A job that does the same. Makes room, and raises: EngineError where there is none."""
@@ -131,13 +130,12 @@ class Jobs:
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
-            message = _(
+            raise EngineError(
                 "{count} such jobs are at work or waiting: let some of them end, or cancel them.", count=len(active)
             )
-            raise EngineError(message)
         return same
 
-    def _started(self, kind: str, request: dict[str, Any], label: str) -> str:
+    def _started(self, kind: str, request: dict[str, Any], label: Text) -> str:
         group = kinds.WARM.get(kind)
         job_id = self._table.add(kind, request, label, group)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from core.config import RunConfig
 from core.config.folders import is_path, named_paths
 from core.errors import ConfigError, EngineError
-from core.messages import _, ngettext
+from core.messages import Message
 from core.settings import settings
 from core.store import Store
 
@@ -36,9 +36,9 @@ def _check_path(field: str, path: str) -> None:
     if not settings().shared or _trusted():
         return
     if field.endswith("path"):
-        remedy = _("only an admin may name a file of this server; add your own on the Data page.")
+        remedy = Message("only an admin may name a file of this server; add your own on the Data page.")
     else:
-        remedy = _("only an admin may name a folder of this server; give the name of a model on the Hub.")
+        remedy = Message("only an admin may name a folder of this server; give the name of a model on the Hub.")
     raise ConfigError(field, path, remedy)
 
 
@@ -56,17 +56,17 @@ def check_waiting(store: Store, owner: str | None) -> None:
     waiting = [run for run in store.line() if not run.background]
     own = sum(run.owner == owner for run in waiting)
     if own >= known.visitor_waiting:
-        message = ngettext(
+        message = Message(
             "{count} of your runs is waiting already, which is the most here: wait until it begins, or stop it.",
             "{count} of your runs are waiting already, which is the most here: wait until one begins, or stop one.",
-            own,
+            count=own,
         )
         raise EngineError(message)
     if len(waiting) >= known.total_waiting:
-        message = ngettext(
+        message = Message(
             "{count} run is waiting already, which is the most here: try again in a while.",
             "{count} runs are waiting already, which is the most here: try again in a while.",
-            len(waiting),
+            count=len(waiting),
         )
         raise EngineError(message)
 
@@ -75,9 +75,8 @@ def check_experiment(runs: int, owner: str | None) -> None:
     """Raises: EngineError where an experiment of a visitor has more runs than it may."""
     known = settings()
     if known.shared and owner is not None and runs > known.visitor_experiment:
-        message = _(
+        raise EngineError(
             "The experiment has {runs:,} runs, and here it may have {most:,}: take fewer values or seeds.",
             runs=runs,
             most=known.visitor_experiment,
         )
-        raise EngineError(message)

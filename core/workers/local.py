@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from core.errors import EngineError
-from core.messages import ENGLISH, in_language
 from core.store import Status, Store
 from core.workers import machine
 from core.workers.engine import Engine
@@ -59,11 +58,10 @@ class LocalEngine(Engine):
             return True
 
     def _spawn(self, run_id: str, attempt: int, slot: int) -> None:
-        with in_language(ENGLISH):  # as it is kept, for everybody
-            try:
-                SpawnStarter().start(self.store, run_id, attempt, slot)
-            except EngineError as error:
-                self.store.attempt(run_id, attempt).end(Status.FAILED, str(error))
+        try:
+            SpawnStarter().start(self.store, run_id, attempt, slot)
+        except EngineError as error:
+            self.store.attempt(run_id, attempt).end(Status.FAILED, error.message)
 
 
 def _fastest_starter(store: Store) -> Starter:

@@ -11,7 +11,7 @@ import pynvml
 from core.config import RunConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import ConfigError
-from core.messages import _
+from core.messages import Message
 from core.settings import LOCAL, settings
 from core.tasks import TaskData
 from core.training.estimate import phase_memory
@@ -42,17 +42,17 @@ def check_memory(config: RunConfig, data: TaskData) -> None:
         raise ConfigError(f"{where}{name}", given, _remedy(needed / GB, limit / GB, fits))
 
 
-def _remedy(needed: float, there: float, fits: int) -> str:
+def _remedy(needed: float, there: float, fits: int) -> Message:
     """Args: needed, there: gigabytes; fits: how many texts would fit."""
     if fits:
-        return _(
+        return Message(
             "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} keeps "
             "the batch and reads that many texts at a time.",
             needed=needed,
             there=there,
             fits=fits,
         )
-    return _(
+    return Message(
         "it needs about {needed:.1f} GB, and there are {there:.1f} GB: not even one text would fit: train fewer "
         "blocks, read fewer tokens, or take a smaller encoder.",
         needed=needed,

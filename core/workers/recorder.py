@@ -64,10 +64,10 @@ class Recorder:
             case Checkpointed():
                 attempt.checkpointed(event.step)
             case TurnRefused():
-                self._log(event.message)
+                self._log(str(event.message))
                 attempt.turn_refused(event.name, event.value, event.message)
             case Notice():
-                self._log(event.message)
+                self._log(str(event.message))
                 attempt.notice(event.message)
             case Finished():
                 attempt.end(Status(event.status))
@@ -77,7 +77,7 @@ class Recorder:
         run_id = self._attempt.run_id
         reason = reason_to_end(self._store, run_id, step, self._store.run(run_id).steps)
         if reason is not None:
-            self._log(reason)
+            self._log(str(reason))
             self._attempt.notice(reason)
             ExperimentTable(self._store.folder).end_early(run_id)
             with contextlib.suppress(EngineError):  # somebody stopped it just now

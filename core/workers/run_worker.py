@@ -16,7 +16,7 @@ import torch
 from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
 from core.events import Finished
-from core.messages import _
+from core.messages import Message
 from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
@@ -175,13 +175,12 @@ def start_of(store: Store, config: RunConfig) -> Path | None:
     source = store.run(config.start)
     path = checkpoint_path(store.run_folder(source.id))
     if source.status != Status.FINISHED or source.weights_dropped_at is not None or not path.exists():
-        remedy = missing_sentence(source) or _("run it to its end first.")
-        message = _(
+        remedy = missing_sentence(source) or Message("run it to its end first.")
+        raise TrainingError(
             "{title}, from which this run starts, has no weights to start from: {remedy}",
             title=source.title,
             remedy=remedy,
         )
-        raise TrainingError(message)
     return path
 
 
@@ -199,7 +198,7 @@ def make_room(store: Store, attempt: Attempt | None = None) -> None:
     try:
         excess = keep_within(store)
         if excess and attempt is not None:
-            attempt.notice(_("When this run started: {sentence}", sentence=over_budget_sentence(excess)))
+            attempt.notice(Message("When this run started: {sentence}", sentence=over_budget_sentence(excess)))
     except PlaygroundError as error:
         log(str(error))
 
@@ -215,23 +214,23 @@ def failing_phase(run: RunRecord) -> int:
     return run.config.phase_at(run.last_step + 1)
 
 
-def plain_failure(error: BaseException, batch_size: int) -> str:
+def plain_failure(error: BaseException, batch_size: int) -> Message:
     """What a person reads of an error that ended a run."""
     if is_of_memory(error):
         if batch_size > 1:
-            return _(
+            return Message(
                 "There was not enough memory for a batch of {size}: try a batch of {half}, or a smaller encoder.",
                 size=batch_size,
                 half=batch_size // 2,
             )
-        return _(
+        return Message(
             "There was not enough memory for a batch of {size}: train fewer blocks, read fewer tokens, or take a "
             "smaller encoder.",
             size=batch_size,
         )
     if isinstance(error, PlaygroundError):
-        return str(error)
-    return _("The run ended with an unexpected {error}: its log has the details.", error=type(error).__name__)
+        return error.message
+    return Message("The run ended with an unexpected {error}: its log has the details.", error=type(error).__name__)
 
 
 def reads_less(attempt: Attempt, run: RunRecord) -> bool:

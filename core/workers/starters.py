@@ -8,7 +8,6 @@ import time
 from typing import Protocol
 
 from core.errors import EngineError, StoreError
-from core.messages import _
 from core.settings import PREFIX
 from core.store import Liveness, Store
 from core.store.job_table import LOADING, JobTable
@@ -49,8 +48,9 @@ class SpawnStarter:
             log_path.parent.mkdir(parents=True, exist_ok=True)
             worker = spawn(command, log_path, visible_gpus())
         except OSError as error:
-            message = _("No worker could be started ({reason}): close programs and try again.", reason=error.strerror)
-            raise EngineError(message) from error
+            raise EngineError(
+                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
+            ) from error
         # The starter may be a worker that ended itself and is gone before the new one has imported torch.
         if worker is not None:
             store.hand_over(run_id, attempt, worker)
@@ -95,7 +95,7 @@ class WarmStarter:
         try:
             self._table.add(RUN, request, f"Run {run_id}", RUNS)
         except (OSError, StoreError) as error:
-            raise EngineError(_("The run could not be put in line ({reason}).", reason=error)) from error
+            raise EngineError("The run could not be put in line ({reason}).", reason=error) from error
 
     def close(self) -> None:
         self._table.close()

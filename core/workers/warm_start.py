@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from core.messages import ENGLISH, _, in_language
+from core.messages import Message
 from core.store.job_table import LOADING, JobTable, WarmProcess
 from core.store.records import Liveness
 from core.workers import job_kinds as kinds
@@ -38,8 +38,7 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
         failed = last.failed_starts + 1 if last is not None and last.doing == LOADING else 0
         if failed >= MAX_FAILED_STARTS:
             table.name_warm_process(group, None)
-            with in_language(ENGLISH):  # as it is kept, for everybody
-                _fail_all(table, group, _failed(failed))
+            _fail_all(table, group, _failed(failed))
             return
         log_path = table.warm_log_path(group)
         log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,8 +48,8 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
             table.name_warm_process(group, WarmProcess(worker, LOADING, failed))
 
 
-def _failed(times: int) -> str:
-    return _(
+def _failed(times: int) -> Message:
+    return Message(
         "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
         "and start the job again; its log says more.",
         times=times,
@@ -63,7 +62,7 @@ def _is_served(table: JobTable, group: str) -> bool:
     return process is not None and process.alive
 
 
-def _fail_all(table: JobTable, group: str, message: str) -> None:
+def _fail_all(table: JobTable, group: str, message: Message) -> None:
     """End every job that waits, with the group's log as theirs."""
     for job_id in table.waiting(group):
         shutil.copyfile(table.warm_log_path(group), table.log_path(job_id))

@@ -14,8 +14,7 @@ from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.messages import ENGLISH, N_, _, in_language, pgettext, sentences
-from core.quantities import counted
+from core.messages import N_, _, ngettext, pgettext, sentences
 from core.settings import settings
 from core.store import LibraryTask
 from core.store.names import NAME_CHARS
@@ -251,7 +250,7 @@ def _problems(together: Together) -> list[str]:
         elif right.toggle(_("Drop them"), kind.name == "duplicate", key=f"drop.{kind.name}"):
             dropped.append(kind.name)
     listed = [
-        {"File": problem.file, "Line": problem.line, "Problem": problem.message}
+        {"File": problem.file, "Line": problem.line, "Problem": str(problem.message)}
         for problem in sorted(together.problems, key=lambda problem: not PROBLEMS[problem.kind].must_drop)[:MAX_LISTED]
     ]
     with st.expander(_("Row by row"), expanded=len(listed) <= PREVIEWED):
@@ -284,7 +283,7 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
                     "{classes} classes; {train} to train on, {validation} to validate by default, {test} to test "
                     "({how}).",
                     classes=len(data.classes),
-                    train=counted(len(data.train), "row"),
+                    train=ngettext("{count} row", "{count} rows", len(data.train)),
                     validation=f"{len(data.validation):,}",
                     test=f"{len(data.test):,}",
                     # Translators: how rows are split into training, validation and test rows.
@@ -292,7 +291,7 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
                 )
             )
             for note in data.notes:
-                st.warning(escaped(_(note)))
+                st.warning(escaped(note))
     except PlaygroundError as error:
         problem = str(error)
         st.error(escaped(problem))
@@ -304,18 +303,20 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
     )
     dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
     if dropping:
-        label = _("Drop {rows} and add {count}", rows=counted(dropping, "row"), count=f"{len(rows):,}")
+        label = _(
+            "Drop {rows} and add {count}",
+            rows=ngettext("{count} row", "{count} rows", dropping),
+            count=f"{len(rows):,}",
+        )
     else:
-        label = _("Add {rows}", rows=counted(len(rows), "row"))
+        label = _("Add {rows}", rows=ngettext("{count} row", "{count} rows", len(rows)))
     if any(reading.sampled for reading in together.readings):
         most = f"{settings().max_rows:,}"
         st.warning(_("There are more rows than are kept ({most}): a seeded sample of them is added.", most=most))
     with st.container(horizontal=True):
         if st.button(label, type="primary", disabled=bool(problem), icon=":material/add:"):
-            with in_language(ENGLISH):  # for everybody who sees it later
-                source = "; ".join(reading.source_sentence for reading in together.readings) + "."
             try:
-                task = reads.library().add(rows, name=name, source=source)
+                task = reads.library().add(rows, name=name, source=together.source)
             except PlaygroundError as error:
                 st.error(escaped(str(error)))
                 return
@@ -344,7 +345,10 @@ def show_added() -> None:
     state.forget("added")
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         name = f"**{escaped(task.name)}**"
-        st.markdown(_("{name} is here, with {rows}.", name=name, rows=counted(task.rows, "row")), width="content")
+        st.markdown(
+            _("{name} is here, with {rows}.", name=name, rows=ngettext("{count} row", "{count} rows", task.rows)),
+            width="content",
+        )
         # A link to the page that one is on would leave the address as it is.
         icon = ":material/table_rows:"
         st.button(_("Look at it"), icon=icon, key="added.look", on_click=_look_at, args=(task.id,))

@@ -9,8 +9,7 @@ import streamlit as st
 from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.messages import N_, _, sentences
-from core.quantities import counted
+from core.messages import N_, _, ngettext, sentences
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
 from core.workers import JobRecord
@@ -131,7 +130,7 @@ def _active(job: JobRecord) -> None:
         words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
         st.progress(min(1.0, job.done / job.total), words)
     else:
-        st.caption(counted(job.done, "row"))
+        st.caption(ngettext("{count} row", "{count} rows", job.done))
 
 
 def _ended(job: JobRecord) -> None:

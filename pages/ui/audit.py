@@ -12,9 +12,9 @@ import streamlit as st
 from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
-from core.messages import N_, _, pgettext, sentences
+from core.messages import N_, _, ngettext, pgettext, sentences
 from core.parameters import number, whole
-from core.quantities import PERCENT_CELLS, counted, hundredths, percent
+from core.quantities import PERCENT_CELLS, hundredths, percent
 from core.store import Store
 from core.tasks import TaskData
 from core.training.batches import SMALLEST_BALANCED
@@ -60,8 +60,8 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             st.warning(
                 _("{loss} will move nothing, because all it contrasts is frozen: train more blocks.", loss=_(label))
             )
-        for sentence in slow_queues(phase):
-            st.warning(sentence)
+        for slow in slow_queues(phase):
+            st.warning(str(slow))
         if sentence := _selects_nothing(config, plan, data):
             st.info(sentence)
 
@@ -93,9 +93,9 @@ def classifier_audit(config: RunConfig, classes: int) -> None:
         st.button(_("Start it as a linear probe"), on_click=state.set_widget, args=(key, "probe"))
     note = classifier_note(config)
     if note is not None and classifier_learns_from(config) is None:
-        st.warning(note)
+        st.warning(str(note))
     elif note is not None:
-        st.info(note)
+        st.info(str(note))
 
 
 def _readings(plan: Plan) -> str:
@@ -134,12 +134,12 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
                 "{triplets} from the labels.",
                 others=f"{batch - 1:,}",
                 all=f"{batch:,}",
-                triplets=counted(len(data.triplets), "triplet"),
+                triplets=ngettext("{count} triplet", "{count} triplets", len(data.triplets)),
             )
         )
         return
     if not term.term.entry.uses_labels:
-        others = counted(batch - 1, "other text")
+        others = ngettext("{count} other text", "{count} other texts", batch - 1)
         st.caption(
             _("One positive per anchor, its own other view, against {others}. No labels are used.", others=others)
         )
@@ -290,11 +290,15 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     frames = len(config.probe.frame_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     parts = [
-        _("{steps} {time}", steps=counted(config.steps, "step"), time=duration(found.steps_s)),
+        _(
+            "{steps} {time}",
+            steps=ngettext("{count} step", "{count} steps", config.steps),
+            time=duration(found.steps_s),
+        ),
         _(
             "{frames} of {points} {time}",
-            frames=counted(frames, "frame"),
-            points=counted(points, "point"),
+            frames=ngettext("{count} frame", "{count} frames", frames),
+            points=ngettext("{count} point", "{count} points", points),
             time=duration(found.frames_s),
         ),
         # Translators: how long the linear probe takes.

@@ -17,8 +17,7 @@ from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
-from core.messages import ENGLISH, N_, _, language, listed, pgettext, sentences
-from core.quantities import counted
+from core.messages import ENGLISH, N_, _, language, listed, ngettext, pgettext, sentences
 from core.store import LibraryTask
 from core.tasks import TASKS, TaskData, load_task
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
@@ -126,13 +125,15 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
         f"{escaped(own.source.rstrip('.'))}." if own else _(TASKS[task_id].summary),
         _(
             "{rows}: {splits}; {labels}.",
-            rows=counted(len(listing.texts), "pair") if listing.pairs else counted(len(listing.texts), "text"),
+            rows=ngettext("{count} pair", "{count} pairs", len(listing.texts))
+            if listing.pairs
+            else ngettext("{count} text", "{count} texts", len(listing.texts)),
             splits=listed(parts),
-            labels=counted(len(listing.classes), "class", "classes")
+            labels=ngettext("{count} class", "{count} classes", len(listing.classes))
             if listing.classes
             else _("similarity scores, to measure against"),
         ),
-        *(escaped(_(note)) for note in listing.notes),
+        *(escaped(note) for note in listing.notes),
     ]
     return sentences(said)
 
@@ -249,7 +250,7 @@ def _table(task_id: str, listing: Listing) -> None:
 
 def _found(found: int, total: int) -> str:
     """How many rows fit, and how many of them the table shows."""
-    values = {"found": f"{found:,}", "rows": counted(total, "row"), "shown": f"{MAX_SHOWN:,}"}
+    values = {"found": f"{found:,}", "rows": ngettext("{count} row", "{count} rows", total), "shown": f"{MAX_SHOWN:,}"}
     if found > MAX_SHOWN:
         if found < total:
             return _("{found} of {rows}; the table shows the first {shown}, a download has all.", **values)
@@ -308,7 +309,7 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
 
 def _repeated(texts: int, differing: int, crossing: int) -> str:
     """How many texts appear more than once; of these, how many with different labels, and in more than one split."""
-    repeated = counted(texts, "text appears more than once", "texts appear more than once")
+    repeated = ngettext("{count} text appears more than once", "{count} texts appear more than once", texts)
     values = {"repeated": repeated, "differing": f"{differing:,}", "crossing": f"{crossing:,}"}
     if differing and crossing:
         return _("{repeated}, {differing} of them with different labels, {crossing} in more than one split.", **values)
@@ -345,7 +346,7 @@ def _triplets(listing: Listing) -> None:
         _(
             "{triplets} of the training rows, as supervised SimCSE reads them: a premise, what follows from it, and "
             "what contradicts it.",
-            triplets=counted(len(listing.triplets), "triplet"),
+            triplets=ngettext("{count} triplet", "{count} triplets", len(listing.triplets)),
         )
     )
     shown_triplets = listing.triplets[:MAX_SHOWN]

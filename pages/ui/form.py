@@ -15,8 +15,7 @@ from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import Pooling, known_pooling
 from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError
-from core.messages import N_, _, with_more
-from core.quantities import counted
+from core.messages import N_, _, ngettext, with_more
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
@@ -76,7 +75,11 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
     now = {name: state.widget_value(state.form_key(key), getattr(start.encoder, name)) for name, key in ENCODER.items()}
     own = _pooling_of(now["id"] or BUNDLED)
     pooling = now["pooling"] if now["pooling"] != "auto" else own
-    summary = [now["id"] or BUNDLED, _(POOLINGS[pooling]), counted(now["max_length"] or 0, "token")]
+    summary = [
+        now["id"] or BUNDLED,
+        _(POOLINGS[pooling]),
+        ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
+    ]
     with summarised(summary, "form.encoder_fold"):
         return _encoder_fields(start, own)
 
@@ -139,7 +142,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     }
     summary = [
         _("Seed {seed}", seed=now["seed"]),
-        counted(now["frames"] or 0, "frame"),
+        ngettext("{count} frame", "{count} frames", now["frames"] or 0),
         _("name, classifier, precision and processes"),
     ]
     with summarised(summary, "form.more"):

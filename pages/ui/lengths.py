@@ -14,7 +14,7 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
-from core.messages import N_, _, sentences
+from core.messages import N_, Message, _, sentences
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
@@ -100,7 +100,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if job is None:
         st.caption(_("The tokenizer of this encoder is not here yet, so these are words."))
         if st.button(_("Fetch it and count"), icon=":material/download:"):
-            reads.jobs().start(JOB, request, _("Tokens of {encoder}", encoder=encoder))
+            reads.jobs().start(JOB, request, Message("Tokens of {encoder}", encoder=encoder))
             st.rerun()
         return None
     if job.status == "done":

@@ -19,7 +19,7 @@ from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
+from core.messages import ENGLISH, N_, Message, _, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
@@ -225,31 +225,34 @@ def _left(found: Pace | None, run: RunRecord) -> str:
     return _("about {time} left", time=time)
 
 
-def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Warn of contrastive terms that are 0 for want of positives; returns what was said, in English."""
+def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[Message, ...]:
+    """Warn of contrastive terms that are 0 for want of positives; returns the warnings."""
     used = objective_at(run.effective, max(1, run.last_step))
     batch_size = run.config.phases[used.phase].batch_size
     recent = [step.values for step in steps[-STEPS_IN_A_ROW:]]
-    known = (recent, used.objective, batch_size, run.config.task.sampler)
-    for sentence in starving_sentences(*known):
+    found = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
+    for sentence in found:
         st.warning(escaped(sentence))
-    with in_language(ENGLISH):
-        return starving_sentences(*known)
+    return found
 
 
-def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
-    """How the run ended, or what it had to say, in English, that is not `shown` already."""
+def _message(run: RunRecord, config: RunConfig, shown: Sequence[Message]) -> None:
+    """How the run ended, or what it had to say that is not `shown` already."""
     if run.status == Status.FAILED:
-        st.error(escaped(reread(run.message) if run.message else _("The run failed: its log has the details.")))
+        st.error(escaped(run.message or _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(_interrupted(run))
-    elif run.message and run.message not in shown and not is_first_note(run.message, run.config):
-        st.info(escaped(reread(run.message)))
+    elif (
+        run.message
+        and run.message not in (*shown, *(one.render(ENGLISH) for one in shown))
+        and not is_first_note(run.message, run.config)
+    ):
+        st.info(escaped(run.message))
     if dropped := dropped_sentence(run):
         st.info(escaped(dropped))
     note = classifier_note(config, over=run.status.ended)
     if note is not None:
-        st.info(note)
+        st.info(str(note))
 
 
 def _interrupted(run: RunRecord) -> str:

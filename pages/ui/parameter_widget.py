@@ -156,4 +156,4 @@ def _layers(place: Any, parameter: Parameter, value: Any, key: str) -> str | tup
     try:
         return tuple(int(part) for part in typed.replace(",", " ").split())
     except ValueError:
-        raise ConfigError(parameter.name, typed, _("give block numbers such as 2, 4.")) from None
+        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None

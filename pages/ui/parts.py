@@ -11,8 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.events import Probe
-from core.messages import _, with_more
-from core.quantities import counted
+from core.messages import Text, _, ngettext, with_more
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS
@@ -96,16 +95,20 @@ def ago(moment: float) -> str:
     return _("just now") if seconds < 60 else _("{time} ago", time=duration(seconds // 60 * 60))
 
 
-def escaped(text: str) -> str:
+def escaped(text: Text) -> str:
     """Text from outside, safe in Streamlit's Markdown: no markup, no formula, no HTML, no directive."""
-    return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|~$:&" else c for c in " ".join(text.split()))
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|~$:&" else c for c in " ".join(str(text).split()))
 
 
 def probe_label(probe: Probe) -> str:
     """Which texts are on a map."""
     train = len(probe.ids) - probe.held_out
-    held_out = counted(probe.held_out, "validation text")
+    held_out = ngettext("{count} validation text", "{count} validation texts", probe.held_out)
     if not train:
         return held_out
     # Translators: the symbols of the training texts on the map are open, not filled.
-    return _("{held_out} and {train} (open)", held_out=held_out, train=counted(train, "training text"))
+    return _(
+        "{held_out} and {train} (open)",
+        held_out=held_out,
+        train=ngettext("{count} training text", "{count} training texts", train),
+    )

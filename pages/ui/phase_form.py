@@ -18,8 +18,7 @@ from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
 from core.losses.registry import loss_entry
-from core.messages import N_, _, called
-from core.quantities import counted
+from core.messages import N_, _, called, ngettext
 from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
@@ -173,7 +172,7 @@ def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> l
     rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
     if rate is None and shape is not None:
         rate = default_rates(learning, shape).encoder
-    steps = counted(now("steps", phase["steps"]), "step")
+    steps = ngettext("{count} step", "{count} steps", now("steps", phase["steps"]))
     part = part_label(learning)
     return [
         f"{part[0].upper()}{part[1:]}",

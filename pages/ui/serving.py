@@ -14,7 +14,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.artifacts.packed import BYTES_MAX
 from core.errors import EngineError, shown
-from core.messages import _
 from core.settings import settings
 
 UPLOAD_MB = "server.maxUploadSize"
@@ -34,11 +33,10 @@ def check_host() -> None:
         return
     name = _name(f"//{host}")
     if not _is_address(name) and name not in _own_names():
-        message = _(
+        raise EngineError(
             "This server is not called {host}: open it by its own name, or name that one in SCL_ADDRESS or SCL_HOST.",
             host=shown(name),
         )
-        raise EngineError(message)
 
 
 def bound_uploads() -> None:

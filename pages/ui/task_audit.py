@@ -38,7 +38,7 @@ NARROW = ("Label", "Label was")
 def task_audit(config: RunConfig, data: TaskData) -> None:
     """Sentences on the task under this encoder; none where all is well."""
     for note in data.notes:
-        st.caption(escaped(_(note)))
+        st.caption(escaped(note))
     _language(config, data)
     _length(config, data)
     if sentence := expectation(config.task.id, data):

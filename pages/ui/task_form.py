@@ -10,8 +10,7 @@ from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
 from core.config.summary import row_labels
 from core.errors import shown
-from core.messages import _
-from core.quantities import counted
+from core.messages import _, ngettext
 from core.store import LibraryTask
 from core.tasks import TASKS
 from core.training.defaults import Usual, default_sampler, usual
@@ -78,7 +77,10 @@ def _rows_summary(start: TaskConfig, task: str) -> list[str]:
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
     if picked in own:
-        rows, source = counted(own[picked].rows, "row"), escaped(_(own[picked].source).rstrip("."))
+        rows, source = (
+            ngettext("{count} row", "{count} rows", own[picked].rows),
+            escaped(_(own[picked].source).rstrip(".")),
+        )
         # Translators: how many rows a task has, and where they come from.
         return _("{rows}. {source}.", rows=rows, source=source)
     if picked == FILE_TASK:

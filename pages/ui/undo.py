@@ -10,8 +10,7 @@ from math import ceil
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.messages import _, listed
-from core.quantities import counted
+from core.messages import _, listed, ngettext
 from core.store import UNDO_S, Discarded, Experiment, ExperimentTable
 from core.store.sizes import size_text
 from core.workers import Engine
@@ -76,7 +75,9 @@ def offer_undo_of_experiments(table: ExperimentTable) -> None:
 
 
 def _time_left(discarded_at: float | None) -> str:
-    return counted(max(1, ceil(((discarded_at or 0.0) + UNDO_S - time.time()) / 60)), "minute")
+    return ngettext(
+        "{count} minute", "{count} minutes", max(1, ceil(((discarded_at or 0.0) + UNDO_S - time.time()) / 60))
+    )
 
 
 def _line(words: str, key: str, undo: Callable[[], None]) -> None:

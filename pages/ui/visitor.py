@@ -19,8 +19,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 
 from core.config.labels import problem_text
 from core.errors import EngineError, PlaygroundError
-from core.messages import _
-from core.quantities import counted
+from core.messages import _, ngettext
 from core.settings import settings
 from core.store import Store, default_folder
 from core.store.names import NAME_CHARS, new_id
@@ -102,7 +101,7 @@ def greet() -> None:
 def require_own(owner: str | None) -> None:
     """Raises: EngineError for what belongs to somebody else: a page may be older than the rule."""
     if not visitor().may_change(owner):
-        raise EngineError(_("This belongs to somebody else, and only they or an admin can change it: start your own."))
+        raise EngineError("This belongs to somebody else, and only they or an admin can change it: start your own.")
 
 
 def whose(store: Store, owner: str | None) -> str:
@@ -188,7 +187,7 @@ def _admin_form(key: str) -> None:
                     _(
                         "After {count} wrong keys the field is locked for {minutes}: try again later.",
                         count=WRONG_KEYS_MOST,
-                        minutes=counted(ceil(locked_s / 60), "minute"),
+                        minutes=ngettext("{count} minute", "{count} minutes", ceil(locked_s / 60)),
                     )
                 )
                 return

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.messages import ENGLISH, _, called, in_language, reread
+from core.messages import Message, Text, _, called
 from core.store import RunSummary
 from core.workers import JobRecord
 from pages.ui import reads, state
@@ -59,11 +59,9 @@ def ask(kind: str, request: dict[str, Any], label: str, **values: object) -> Non
     """Start what somebody pressed a button for, and draw the page again; a sentence where it cannot be started.
 
     Args:
-        label: marked with `N_`; values: for its places. It is kept in English, for everybody who follows the job.
+        label: marked with `N_`; values: for its places.
     """
-    with in_language(ENGLISH):
-        kept = _(label, **values)
-    if _started(kind, request, kept):
+    if _started(kind, request, Message(label, **values)):
         st.rerun()
 
 
@@ -83,7 +81,7 @@ def is_going_on(kind: str, request: dict[str, Any]) -> bool:
     return False
 
 
-def _started(kind: str, request: dict[str, Any], label: str) -> bool:
+def _started(kind: str, request: dict[str, Any], label: Text) -> bool:
     try:
         reads.jobs().start(kind, request, label)
     except PlaygroundError as error:
@@ -99,10 +97,10 @@ def _follow(job_id: str) -> None:
         st.rerun()  # it ended and was forgotten: the page says what there is
     if not job.active:
         st.rerun()
-    _going_on(job, reread(job.label))
+    _going_on(job, job.label)
 
 
-def _going_on(job: JobRecord, label: str) -> None:
+def _going_on(job: JobRecord, label: Text) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
         at, label = escaped(job.message or _("starting")), escaped(label)

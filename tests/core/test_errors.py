@@ -23,11 +23,8 @@ def test_a_short_value_is_shown_whole(value: object, expected: str) -> None:
     assert shown(value) == expected
 
 
-def test_a_long_value_is_cut_and_its_length_told() -> None:
-    text = shown("x" * 10_000)
-    assert len(text) < 2 * SHOWN_CHARS
-    assert text.startswith("'xxx")
-    assert "(10,000 characters)" in text
+def test_a_long_value_is_cut() -> None:
+    assert shown("x" * 10_000) == "'" + "x" * (SHOWN_CHARS - 1) + "…"
 
 
 def test_a_value_never_breaks_the_line() -> None:
@@ -38,7 +35,7 @@ def test_a_value_never_breaks_the_line() -> None:
 def test_a_config_error_is_one_sentence_with_field_value_and_remedy() -> None:
     error = ConfigError("batch_size", 0, "give at least 1.")
     assert str(error) == "batch_size = 0 cannot be used: give at least 1."
-    assert (error.field, error.value, error.remedy) == ("batch_size", 0, "give at least 1.")
+    assert (error.field, error.value, str(error.remedy)) == ("batch_size", 0, "give at least 1.")
     assert isinstance(error, ValueError)
 
 

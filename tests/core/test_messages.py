@@ -8,34 +8,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
-import pytest
-from babel.messages.catalog import Catalog, Message
-from babel.messages.pofile import write_po
+import numpy as np
+from babel.messages.catalog import Message as CatalogueMessage
 
-import core.messages
-from core.errors import ConfigError
+from core.errors import ConfigError, StoreError, TaskError
 from core.messages import (
     ENGLISH,
     LANGUAGES,
+    Message,
+    Text,
     _,
     called,
     catalogue_path,
     clauses,
+    dump_text,
     in_language,
     language,
     listed,
+    load_text,
     ngettext,
     read_catalogue,
-    reread,
     script_messages,
     sentences,
     with_more,
 )
-from core.quantities import counted
 from tests.cases import each
-from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
+from tests.catalogues import ROOT, TRANSLATED, code_messages, updated, written
 
-FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "counted"}
+FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "Message"}
 # What a call in a script is given first, with the sign behind it where that goes on with the text.
 SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?|[`'])""")
 
@@ -54,21 +54,13 @@ def test_everything_is_translated(code: str) -> None:
 
 @each("code", TRANSLATED)
 def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
-    nouns = singulars("counted")
     wrong = []
     for message in read_catalogue(code):
         one = message.id if isinstance(message.id, str) else message.id[-1]
-        singular = message.id if isinstance(message.id, str) else message.id[0]
         if not one or not all(texts(message)):
             continue
-        expected = {"count"} if singular in nouns and not message.context else places(one)
-        wrong += [(one, text) for text in texts(message) if places(text) != expected]
+        wrong += [(one, text) for text in texts(message) if places(text) != places(one)]
     assert wrong == []
-
-
-def test_a_noun_that_is_counted_is_no_message_of_its_own() -> None:
-    """Its translation holds the number, which nobody else would fill in."""
-    assert singulars("counted") & singulars(*KEYWORDS.keys() - {"counted"}) == set()
 
 
 def test_a_message_is_a_constant_and_its_places_have_names() -> None:
@@ -110,16 +102,16 @@ def test_english_is_what_the_code_says() -> None:
 def test_what_is_not_translated_is_english(code: str) -> None:
     with in_language(code):
         assert _("nobody translates {this}", this=1) == "nobody translates 1"
-        assert counted(1080, "wug") == "1,080 wugs"
-        assert counted(2, "wug", "wuggen") == "2 wuggen"
+        assert ngettext("{count} wug", "{count} wugs", 1080) == "1,080 wugs"
 
 
 @each("code", TRANSLATED)
 def test_a_translation_is_found(code: str) -> None:
     with in_language(code):
         assert _("Home") != "Home"
-        assert "1,080" in counted(1080, "row")
-        assert "row" not in counted(1080, "row")
+        rows = ngettext("{count} row", "{count} rows", 1080)
+        assert "1,080" in rows
+        assert "row" not in rows
         assert script_messages("assets/map/")
 
 
@@ -147,65 +139,74 @@ def test_a_sentence_that_ends_as_english_does_keeps_its_space() -> None:
         assert sentences(["**粗体。**", "后文。"]) == "**粗体。** 后文。"
 
 
-def test_a_sentence_of_another_process_is_recognised_by_its_form(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    catalogue = Catalog(locale="zh", fuzzy=False)
-    catalogue.add("Step {step} failed: {why}.", "第 {step} 步失败：{why}")
-    catalogue.add("Step {step} failed: {why}. Twice: {step}.", "两次 {step}，{why}")
-    catalogue.add(
-        ("{count} batch of {task} was left", "{count} batches of {task} were left"), ("{task}：剩下 {count} 批",)
+class TestMessage:
+    """A sentence that is raised or stored, and read by somebody else."""
+
+    STARVES = Message(
+        "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from other "
+        "texts.",
+        loss="L_out",
+        batches=20,
     )
-    catalogue.add("Loss {loss:.3f} is not a number", "损失 {loss:.3f} 不是数")
-    catalogue.add("no memory", "内存不足")
-    catalogue.add("Nothing to do", "无事可做")
-    with (tmp_path / "zh.po").open("wb") as file:
-        write_po(file, catalogue)
-    monkeypatch.setattr("core.messages.FOLDER", tmp_path)
-    forget_catalogues()
-    try:
-        assert reread("Step 3 failed: no memory.") == "Step 3 failed: no memory."
+
+    def test_it_is_read_in_the_language_of_whoever_reads(self) -> None:
+        english = str(self.STARVES)
+        assert english.startswith("L_out is 0 and moves nothing: in the last 20 batches")
         with in_language("zh"):
-            assert reread("Step 3 failed: no memory.") == "第 3 步失败：内存不足"
-            assert reread("Step 3 failed: {x}\n%s. Twice: 3.") == "两次 3，{x}\n%s"
-            assert reread("1,080 batches of A was were left") == "A was：剩下 1,080 批"
-            assert reread("Loss 0.250 is not a number") == "损失 0.250 不是数"
-            assert reread("Nothing to do") == "无事可做"
-            assert reread("Something else") == "Something else"
-    finally:
-        monkeypatch.undo()
-        forget_catalogues()
+            assert english != str(self.STARVES) == f"{self.STARVES}" == self.STARVES.render("zh")
+            assert self.STARVES.render(ENGLISH) == english
 
-
-@each("code", TRANSLATED)
-def test_a_sentence_that_was_written_down_is_read_in_every_language(code: str) -> None:
-    """Also the remedy within an error, and two sentences in one text."""
-
-    def written(language: str) -> tuple[str, str]:
-        with in_language(language):
-            error = str(ConfigError("batch_size", 1, _("a contrastive loss compares texts; give at least 2.")))
-            starving = (
-                "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate "
+    @each("code", [ENGLISH, *TRANSLATED])
+    def test_an_error_is_read_with_its_remedy(self, code: str) -> None:
+        error = ConfigError("batch_size", 1, "a contrastive loss compares texts; give at least 2.")
+        with in_language(code):
+            remedy = _("a contrastive loss compares texts; give at least 2.")
+            assert str(error) == _(
+                "{field} = {value} cannot be used: {remedy}", field="batch_size", value=1, remedy=remedy
             )
-            said = [_(f"{starving}from other texts.", loss="L_out", batches=20)]
-            said.append(_("Start a run with class-balanced batches, or a batch larger than {size}.", size=16))
-            return error, sentences(said)
+            assert (remedy == error.remedy.template) == (code == ENGLISH)
 
-    with in_language(code):
-        assert tuple(map(reread, written("en"))) == written(code) != written("en")
+    def test_a_number_decides_the_form(self) -> None:
+        rows = [str(Message("{count} row", "{count} rows", count=count)) for count in (0, 1, 1080)]
+        assert rows == ["0 rows", "1 row", "1,080 rows"]
+
+    def test_several_values_are_listed(self) -> None:
+        message = Message("choose one of {names}.", names=("a", "b"))
+        assert str(message) == "choose one of a, b."
+        assert "a、b" in message.render("zh")
+
+    @each(
+        "text",
+        [
+            STARVES,
+            Message("{count} row", "{count} rows", count=2),
+            Message("{problem}: {size:.1f} MB", problem=STARVES, size=0.1234),
+            Message("choose one of {names}.", names=("a", STARVES)),
+            Message('Braces {and} "quotes"'),
+            "A sentence of an older run.",
+            '{"template": of somebody',
+        ],
+    )
+    def test_what_is_stored_is_read_back(self, text: Text) -> None:
+        stored = dump_text(text)
+        assert isinstance(stored, str | bytes)
+        assert load_text(stored) == text
+        assert str(load_text(stored)) == str(text)
+
+    def test_a_value_of_any_kind_is_stored(self) -> None:
+        message = Message("{a}, {b:.2f}", a=Path("x"), b=np.float32(0.5))
+        assert str(load_text(dump_text(message))) == str(message) == "x, 0.50"
+
+    def test_another_error_is_a_value(self) -> None:
+        inner = TaskError("{name} is empty.", name="x")
+        assert str(TaskError("{file}: {problem}", file="f", problem=inner)) == "f: x is empty."
+        assert str(TaskError("{file}: {problem}", file="f", problem=OSError("no"))) == "f: no"
+
+    def test_a_text_without_values_is_taken_as_it_is(self) -> None:
+        assert str(StoreError("{x} of 50%")) == "{x} of 50%"
 
 
-def forget_catalogues() -> None:
-    for kept in (read_catalogue, core.messages._catalogue, core.messages._forms, core.messages._reread):
-        kept.cache_clear()
-
-
-def singulars(*functions: str) -> set[str]:
-    """What these functions are called with in the code, in the singular where there is a plural."""
-    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(*functions) if m.id and not m.context}
-
-
-def texts(message: Message) -> tuple[str, ...]:
+def texts(message: CatalogueMessage) -> tuple[str, ...]:
     return (message.string,) if isinstance(message.string, str) else tuple(message.string)
 
 
@@ -229,7 +230,7 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
 def is_translatable(call: ast.Call) -> bool:
     """A marked message is a constant; one that is shown may have been marked elsewhere, but is never put together."""
     assert isinstance(call.func, ast.Name)
-    given = call.args[1:] if call.func.id == "counted" else call.args
+    given = call.args[:2]
     if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in given):
         return False
     # One of two texts, or a text that is filled first, is in no catalogue.
@@ -250,13 +251,14 @@ def is_translatable(call: ast.Call) -> bool:
         ("_(label)", True),
         ('_(LABELS.get(name, name.replace("_", " ")))', True),
         ('_("{count} texts", count=3)', True),
-        ('counted(n - 1, "text")', True),
+        ('ngettext("{count} text", "{count} texts", n - 1)', True),
+        ('Message("{count} text", "{count} texts", count=n)', True),
         ('_(f"{n} texts")', False),
         ('_("some " + text)', False),
         ('_("some" if one else "others")', False),
         ('_("{} texts".format(3))', False),
         ('_("{0} texts", count=3)', False),
-        ('counted(n, f"{kind} text")', False),
+        ('Message(f"{n} texts")', False),
         ("N_(label)", False),
     ],
 )

@@ -66,15 +66,15 @@ def test_a_value_out_of_bounds_is_refused_with_field_and_value(parameter: Parame
         with pytest.raises(ConfigError) as caught:
             parameter.check("the field", value)
         assert (caught.value.field, caught.value.value) == ("the field", value) or value != value
-        assert parameter.bounds in str(caught.value)
+        assert str(parameter.bounds) in str(caught.value)
         assert str(caught.value).endswith(".")
 
 
 def test_bounds_say_which_ends_belong() -> None:
-    assert TAU.bounds == "above 0 up to 100"
-    assert SHARE.bounds == "from 0 up to 1"
-    assert RATE.bounds == "from 0 and below 1"
-    assert FREE.bounds == ""
+    assert str(TAU.bounds) == "above 0 up to 100"
+    assert str(SHARE.bounds) == "from 0 up to 1"
+    assert str(RATE.bounds) == "from 0 and below 1"
+    assert str(FREE.bounds) == ""
 
 
 class TestChecked:

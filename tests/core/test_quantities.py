@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.quantities import counted, hundredths, percent, signed
+from core.quantities import hundredths, percent, signed
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,19 +31,6 @@ def test_shares_of_an_array_are_written_too() -> None:
 
 def test_table_cells_are_hundredths() -> None:
     assert hundredths([0.5, None]) == [50.0, None]
-
-
-@each(
-    ("count", "nouns", "text"),
-    [
-        (1, ("row",), "1 row"),
-        (0, ("row",), "0 rows"),
-        (1_080, ("row",), "1,080 rows"),
-        (2, ("class", "classes"), "2 classes"),
-    ],
-)
-def test_a_count_agrees_with_its_noun(count: int, nouns: tuple[str, ...], text: str) -> None:
-    assert counted(count, *nouns) == text
 
 
 def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:

@@ -11,7 +11,6 @@ from core.encoders.model import Encoder, Tokenizer
 from core.errors import StoreError
 from core.exports.script.literals import Item
 from core.exports.script.structure import PhaseStage
-from core.messages import _
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.batches import RandomSampler, Sampler, make_sampler
@@ -147,12 +146,10 @@ def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: _Batches) ->
         return dict(zip(rows, inputs.texts(place, 0, rows), strict=True))
     if (count := batches.steps * batches.size) > MOST_DRAWN:
         raise StoreError(
-            _(
-                "This run draws {count:,} changed texts, and a script holds at most {most:,}: export its command or "
-                "its config.",
-                count=count,
-                most=MOST_DRAWN,
-            )
+            "This run draws {count:,} changed texts, and a script holds at most {most:,}: export its command or "
+            "its config.",
+            count=count,
+            most=MOST_DRAWN,
         )
     return {step: tuple(inputs.texts(place, step, rows)) for step, rows in enumerate(batches, 1)}
 
@@ -166,12 +163,10 @@ def _check_size(rows: RunRows) -> None:
     size = sum(_chars(value) for values in every for value in values.values())
     if size > MOST_CHARS:
         raise StoreError(
-            _(
-                "The texts that this run reads have {size:,} characters, and a script holds at most {most:,}: export "
-                "its command or its config.",
-                size=size,
-                most=MOST_CHARS,
-            )
+            "The texts that this run reads have {size:,} characters, and a script holds at most {most:,}: export "
+            "its command or its config.",
+            size=size,
+            most=MOST_CHARS,
         )
 
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from core.exports.script.line_breaks import WIDTH
 from core.exports.script.text_edits import Edit, Offsets, edited
 
-MARK, TRANSLATE, LIST = "N_", "_", "listed"
+MARK, TRANSLATE, LIST, MESSAGE = "N_", "_", "listed", "Message"
+# A call of an error with places to be filled.
+ERROR = "Error"
 STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 REPR = re.compile(r"^repr\((\w+)\)$")
 # A place and what is behind its name; doubled braces are none.
@@ -19,7 +21,7 @@ PLACE = re.compile(r"(?<!\{)\{(\w+)([:}])")
 def in_english(text: str) -> str:
     """The same with `_("{a} is", a=x)` as `("{a} is").format(a=x)` and `N_("a")` as `"a"`.
 
-    `listed(a)` becomes `", ".join(a)`.
+    `listed(a)` becomes `", ".join(a)`; `ValueError("{a} is", a=x)` is raised with the text.
     """
     while True:
         calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _name(node)]
@@ -27,7 +29,8 @@ def in_english(text: str) -> str:
             return text
         # An inner one first: what is around it is read again.
         innermost = next(call for call in calls if not any(other in ast.walk(call) for other in calls if other != call))
-        text = _closed_up(edited(text, _edits(text, innermost)), innermost.lineno)
+        line = innermost.args[-1].lineno if _name(innermost) == ERROR else innermost.lineno
+        text = _closed_up(edited(text, _edits(text, innermost)), line)
 
 
 def _closed_up(text: str, number: int) -> str:
@@ -46,16 +49,23 @@ def _closed_up(text: str, number: int) -> str:
 def _name(call: ast.Call) -> str:
     """How a call that translates is called; "" for any other."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    return name if name in (MARK, TRANSLATE, LIST) else ""
+    if name.endswith(ERROR):
+        return ERROR if call.keywords and isinstance(call.args[-1], ast.Constant) else ""
+    # A message with a plural stays: it is a function of the script.
+    return name if name in (MARK, TRANSLATE, LIST) or (name == MESSAGE and len(call.args) == 1) else ""
 
 
 def _edits(text: str, call: ast.Call) -> list[Edit]:
     offsets = Offsets(text)
     if _name(call) == LIST:
         return [Edit(*offsets.span(call.func), '", ".join')]
-    (start, end), message = offsets.span(call), call.args[0]
+    message = call.args[-1]
+    of_error = _name(call) == ERROR
+    start, end = (offsets.span(message)[0], offsets.span(call.keywords[-1])[1]) if of_error else offsets.span(call)
+    if of_error and text.encode()[end : end + 1] == b",":
+        end += 1
     first, last = offsets.span(message)
-    one_line = message.lineno == message.end_lineno
+    one_line = message.lineno == message.end_lineno or of_error
     if not call.keywords:
         # Several lines of one text stay in their brackets, without the comma that would make them several texts.
         if one_line:
@@ -64,7 +74,10 @@ def _edits(text: str, call: ast.Call) -> list[Edit]:
         return [Edit(*offsets.span(call.func), ""), Edit(last, end, closing)]
     values = {one.arg: REPR.sub(r"\1!r", offsets.text(one.value)) for one in call.keywords}
     if None not in values and not any(sign in value for value in values.values() for sign in '"\\\n'):
-        pieces = "".join(_with_values(piece, values) for piece in _pieces(_text_of(text, message)))
+        pieces = "".join(
+            _with_values(piece, values)
+            for piece in _pieces(offsets.text(message) if of_error else _text_of(text, message))
+        )
         return [Edit(start, end, pieces if one_line else _bracketed(text, call, pieces))]
     names = ("**" if one.arg is None else f"{one.arg}=" for one in call.keywords)
     given = ", ".join(name + offsets.text(one.value) for name, one in zip(names, call.keywords, strict=True))

@@ -36,11 +36,20 @@ MOVED = {
     Home("core.config.sections", "OptimiserConfig"): Home("core.exports.script.optimiser_settings", "OptimiserSettings")
 }
 FAMILIES = Home("core.encoders.families", "FAMILIES")
-# A script speaks English: a number with its noun.
-COUNTED = Home("core.quantities", "counted")
-ENGLISH_COUNTED = '''def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun: 1 row, 1,080 rows."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"'''
+# A script speaks English: a number with its noun, and errors that say what they are given.
+ENGLISH_MESSAGES = {
+    Home("core.messages", "Text"): "Text = str",
+    Home("core.messages", "Message"): '''def Message(one: str, many: str, count: int) -> str:
+    """Return a number with its noun: 1 row, 1,080 rows."""
+    return (one if count == 1 else many).format(count=f"{count:,}")''',
+    Home("core.errors", "PlaygroundError"): '''class PlaygroundError(Exception):
+    """Anything a person can fix; the message says how."""''',
+    Home("core.errors", "ConfigError"): '''class ConfigError(PlaygroundError, ValueError):
+    """A setting cannot be used."""
+
+    def __init__(self, field: str, value: object, remedy: str) -> None:
+        super().__init__(f"{field} = {value!r} cannot be used: {remedy}")''',
+}
 INSTALLED = Home(BEGINNING, "installed")
 REINITIALISE = Home("core.training.trainable", "reinitialise")
 FIT_CLASSIFIER = Home("core.training.trainable", "fit_classifier")
@@ -143,7 +152,7 @@ def program(run: ScriptedRun) -> str:
     facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
     own, rows = _settings(run, "AUTOCAST" in loop), "\n".join(_rows(run))
     taken = frozenset(ASSIGNED.findall(f"{own}\n{rows}\n{loop}"))
-    composer = Composer(facts, {FAMILIES: _family(run.model_type), COUNTED: ENGLISH_COUNTED}, MOVED, taken)
+    composer = Composer(facts, {FAMILIES: _family(run.model_type), **ENGLISH_MESSAGES}, MOVED, taken)
     composed = composer.compose(sorted(roots), loop)
     return "\n".join(
         [

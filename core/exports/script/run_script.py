@@ -12,7 +12,6 @@ from core.exports.script.beginning import tokens_digest, weights_digest
 from core.exports.script.drawn_texts import run_rows
 from core.exports.script.program import ScriptedRun, program, stages_of
 from core.exports.script.source_file import PROJECT
-from core.messages import _
 from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
@@ -61,19 +60,14 @@ def _check_known(run: RunRecord) -> None:
         for term in phase.objective.terms:
             if not term.entry.compute.__module__.startswith(f"{PROJECT}."):
                 raise StoreError(
-                    _(
-                        "{loss} is a loss from outside this project: no script can be made of it.",
-                        loss=term.entry.label,
-                    )
+                    "{loss} is a loss from outside this project: no script can be made of it.", loss=term.entry.label
                 )
             for view in term.views:
                 for change in (view.entry.text, view.entry.tokens, view.entry.embedding, view.entry.by_model):
                     if change is not None and not change.__module__.startswith(f"{PROJECT}."):
                         raise StoreError(
-                            _(
-                                "{view} is a view from outside this project: no script can be made of it.",
-                                view=view.entry.label,
-                            )
+                            "{view} is a view from outside this project: no script can be made of it.",
+                            view=view.entry.label,
                         )
 
 

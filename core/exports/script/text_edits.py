@@ -24,7 +24,7 @@ class Offsets:
             self._lines.append(self._lines[-1] + len(line))
         self._text = text.encode()
 
-    def span(self, node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> tuple[int, int]:
         """First byte of a node, and the one behind its last."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None

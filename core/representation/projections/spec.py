@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ConfigError
-from core.messages import _, listed
+from core.messages import listed
 from core.parameters import Value, checked
 from core.representation.projections.entry import Mode, Projection
 from core.representation.projections.registry import projection_entry
@@ -40,12 +40,12 @@ class MapSpec:
     def __post_init__(self) -> None:
         entry = projection_entry(self.method)
         if isinstance(self.dims, bool) or self.dims not in DIMS:
-            raise ConfigError("dims", self.dims, _("give 2 or 3."))
+            raise ConfigError("dims", self.dims, "give 2 or 3.")
         if self.mode not in entry.modes:
             modes = listed(entry.modes)
-            raise ConfigError("mode", self.mode, _("{map} has {modes}.", map=entry.label, modes=modes))
+            raise ConfigError("mode", self.mode, "{map} has {modes}.", map=entry.label, modes=modes)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
-            raise ConfigError("seed", self.seed, _("give a whole number from 0 to {most}.", most=MOST_SEED))
+            raise ConfigError("seed", self.seed, "give a whole number from 0 to {most}.", most=MOST_SEED)
         known = checked(entry.label, entry.parameters, _pairs(self.parameters), ())
         object.__setattr__(self, "parameters", tuple((p.name, known[p.name]) for p in entry.parameters))
 
@@ -81,14 +81,14 @@ class MapSpec:
         Raises: ConfigError for an unknown field or a value that cannot be used.
         """
         if not isinstance(given, Mapping):
-            raise ConfigError("map", given, _("give an object with method, dims, mode, parameters and seed."))
+            raise ConfigError("map", given, "give an object with method, dims, mode, parameters and seed.")
         fields = ("method", "dims", "mode", "parameters", "seed")
         unknown = sorted(str(name) for name in given if name not in fields)
         if unknown:
-            raise ConfigError(unknown[0], given.get(unknown[0]), _("a map takes {fields}.", fields=listed(fields)))
+            raise ConfigError(unknown[0], given.get(unknown[0]), "a map takes {fields}.", fields=tuple(fields))
         parameters = given.get("parameters", {})
         if not isinstance(parameters, Mapping):
-            raise ConfigError("parameters", parameters, _("give an object with names and values."))
+            raise ConfigError("parameters", parameters, "give an object with names and values.")
         return cls(**{**given, "parameters": tuple(parameters.items())})
 
 
@@ -96,7 +96,7 @@ def _pairs(parameters: tuple[tuple[str, Value], ...]) -> dict[str, Value]:
     try:
         pairs = dict(parameters)
     except (TypeError, ValueError):
-        raise ConfigError("parameters", parameters, _("give pairs of a name and a value.")) from None
+        raise ConfigError("parameters", parameters, "give pairs of a name and a value.") from None
     if len(pairs) < len(parameters):
-        raise ConfigError("parameters", parameters, _("give each name once."))
+        raise ConfigError("parameters", parameters, "give each name once.")
     return pairs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
-from core.messages import N_, _, listed
+from core.messages import N_, Message, Text, listed
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
@@ -221,14 +221,14 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
             continue
         if name not in columns:
             columns_there = shown(listed(columns))
-            remedy = _("the file has the columns {columns}; choose one of them.", columns=columns_there)
-            raise ConfigError(part, name, remedy)
+            raise ConfigError(
+                part, name, "the file has the columns {columns}; choose one of them.", columns=columns_there
+            )
         if name in named:
-            remedy = _("this column is the {part} already; choose another one.", part=named[name])
-            raise ConfigError(part, name, remedy)
+            raise ConfigError(part, name, "this column is the {part} already; choose another one.", part=named[name])
         named[name] = part
     if given.kind == "similarity" and given.text_b == "":
-        raise ConfigError("kind", given.kind, _("a similarity is one of two texts; choose a second text."))
+        raise ConfigError("kind", given.kind, "a similarity is one of two texts; choose a second text.")
 
 
 def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
@@ -301,8 +301,8 @@ def _kind(label: Column, *, paired: bool) -> Kind:
 
 
 def _missing(part: str, columns: Iterable[Column]) -> str:
-    names = shown(listed(column.name for column in columns))
+    names: Text = shown(listed(column.name for column in columns))
     unread = next((column for column in columns if column.unread), None)
     if unread is not None:
-        names = _(UNREAD_AMONG[unread.values[0]], names=names, column=shown(unread.name))
-    raise TaskError(_(MISSING[part], names=names, part=part))
+        names = Message(UNREAD_AMONG[unread.values[0]], names=names, column=shown(unread.name))
+    raise TaskError(MISSING[part], names=names, part=part)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
-from core.messages import _, ngettext
-from core.tasks.files.sayings import Saying, place_words
+from core.messages import Message
+from core.tasks.rows import place_words
 
 Record = tuple[int, tuple[str, ...]]
 
@@ -27,19 +27,17 @@ csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 class Unread(tuple[str, ...]):
     """The fields of a row that cannot be read: none, and the reason why."""
 
-    reason: Saying
+    reason: Message
 
     @classmethod
-    def because(cls, reason: Saying) -> Unread:
+    def because(cls, reason: Message) -> Unread:
         row = cls()
         row.reason = reason
         return row
 
 
-STRAY_QUOTE = Unread.because(lambda where: _("{where} has a quotation mark in the wrong place", where=where))
-LONG_FIELD = Unread.because(
-    lambda where: _("{where} has a field of more than {most:,} characters", where=where, most=FIELD_MAX_CHARS)
-)
+STRAY_QUOTE = Unread.because(Message("{where} has a quotation mark in the wrong place"))
+LONG_FIELD = Unread.because(Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS))
 
 
 class Dialect(NamedTuple):
@@ -121,38 +119,31 @@ def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
     if not dialect.quote or (len(lines) < 2 and "unexpected end of data" not in str(error)):
         return STRAY_QUOTE
     field, taken = _open_field(lines, dialect), len(lines) - 1
-    return Unread.because(lambda where: _open_quote_clause(where, field, taken))
-
-
-def _open_quote_clause(where: str, field: int, taken: int) -> str:
-    """Args: taken: how many lines behind the first went with it."""
-    if taken < 1:
-        return _(
-            "{where} has a quotation mark in field {field} that is not closed where it should be",
-            where=where,
-            field=field,
+    if not taken:
+        clause = Message(
+            "{where} has a quotation mark in field {field} that is not closed where it should be", field=field
         )
-    return ngettext(
+        return Unread.because(clause)
+    clause = Message(
         "{where} has a quotation mark in field {field} that is not closed where it should be; {count} line behind it "
         "went with it",
         "{where} has a quotation mark in field {field} that is not closed where it should be; {count} lines behind it "
         "went with it",
-        taken,
-        where=where,
+        count=taken,
         field=field,
     )
+    return Unread.because(clause)
 
 
 def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:
     mark, field = dialect.quote or '"', _open_field(lines, dialect)
-    message = _(
+    return TaskError(
         "{where} has a quotation mark in field {field} that is not closed in its row: close it, write {mark}{mark} for "
         "a quotation mark within a quoted text, or read the file with no quotes.",
         where=place_words("line", line),
         field=field,
         mark=mark,
     )
-    return TaskError(message)
 
 
 def _open_field(lines: Sequence[str], dialect: Dialect) -> int:

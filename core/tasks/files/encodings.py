@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal, get_args
 from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.errors import TaskError
-from core.messages import _
+from core.messages import Message
 
 Encoding = Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"]
 
@@ -95,28 +95,26 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
         if scan.empty:
             raise empty_file(name)
         if scan.nul is not None:
-            message = _(
+            raise TaskError(
                 "{file} holds binary data, not text (a NUL at byte {place:,}): save it as text in UTF-8.",
                 file=name,
                 place=scan.nul + 1,
             )
-            raise TaskError(message)
         if scan.long_line:
-            message = _(
+            raise TaskError(
                 "{file} has a line of more than {most} MB, so it is no table of texts: put one row on each line.",
                 file=name,
                 most=LINE_MAX_BYTES // 2**20,
             )
-            raise TaskError(message)
         if not scan.utf8 and _control_share(scan.sample) > CONTROL_SHARE:
-            raise TaskError(_("{file} holds binary data, not text: save it as text in UTF-8.", file=name))
+            raise TaskError("{file} holds binary data, not text: save it as text in UTF-8.", file=name)
         found = "utf-8" if scan.utf8 else legacy_encoding(scan.sample)
     stream.seek(0)
     return found
 
 
 def empty_file(name: str) -> TaskError:
-    return TaskError(_("{file} is empty: give a file with texts and labels.", file=name))
+    return TaskError("{file} is empty: give a file with texts and labels.", file=name)
 
 
 def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
@@ -137,7 +135,7 @@ def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
 def _marked(head: bytes, name: str) -> Encoding | None:
     """The encoding that a byte order mark names. Raises: TaskError for UTF-32."""
     if head.startswith(UTF32_MARKS) and len(head) % 4 == 0:
-        raise TaskError(_("{file} is UTF-32, which is not read: save it as UTF-8.", file=name))
+        raise TaskError("{file} is UTF-32, which is not read: save it as UTF-8.", file=name)
     if head.startswith(codecs.BOM_UTF8):
         # Behind the mark, a file that holds nothing or NULs is refused like any other.
         return "utf-8" if head[3:].strip() and b"\0" not in head else None
@@ -295,10 +293,10 @@ def undecodable_line(stream: BinaryIO, codec: str) -> int:
 
 def refused_encoding(name: str, encoding: str, line: int) -> TaskError:
     """The sentence for a file that turns out to be in another encoding, half-way."""
-    message = _(
+    message = Message(
         "{file}, line {line:,}, is not {encoding} text: save the file as UTF-8, or choose another encoding.",
         file=name,
         line=line,
-        encoding=_(fields_of(ReadingConfig)["encoding"].values_in_words[encoding]),
+        encoding=Message(fields_of(ReadingConfig)["encoding"].values_in_words[encoding]),
     )
     return TaskError(message)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import TaskError
-from core.messages import N_, _, listed
+from core.messages import N_, Message
 
 Family = Literal["delimited", "json", "parquet"]
 
@@ -78,19 +78,19 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
     if head.startswith(PARQUET_MAGIC) and family != "parquet":
         raise TaskError(_another(shown_name, HIDDEN_PARQUET, wanted, NAME_PARQUET))
     if family is None:
-        message = _(
+        raise TaskError(
             "{file} has none of the suffixes {suffixes}: give a CSV, TSV, JSONL or Parquet file.",
             file=shown_name,
-            suffixes=listed(FAMILIES),
+            suffixes=tuple(FAMILIES),
         )
-        raise TaskError(message)
     if family == "parquet" and not head.startswith(PARQUET_MAGIC):
-        message = _(
+        raise TaskError(
             "{file} is not a Parquet file, or a damaged one: write it again, or fix its suffix.", file=shown_name
         )
-        raise TaskError(message)
     return family
 
 
-def _another(file: str, what: str, wanted: str, remedy: str) -> str:
-    return _("{file} is {what}, not {wanted}: {remedy}", file=file, what=_(what), wanted=wanted, remedy=_(remedy))
+def _another(file: str, what: str, wanted: str, remedy: str) -> Message:
+    return Message(
+        "{file} is {what}, not {wanted}: {remedy}", file=file, what=Message(what), wanted=wanted, remedy=Message(remedy)
+    )

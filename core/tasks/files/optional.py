@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
 from core.errors import shown
-from core.messages import _
+from core.messages import Message
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Alike, Cells, Label, Noticed, Problem, score
-from core.tasks.files.sayings import place_words
-from core.tasks.rows import Rows
+from core.tasks.rows import Rows, place_words
 from core.tasks.survey import folded
 
 DIGEST_BYTES = 16
@@ -113,9 +112,9 @@ def _noticed(parts: Sequence[NumberedRows], place: tuple[int, int], other_place:
     there = place_words(other_part.unit, other_part.lines[other_row])
     if part is not other_part:
         # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
-        here = _("{file}, {line},", file=shown(part.name), line=here)
+        here = Message("{file}, {line},", file=shown(part.name), line=here)
         # Translators: line 5 of 'train.csv'.
-        there = _("{line} of {file}", line=there, file=shown(other_part.name))
+        there = Message("{line} of {file}", line=there, file=shown(other_part.name))
     return Noticed(here, there, part.cells(row), other_part.cells(other_row))
 
 

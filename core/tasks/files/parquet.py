@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from core.errors import TaskError, shown
-from core.messages import N_, _
+from core.messages import N_, Message, _
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
@@ -98,18 +98,17 @@ def check_size(file: Any, name: str, max_mb: int) -> None:
         raise _too_large(name, f"{size / 2**20:,.0f} MB", max_mb)
     most = max_mb * 2**20 // ROW_BYTES
     if file.metadata.num_rows > most:
-        message = _(
+        raise TaskError(
             "{file} has {rows:,} rows and at most {most:,} are read: give fewer, or raise {setting}.",
             file=name,
             rows=file.metadata.num_rows,
             most=most,
             setting=f"{PREFIX}MAX_FILE_MB",
         )
-        raise TaskError(message)
 
 
 def _too_large(name: str, size: str, max_mb: int) -> TaskError:
-    message = _(
+    message = Message(
         "{file} unpacks to {size}, and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
         file=name,
         size=size,
@@ -133,7 +132,7 @@ def parquet_records(
     names, labels, unread = column_names(file), class_names(file), unread_columns(file)
     for place in used or ():
         if kind := unread.get(names[place]):
-            raise TaskError(_(NOT_READ[kind], file=name, column=shown(names[place])))
+            raise TaskError(NOT_READ[kind], file=name, column=shown(names[place]))
     wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
     cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, shown
-from core.messages import N_, _, listed
+from core.messages import N_, Message
 from core.tasks.files.columns import NUMBER, SPLITS
-from core.tasks.files.sayings import Saying
 
 PROBLEMS_LISTED = 10_000
 TEXT_TOO_LONG = N_("{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}")
@@ -28,7 +27,7 @@ def check_drop(kinds: Iterable[str]) -> None:
     """Raises: ConfigError for a kind of problem that does not exist."""
     for kind in kinds:
         if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
+            raise ConfigError("drop", kind, "choose from {names}.", names=tuple(PROBLEMS))
 
 
 class Cells(NamedTuple):
@@ -48,8 +47,8 @@ class Rules(NamedTuple):
 
 
 # A row's text, second text, label and split, without white space around them; None for a column that there is not. What
-# is wrong with the row; None where nothing is. No object for each of a million rows.
-Check = Callable[[str, str | None, str, str | None], Saying | None]
+# is wrong with the row, whose place `where` is filled later; None where nothing is.
+Check = Callable[[str, str | None, str, str | None], Message | None]
 
 
 class Alike(NamedTuple):
@@ -63,8 +62,8 @@ class Alike(NamedTuple):
 class Noticed(NamedTuple):
     """A row that has a problem with another one: where both are, in words, and their cells."""
 
-    here: str
-    there: str
+    here: Message
+    there: Message
     cells: Cells
     other: Cells
 
@@ -90,7 +89,7 @@ class ProblemKind:
     check: Callable[[Rules], Check | None] | None = None
     of_cell: Callable[[str], bool] | None = None
     of_texts: Callable[[Alike], int | None] | None = None
-    message: Callable[[Noticed], str] | None = None
+    message: Callable[[Noticed], Message] | None = None
 
 
 class Problem(NamedTuple):
@@ -98,7 +97,7 @@ class Problem(NamedTuple):
 
     kind: str
     line: int
-    message: str
+    message: Message
     file: str
 
 
@@ -159,7 +158,7 @@ def runs_in_a_spreadsheet(cell: str) -> bool:
 def _empty_text(rules: Rules) -> Check:
     first, other = shown(rules.mapping.text), shown(rules.mapping.text_b)
 
-    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
         return None if text and second != "" else _nothing(other if text else first)
 
     return check
@@ -170,14 +169,14 @@ def _empty_label(rules: Rules) -> Check:
     return lambda text, second, label, split: None if label else _nothing(column)
 
 
-def _nothing(column: str) -> Saying:
-    return lambda where: _("{where} has nothing in the column {column}", where=where, column=column)
+def _nothing(column: str) -> Message:
+    return Message("{where} has nothing in the column {column}", column=column)
 
 
 def _long_text(rules: Rules) -> Check:
     most = rules.text_max
 
-    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
         if len(text) <= most and (second is None or len(second) <= most):
             return None
         return _long(TEXT_TOO_LONG, max(text, second or "", key=len), most)
@@ -190,28 +189,25 @@ def _long_label(rules: Rules) -> Check:
     return lambda text, second, label, split: None if len(label) <= most else _long(LABEL_TOO_LONG, label, most)
 
 
-def _long(clause: str, value: str, most: int) -> Saying:
-    chars, begins = len(value), shown(value[:most])
-    return lambda where: _(clause, where=where, chars=chars, most=most, begins=begins)
+def _long(clause: str, value: str, most: int) -> Message:
+    return Message(clause, chars=len(value), most=most, begins=shown(value[:most]))
 
 
 def _bad_score(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
         if score(label) is not None:
             return None
-        return lambda where: _("{where} has the score {score}, which is no number", where=where, score=shown(label))
+        return Message("{where} has the score {score}, which is no number", score=shown(label))
 
     return check if rules.mapping.kind == "similarity" else None
 
 
 def _bad_split(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
         if split is None or split.casefold() in SPLITS:
             return None
-        return lambda where: _(
-            "{where} is in the split {split}, which is none of train, validation and test",
-            where=where,
-            split=shown(split),
+        return Message(
+            "{where} is in the split {split}, which is none of train, validation and test", split=shown(split)
         )
 
     return check if rules.mapping.split else None
@@ -226,12 +222,12 @@ def _differs(alike: Alike) -> int | None:
     return next((row for label, row in alike.first_of.items() if label != alike.label), None)
 
 
-def _repeats_another(seen: Noticed) -> str:
-    return _("{here} repeats {there}: {text}.", here=seen.here, there=seen.there, text=shown(seen.cells.text))
+def _repeats_another(seen: Noticed) -> Message:
+    return Message("{here} repeats {there}: {text}.", here=seen.here, there=seen.there, text=shown(seen.cells.text))
 
 
-def _has_two_labels(seen: Noticed) -> str:
-    return _(
+def _has_two_labels(seen: Noticed) -> Message:
+    return Message(
         "{here} has the label {label} and {there} has {other} for the same text: {text}.",
         here=seen.here,
         label=shown(seen.cells.label),
@@ -241,10 +237,10 @@ def _has_two_labels(seen: Noticed) -> str:
     )
 
 
-def _has_formula(seen: Noticed) -> str:
+def _has_formula(seen: Noticed) -> Message:
     cells = (seen.cells.text, seen.cells.second or "", seen.cells.label)
     cell = shown(next(filter(is_formula, cells)))
-    return _("{here} has a cell that a spreadsheet would run: {cell}.", here=seen.here, cell=cell)
+    return Message("{here} has a cell that a spreadsheet would run: {cell}.", here=seen.here, cell=cell)
 
 
 # A row that has to go has the first of these that fits.

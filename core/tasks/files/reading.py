@@ -15,16 +15,14 @@ from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
-from core.messages import _, called, clauses, listed
-from core.quantities import counted
+from core.messages import Message, _, called, clauses, listed, ngettext
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, check_drop, fewer
-from core.tasks.files.sayings import Saying, place_words, sentence
 from core.tasks.files.tables import Format, Table, open_table
-from core.tasks.rows import Rows, SplitName
+from core.tasks.rows import Rows, SplitName, place_words
 
 READING = fields_of(ReadingConfig)
 # One sample for everybody, so that two people who read the same file have the same rows.
@@ -50,7 +48,7 @@ class Source(NamedTuple):
             value_text(self.encoding, READING["encoding"]) if self.encoding else "",
             *(unusual_names(self.dialect) if self.dialect else []),
         ]
-        count = counted(self.rows, "row")
+        count = ngettext("{count} row", "{count} rows", self.rows)
         if self.sampled:
             count = _("a sample of {rows:,} of {total:,} rows", rows=self.rows, total=self.total)
         elif self.total > self.rows:
@@ -139,8 +137,7 @@ def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kind
     if not gone:
         return rows
     if len(gone) == len(rows):
-        message = _("{file} has no row left when all of these are dropped: drop fewer.", file=shown(name))
-        raise TaskError(message)
+        raise TaskError("{file} has no row left when all of these are dropped: drop fewer.", file=shown(name))
     return rows.take([row for row in range(len(rows)) if row not in gone])
 
 
@@ -172,7 +169,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     check, kept = Checks(table, mapping, limits), Sampler(limits.max_rows)
     _read_all(table, mapping, check, kept, refuses=limits.excess_rows == "refuse")
     if not kept.seen:
-        raise TaskError(_no_rows(name, table.place, check))
+        raise _no_rows(name, table.place, check)
     found_rows = kept.rows()
     _check_classes(name, found_rows, mapping, limits)
     file_name, rows, lines = Path(table.name).name, _as_rows(found_rows, mapping), tuple(row.line for row in found_rows)
@@ -205,14 +202,13 @@ def _read_all(table: Table, mapping: ReadingConfig, check: Checks, kept: Sampler
     used = {column for column in (mapping.text, mapping.text_b, mapping.label, mapping.split) if column}
     for row in check.rows(table.records(used)):
         if refuses and kept.seen == kept.size:
-            message = _(
+            raise TaskError(
                 "{file} has more than {most:,} rows ({where} is one too many): give fewer, or raise {setting}.",
                 file=shown(Path(table.name).name),
                 most=kept.size,
                 where=place_words(table.place, row.line),
                 setting=f"{PREFIX}MAX_ROWS",
             )
-            raise TaskError(message)
         kept.add(row)
 
 
@@ -220,9 +216,9 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
     try:
         guessed = guess_columns(table.columns, table.preview, options)
     except TaskError as error:
-        raise TaskError(_("{file}: {problem}", file=name, problem=error)) from None
+        raise TaskError("{file}: {problem}", file=name, problem=error) from None
     except ConfigError as error:
-        error.args = (_("{file}: {problem}", file=name, problem=error),)
+        error.message = Message("{file}: {problem}", file=name, problem=error)
         raise
     dialect = table.dialect._asdict() if table.dialect else dict.fromkeys(Dialect._fields)
     facts = {"encoding": table.encoding, "header": table.header} | dialect
@@ -242,7 +238,7 @@ def _as_rows(found: Sequence[Found], mapping: ReadingConfig) -> Rows:
 def _check_classes(name: str, rows: Sequence[Found], mapping: ReadingConfig, limits: Settings) -> None:
     classes = len({row.label for row in rows}) if mapping.kind == "classes" else 0
     if classes > limits.max_classes:
-        message = _(
+        raise TaskError(
             "{file} has {count:,} different labels in the column {column} and at most {most:,} are learned: check "
             "which column holds the labels, or raise {setting}.",
             file=name,
@@ -251,7 +247,6 @@ def _check_classes(name: str, rows: Sequence[Found], mapping: ReadingConfig, lim
             most=limits.max_classes,
             setting=f"{PREFIX}MAX_CLASSES",
         )
-        raise TaskError(message)
 
 
 class Checks:
@@ -262,7 +257,7 @@ class Checks:
         self.counts: Counter[str] = Counter()
         self.problems: list[Problem] = []
         # Of each kind, the line of the first and what is wrong there.
-        self.firsts: dict[str, tuple[int, Saying]] = {}
+        self.firsts: dict[str, tuple[int, Message]] = {}
         self._table = table
         self._width = len(table.columns)
         rules = Rules(mapping, limits.max_text_chars, limits.max_label_chars)
@@ -286,10 +281,12 @@ class Checks:
             self.counts[kind] += 1
             self.firsts.setdefault(kind, (line, said))
             if self.counts[kind] <= PROBLEMS_LISTED:
-                message = sentence(said(place_words(self._table.place, line, begins=True)))
+                where = place_words(self._table.place, line, begins=True)
+                # Translators: a clause on what is wrong with a row, with the full stop that ends a sentence.
+                message = Message("{clause}.", clause=said.fill(where=where))
                 self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
 
-    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, Saying]:
+    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, Message]:
         """A row, or the kind of its problem and what is wrong with it."""
         if len(fields) != self._width:
             return "fields", fields.reason if isinstance(fields, Unread) else self._unfit(fields)
@@ -301,37 +298,33 @@ class Checks:
                 return kind, said
         return Found(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
 
-    def _unfit(self, fields: Sequence[str]) -> Saying:
-        count, lines, width = len(fields), 1 + sum(field.count("\n") for field in fields), self._width
-        return lambda where: _unfit_clause(where, count, lines, width)
-
-
-def _unfit_clause(where: str, count: int, lines: int, width: int) -> str:
-    """Args: count: fields of a row; lines: that it takes; width: columns of its table."""
-    fields = counted(count, "field")
-    if lines > 1:
-        return _(
-            "{where} has {fields}, over {lines:,} lines, where there are {columns:,} columns",
-            where=where,
-            fields=fields,
-            lines=lines,
-            columns=width,
+    def _unfit(self, fields: Sequence[str]) -> Message:
+        count, lines = (
+            ngettext("{count} field", "{count} fields", len(fields)),
+            1 + sum(field.count("\n") for field in fields),
         )
-    return _("{where} has {fields} where there are {columns:,} columns", where=where, fields=fields, columns=width)
+        if lines > 1:
+            return Message(
+                "{where} has {fields}, over {lines:,} lines, where there are {columns:,} columns",
+                fields=count,
+                lines=lines,
+                columns=self._width,
+            )
+        return Message("{where} has {fields} where there are {columns:,} columns", fields=count, columns=self._width)
 
 
-def _no_rows(name: str, unit: str, check: Checks) -> str:
+def _no_rows(name: str, unit: str, check: Checks) -> TaskError:
     if not check.total:
-        return _("{file} has columns and no rows: add rows with a text and a label.", file=name)
+        return TaskError("{file} has columns and no rows: add rows with a text and a label.", file=name)
     kind, count = check.counts.most_common(1)[0]
     line, said = check.firsts[kind]
-    return _(
+    return TaskError(
         "{file} has no row that can be used; of {total:,}, {count:,} are {kind} ({first}).",
         file=name,
         total=check.total,
         count=count,
-        kind=_(PROBLEMS[kind].label),
-        first=said(place_words(unit, line)),
+        kind=Message(PROBLEMS[kind].label),
+        first=said.fill(where=place_words(unit, line)),
     )
 
 

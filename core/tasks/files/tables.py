@@ -18,7 +18,7 @@ from typing import BinaryIO, Literal, TextIO
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
-from core.messages import _
+from core.messages import Message
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
 from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
@@ -37,8 +37,7 @@ from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
 from core.tasks.files.parquet import check_size, column_names, parquet_records
 from core.tasks.files.row_groups import open_parquet
-from core.tasks.files.sayings import place_words
-from core.tasks.rows import one_line
+from core.tasks.rows import one_line, place_words
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
 
@@ -47,7 +46,7 @@ PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**16
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
-NO_OBJECT = Unread.because(lambda where: _("{where} is not a JSON object", where=where))
+NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,8 @@ def opened(source: Path | BinaryIO, name: str) -> Iterator[BinaryIO]:
     path = Path(source)
     if not path.is_file():  # a fifo or a device would block or never end
         if path.exists():
-            raise TaskError(_("{file} is not a file: check the path.", file=name))
-        message = _("{file} was not found in {folder}: check the path.", file=name, folder=shown(str(path.parent)))
-        raise TaskError(message)
+            raise TaskError("{file} is not a file: check the path.", file=name)
+        raise TaskError("{file} was not found in {folder}: check the path.", file=name, folder=shown(str(path.parent)))
     with path.open("rb") as stream:
         yield stream
 
@@ -139,19 +137,20 @@ def in_words(name: str) -> Iterator[None]:
     except TaskError:
         raise
     except MemoryError:
-        message = _("{file} needs more memory than there is: give fewer rows, or shorter texts.", file=name)
-        raise TaskError(message) from None
+        raise TaskError(
+            "{file} needs more memory than there is: give fewer rows, or shorter texts.", file=name
+        ) from None
     except OSError as error:
         if str(error).startswith("Not yet implemented"):  # Arrow's words for what it lacks
-            message = _(
+            raise TaskError(
                 "{file} is stored in a way that is not read ({reason}): write it again in an encoding that every "
                 "reader knows, such as PLAIN.",
                 file=name,
                 reason=one_line(error),
-            )
-            raise TaskError(message) from None
-        message = _("{file} cannot be read ({reason}): check the file.", file=name, reason=one_line(error))
-        raise TaskError(message) from None
+            ) from None
+        raise TaskError(
+            "{file} cannot be read ({reason}): check the file.", file=name, reason=one_line(error)
+        ) from None
     except (
         ValueError,
         TypeError,
@@ -162,43 +161,41 @@ def in_words(name: str) -> Iterator[None]:
         RecursionError,
         csv.Error,
     ) as error:
-        raise TaskError(_damaged(name, error)) from None
+        raise _damaged(name, error) from None
     except Exception as error:
         # Arrow's errors are of classes of its own, which are not imported for files that need no Arrow.
         if not type(error).__module__.startswith("pyarrow"):
             raise
-        raise TaskError(_damaged(name, error)) from None
+        raise _damaged(name, error) from None
 
 
-def _damaged(name: str, error: Exception) -> str:
-    return _("{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error))
+def _damaged(name: str, error: Exception) -> TaskError:
+    return TaskError("{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error))
 
 
 def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
     size = stream.seek(0, os.SEEK_END)
     if size > limits.max_file_mb * 2**20:
-        message = _(
+        raise TaskError(
             "{file} has {size:,.1f} MB and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
             file=name,
             size=size / 2**20,
             most=limits.max_file_mb,
             setting=f"{PREFIX}MAX_FILE_MB",
         )
-        raise TaskError(message)
     if not size:
         raise empty_file(name)
 
 
 def _check_width(columns: int, name: str, limits: Settings) -> None:
     if columns > limits.max_columns:
-        message = _(
+        raise TaskError(
             "{file} has {count:,} columns and at most {most:,} are read: give fewer, or raise {setting}.",
             file=name,
             count=columns,
             most=limits.max_columns,
             setting=f"{PREFIX}MAX_COLUMNS",
         )
-        raise TaskError(message)
 
 
 def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
@@ -231,7 +228,7 @@ def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io
             raise refused_encoding(name, encoding, undecodable_line(stream, codec)) from None
         except TaskError as error:
             # Translators: a file and what is wrong in it: 'rows.csv', line 5 has a quotation mark …
-            raise TaskError(_("{file}, {problem}", file=name, problem=error)) from None
+            raise TaskError("{file}, {problem}", file=name, problem=error) from None
         finally:
             text.detach()  # lets go of the bytes without closing them
 
@@ -256,10 +253,9 @@ def _delimited_table(
     _check_width(width, shown_name, limits)
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
-        message = _(
+        raise TaskError(
             "{file}, line 1, has a quotation mark in the wrong place: fix the names of the columns.", file=shown_name
         )
-        raise TaskError(message)
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with _text(source, shown_name, encoding) as text:
@@ -333,23 +329,21 @@ def _json_table(
         found = all_keys(json_lines(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
     keys = list(found.first_lines)
     if not keys:
-        message = _(
+        raise TaskError(
             "{file}, line {line:,}, is not a JSON object with values: write one object on each line, without a list "
             "around them.",
             file=shown_name,
             line=found.line,
         )
-        raise TaskError(message)
     if len(keys) > limits.max_columns:
         line = list(found.first_lines.values())[limits.max_columns]
-        message = _(
+        raise TaskError(
             "{file} has more than {most:,} columns ({where} has one too many): give fewer, or raise {setting}.",
             file=shown_name,
             most=limits.max_columns,
             where=place_words("line", line),
             setting=f"{PREFIX}MAX_COLUMNS",
         )
-        raise TaskError(message)
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
@@ -369,7 +363,7 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
     check_size(file, shown_name, max_mb)
     twice = next((column for column, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise TaskError(_("{file} has more than one column {column}: keep one.", file=shown_name, column=shown(twice)))
+        raise TaskError("{file} has more than one column {column}: keep one.", file=shown_name, column=shown(twice))
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with in_words(shown_name), opened(source, shown_name) as again:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from core.messages import ENGLISH, in_language
 from core.tasks.files.optional import optional_problems
 from core.tasks.files.problems import PROBLEMS, Problem
 from core.tasks.files.reading import Reading, in_words, kept_rows
@@ -36,6 +37,12 @@ class Together:
             kept_rows(reading.name, reading.rows, optional, kinds)
             for reading, optional in zip(self.readings, self.optional, strict=True)
         ]
+
+    @property
+    @in_language(ENGLISH)
+    def source(self) -> str:
+        """Where the rows come from, in English, as the library keeps it."""
+        return "; ".join(reading.source_sentence for reading in self.readings) + "."
 
     @property
     def dropped(self) -> int:

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from core.messages import ENGLISH, _, in_language
-from core.quantities import counted
+from core.messages import ENGLISH, Message, in_language, ngettext
 from core.tasks.hub.hub_rows import described
 from core.tasks.hub.place import Place, check_splits, located, plain_errors
 from core.tasks.hub.read import Progress, SplitRead, Steps, read_split
@@ -42,16 +41,16 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
     Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
         nothing that can be used.
     """
-    progress(0, None, _("asking the Hub"))
+    progress(0, None, Message("asking the Hub"))
     with plain_errors(request):
         place = located(request)
         check_splits(request, place)
         steps = Steps(request, place, progress)
         read = {ours: read_split(request, place, theirs, steps) for ours, theirs in request.wanted.items()}
-    with in_language(ENGLISH):
-        return _fetched(request, place, read)
+    return _fetched(request, place, read)
 
 
+@in_language(ENGLISH)
 def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRead]) -> Fetched:
     rows = [row for split in read.values() for row in split.rows]
     splits = tuple(ours for ours, split in read.items() for _row in split.rows)
@@ -76,10 +75,11 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
 def _samples(read: Mapping[SplitName, SplitRead]) -> Iterator[str]:
     for ours, split in read.items():
         of = f" of {split.sampled_from:,}" if split.sampled_from else ""
+        rows = ngettext("{count} row", "{count} rows", len(split.rows))
         if split.sampled and split.streamed:
-            yield f"{ours} is {counted(len(split.rows), 'row')}{of}, streamed in a seeded, shuffled order"
+            yield f"{ours} is {rows}{of}, streamed in a seeded, shuffled order"
         elif split.sampled:
-            yield f"{ours} is a seeded sample of {counted(len(split.rows), 'row')}{of}"
+            yield f"{ours} is a seeded sample of {rows}{of}"
 
 
 def _omissions(left_out: Mapping[str, int]) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.errors import TaskError, shown
-from core.messages import N_, _
+from core.messages import N_, Message, Text
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
 
@@ -24,10 +24,10 @@ VALUES = {
 }
 
 
-def described(reason: str) -> str:
+def described(reason: str) -> Message:
     """What a row that was left out has, as a sentence says it."""
-    limit = _("more than {most:,} characters", most=settings().max_text_chars)
-    return {NO_LABEL: _("no label"), EMPTY: _("an empty text"), TOO_LONG: limit}[reason]
+    limit = Message("more than {most:,} characters", most=settings().max_text_chars)
+    return {NO_LABEL: Message("no label"), EMPTY: Message("an empty text"), TOO_LONG: limit}[reason]
 
 
 class Row(NamedTuple):
@@ -62,13 +62,12 @@ class RowReader:
         if value is None:
             return ""
         if not isinstance(value, str):
-            message = _(
+            raise TaskError(
                 "Column {column} of {repository} holds {values}, no text: choose another column.",
                 column=shown(column),
                 repository=shown(self._request.repository),
                 values=_kind_of(value),
             )
-            raise TaskError(message)
         return value.strip()
 
     def _label(self, value: Any) -> str | None:
@@ -90,10 +89,10 @@ class RowReader:
     def _class(self, label: str) -> str:
         label = self._request.label_names.get(label, label)
         if len(label) > self._limits.max_label_chars:
-            raise self._no_label_column(_("texts such as {text}", text=shown(label)))
+            raise self._no_label_column(Message("texts such as {text}", text=shown(label)))
         self._seen.add(label)
         if len(self._seen) > self._limits.max_classes:
-            holds = _("more than {most} different labels", most=self._limits.max_classes)
+            holds = Message("more than {most} different labels", most=self._limits.max_classes)
             raise self._no_label_column(holds)
         return label
 
@@ -107,12 +106,12 @@ class RowReader:
         # Six digits, so that a score stored in single precision reads as it was given.
         return f"{score:.6g}" if math.isfinite(score) else None
 
-    def _no_label_column(self, holds: str) -> TaskError:
+    def _no_label_column(self, holds: Text) -> TaskError:
         message = NO_SCORES if self._request.kind == "similarity" else NO_LABELS
         column, repository = shown(self._request.label), shown(self._request.repository)
-        return TaskError(_(message, column=column, repository=repository, values=holds))
+        return TaskError(message, column=column, repository=repository, values=holds)
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: Any) -> Message:
     name = type(value).__name__
-    return _(VALUES[name]) if name in VALUES else _("values of the type {name}", name=name)
+    return Message(VALUES[name]) if name in VALUES else Message("values of the type {name}", name=name)

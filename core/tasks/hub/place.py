@@ -13,7 +13,7 @@ from typing import Any
 
 from core.encoders.source import hub_answers
 from core.errors import PlaygroundError, TaskError, shown
-from core.messages import _, listed
+from core.messages import Message
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 
@@ -109,12 +109,11 @@ def _converted(request: HubRequest) -> Place:
             address = f"hf://datasets/{repository}@{commit}/{path}"
             configs.setdefault(match["config"], {}).setdefault(split, []).append(address)
     if not configs:
-        message = _(
+        raise TaskError(
             "Data set {name} holds a script or files that are not read here, and the Hub has no Parquet files of it: "
             "choose another repository of the same data.",
             name=shown(repository),
         )
-        raise TaskError(message)
     config = request.config or ("default" if "default" in configs else None)
     if config is None and len(configs) == 1:
         config = next(iter(configs))
@@ -126,53 +125,49 @@ def _converted(request: HubRequest) -> Place:
 
 def _check_config(request: HubRequest, known: Sequence[str]) -> None:
     if request.config is None and len(known) > 1:
-        message = _(
+        raise TaskError(
             "Data set {name} has several configurations: choose one of {names}.",
             name=shown(request.repository),
             names=_listed(known),
         )
-        raise TaskError(message)
     if request.config is not None and request.config not in known:
-        message = _(
+        raise TaskError(
             "Data set {name} has no configuration {config}: choose {names}.",
             name=shown(request.repository),
             config=shown(request.config),
             names=_listed(known),
         )
-        raise TaskError(message)
 
 
 def check_splits(request: HubRequest, place: Place) -> None:
     missing = next((theirs for theirs in request.wanted.values() if theirs not in place.files), None)
     if missing is not None:
-        message = _(
+        raise TaskError(
             "Data set {name} has no split {split}: choose {names}.",
             name=shown(request.repository),
             split=shown(missing),
             names=_listed(list(place.files)),
         )
-        raise TaskError(message)
 
 
 def check_columns(request: HubRequest, known: Sequence[str]) -> None:
     missing = next((column for column in columns_of(request) if column not in known), None)
     if missing is not None:
-        message = _(
+        raise TaskError(
             "Data set {name} has no column {column}: choose {names}.",
             name=shown(request.repository),
             column=shown(missing),
             names=_listed(known),
         )
-        raise TaskError(message)
 
 
 def columns_of(request: HubRequest) -> list[str]:
     return [column for column in (request.text, request.text_b, request.label) if column is not None]
 
 
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    first, more = listed(names[:most]), len(names) - most
-    return _("{names} or one of {count} more", names=first, count=more) if more > 0 else first
+def _listed(names: Sequence[str], most: int = 20) -> Message | tuple[str, ...]:
+    first, more = tuple(names[:most]), len(names) - most
+    return Message("{names} or one of {count} more", names=first, count=more) if more > 0 else first
 
 
 @contextmanager
@@ -186,45 +181,47 @@ def plain_errors(request: HubRequest) -> Iterator[None]:
         raise TaskError(_sentence(request, list(_chain(error)))) from error
 
 
-def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> str:
+def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
     """`chain` begins with what was raised. Classes go by name: the clients bring several libraries of one kind."""
     error, name = chain[0], shown(request.repository)
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
     if "GatedRepoError" in kinds or "gated dataset" in str(error):
-        return _("Data set {name} asks for an account: accept its terms on the Hub, then set HF_TOKEN.", name=name)
+        return Message(
+            "Data set {name} asks for an account: accept its terms on the Hub, then set HF_TOKEN.", name=name
+        )
     if "RepositoryNotFoundError" in kinds:
-        return _(
+        return Message(
             "Data set {name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN.", name=name
         )
     if "RevisionNotFoundError" in kinds:
-        return _(
+        return Message(
             "Data set {name} has no revision {revision}: leave it empty, or give a branch, tag or commit.",
             name=name,
             revision=shown(request.revision),
         )
     if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
-        return _(
+        return Message(
             "Data set {name} cannot be fetched, as the Hub cannot be reached: connect to the internet, or add a file.",
             name=name,
         )
     if kinds & {"HfHubHTTPError", "HTTPStatusError"}:
         status = next((link.response.status_code for link in chain if hasattr(link, "response")), None)
         if status is None:
-            return _(
+            return Message(
                 "Data set {name} cannot be fetched, as the Hub answers with an error of its own: try again later.",
                 name=name,
             )
-        return _(
+        return Message(
             "Data set {name} cannot be fetched, as the Hub answers with the error {status}: try again later.",
             name=name,
             status=status,
         )
     if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
-        return _(
+        return Message(
             "Data set {name} cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk.",
             name=name,
         )
-    return _(
+    return Message(
         "Data set {name} cannot be read ({error}: {reason}): choose another.",
         name=name,
         error=type(error).__name__,

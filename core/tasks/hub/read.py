@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import TaskError, shown
-from core.messages import _
-from core.quantities import counted
+from core.messages import Message, Text
 from core.settings import settings
 from core.tasks.hub.hub_rows import Row, RowReader, described
 from core.tasks.hub.place import Place, check_columns, columns_of
 from core.tasks.hub.registry import HubRequest
 
-Progress = Callable[[int, int | None, str], None]
+Progress = Callable[[int, int | None, Text], None]
 
 # One sample for everybody, as with the splits of a task.
 SEED = 20210111
@@ -72,17 +71,17 @@ class Steps:
         """`split_rows` of this split were read so far."""
         done = self.done + min(split_rows, self.request.max_rows)
         total = None if self.total is None else max(self.total, done)
-        self.report(done, total, _("reading {split}", split=split))
+        self.report(done, total, Message("reading {split}", split=split))
 
     def ended(self, split_rows: int) -> None:
         self.done += min(split_rows, self.request.max_rows)
 
     def bytes(self, got: int, of: int, split: str) -> None:
         if of >= 100_000:
-            size = _("{got:.1f} of {all:.1f} MB", got=got / 1e6, all=of / 1e6)
+            size = Message("{got:.1f} of {all:.1f} MB", got=got / 1e6, all=of / 1e6)
         else:
-            size = _("{got:,} of {all:,} bytes", got=got, all=of)
-        self.report(self.done, self.total, _("downloading {split}, {size}", split=split, size=size))
+            size = Message("{got:,} of {all:,} bytes", got=got, all=of)
+        self.report(self.done, self.total, Message("downloading {split}, {size}", split=split, size=size))
 
 
 def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
@@ -99,14 +98,13 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
 
 def _refuse_empty(request: HubRequest, split: str, read: SplitRead) -> None:
     if not read.left_out:
-        message = _(
+        raise TaskError(
             "Data set {name} has no rows in its split {split}: choose another.",
             name=shown(request.repository),
             split=shown(split),
         )
-        raise TaskError(message)
     [(reason, count)] = read.left_out.most_common(1)
-    message = _(
+    raise TaskError(
         "None of the {total:,} rows of the split {split} can be used, {count:,} of them have {reason}: choose another "
         "split or other columns.",
         total=read.left_out.total(),
@@ -114,7 +112,6 @@ def _refuse_empty(request: HubRequest, split: str, read: SplitRead) -> None:
         count=count,
         reason=described(reason),
     )
-    raise TaskError(message)
 
 
 def _sizes(files: Sequence[str]) -> list[int] | None:
@@ -157,14 +154,13 @@ def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> S
         _refuse_excess(request, split, known)
         read.sampled_from = known
         if request.kind == "classes" and len({row.label for row in read.rows}) == 1:
-            message = _(
+            raise TaskError(
                 "The first {rows:,} rows of the split {split} all have the label {label}, so it is sorted by label: "
                 "ask for more rows.",
                 rows=len(read.rows),
                 split=shown(split),
                 label=shown(read.rows[0].label),
             )
-            raise TaskError(message)
     return read
 
 
@@ -188,17 +184,16 @@ def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
     """Where the settings say that nothing is sampled unasked."""
     limits = settings()
     if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
-        has = _("more than {rows:,} rows", rows=limits.max_rows)
+        has = Message("more than {rows:,} rows", rows=limits.max_rows)
         if count is not None:
-            has = counted(count, "row")
-        message = _(
+            has = Message("{count} row", "{count} rows", count=count)
+        raise TaskError(
             "The split {split} has {rows} and at most {most:,} are read: ask for fewer rows, or set "
             "SCL_EXCESS_ROWS=sample.",
             split=shown(split),
             rows=has,
             most=limits.max_rows,
         )
-        raise TaskError(message)
 
 
 def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: Steps) -> list[str]:

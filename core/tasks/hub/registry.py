@@ -13,7 +13,7 @@ from core.config import ReadingConfig
 from core.config.fields import Shown, fields_of
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_
 from core.settings import settings
 from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
 
@@ -132,9 +132,7 @@ class HubRequest(Section):
     @classmethod
     def _is_a_repository(cls, repository: str) -> str:
         if not REPOSITORY.match(repository) or ".." in repository or "--" in repository:
-            raise ConfigError(
-                "repository", repository, _("give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
-            )
+            raise ConfigError("repository", repository, "give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
         return repository
 
     @field_validator("config", "revision", "text_b", "validation", "test", mode="before")
@@ -147,7 +145,7 @@ class HubRequest(Section):
     @classmethod
     def _is_a_name(cls, name: str | None, about: ValidationInfo) -> str | None:
         if name is not None and not PLAIN_NAME.match(name):
-            raise ConfigError(about.field_name or "name", name, _("give its name as the Hub shows it."))
+            raise ConfigError(about.field_name or "name", name, "give its name as the Hub shows it.")
         return name
 
     @field_validator("max_rows")
@@ -155,7 +153,7 @@ class HubRequest(Section):
     def _is_within_the_setting(cls, rows: int) -> int:
         most = settings().max_rows
         if rows > most:
-            raise ConfigError("max_rows", rows, _("give at most {most:,}, or set SCL_MAX_ROWS higher.", most=most))
+            raise ConfigError("max_rows", rows, "give at most {most:,}, or set SCL_MAX_ROWS higher.", most=most)
         return rows
 
     @model_validator(mode="after")
@@ -163,13 +161,13 @@ class HubRequest(Section):
         columns = [column for column in (self.text, self.text_b, self.label) if column is not None]
         doubled = next((column for column in columns if columns.count(column) > 1), None)
         if doubled is not None:
-            raise ConfigError("column", doubled, _("give a column of its own for each of text, text_b and label."))
+            raise ConfigError("column", doubled, "give a column of its own for each of text, text_b and label.")
         given = [name for name in (self.train, self.validation, self.test) if name is not None]
         doubled = next((name for name in given if given.count(name) > 1), None)
         if doubled is not None:
-            raise ConfigError("split", doubled, _("give a split of its own for each of train, validation and test."))
+            raise ConfigError("split", doubled, "give a split of its own for each of train, validation and test.")
         if self.kind == "similarity" and self.text_b is None:
-            raise ConfigError("text_b", self.text_b, _("similarity is between two texts; give the second's column."))
+            raise ConfigError("text_b", self.text_b, "similarity is between two texts; give the second's column.")
         return self
 
     @property

@@ -80,7 +80,7 @@ class Bridge(WarmServer):
                 self._is_unreachable = False
             except EngineError as error:
                 self._is_unreachable = True
-                self._store.say_to_queued(str(error))
+                self._store.say_to_queued(error.message)
                 self._next_try = time.monotonic() + RECONNECT_S
         return self._cluster
 

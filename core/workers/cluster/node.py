@@ -18,14 +18,13 @@ from core.config import RunConfig, parse_config
 from core.encoders.source import place
 from core.errors import TrainingError
 from core.events import Event
-from core.messages import _
 from core.tasks.kept import read_data
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.untrained import FolderCache
 from core.training.weight_files import weight_files
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
-from core.workers.cluster.reports import Arrived, Failed, Line, Message, WeightFile
+from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
 from core.workers.followers import ranks_of
 from core.workers.link import Asked
 from core.workers.run_worker import is_of_memory, plain_failure
@@ -38,7 +37,7 @@ def warm() -> None:
     importlib.import_module("transformers.models.auto.modeling_auto")
 
 
-def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Iterator[Message]:
+def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Iterator[Report]:
     """Carry a run out, as a Ray task with a streaming return.
 
     Args:
@@ -63,7 +62,7 @@ def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Ite
 
 def _carry_out(
     parcel: Parcel, config: RunConfig, models: Mapping[str, Sequence[Any]], board: Any, desk: Path, folder: Path
-) -> Iterator[Message]:
+) -> Iterator[Report]:
     if config.resources.cpus is not None:
         torch.set_num_threads(max(1, int(config.resources.cpus)))
     for name, key in parcel.models.items():
@@ -79,7 +78,7 @@ def _carry_out(
     if parcel.translations is not None and not translations.exists():
         translations.write_bytes(parcel.translations)
     if config.task.content_hash is None:
-        raise TrainingError(_("The run was not prepared: start it again."))
+        raise TrainingError("The run was not prepared: start it again.")
 
     checkpoints = Checkpoints(weights, config.checkpoint.every_steps)
     changes, lines = _Changes(weights), list[str]()

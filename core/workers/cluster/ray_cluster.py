@@ -14,11 +14,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
-from core.messages import _
 from core.settings import AUTO
 from core.workers.cluster.node import warm, work
 from core.workers.cluster.parcel import Model, Parcel
-from core.workers.cluster.reports import Message
+from core.workers.cluster.reports import Report
 from core.workers.cluster.room import Resources
 from core.workers.cluster.switchboard import Asking, Switchboard
 from core.workers.processes import ROOT
@@ -60,12 +59,11 @@ class RayCluster:
                     log_to_driver=False,
                 )
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                message = _(
+                raise EngineError(
                     "The Ray cluster at {address} cannot be joined ({reason}).",
                     address=address,
                     reason=first_line(error).rstrip("."),
-                )
-                raise EngineError(message) from error
+                ) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
         self._board: Any = board.remote()
@@ -121,7 +119,7 @@ class Stream:
     def __init__(self, references: Any) -> None:
         self._references = references
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Report]:
         """Raises: what Ray raises, see LOST, CANCELLED, OUT_OF_MEMORY and BROKEN."""
         for reference in self._references:
             yield ray.get(reference)
@@ -140,5 +138,6 @@ def _check_answer(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
     except (OSError, OverflowError) as error:
         cause = getattr(error, "strerror", None) or error
-        message = _("The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause)
-        raise EngineError(message) from error
+        raise EngineError(
+            "The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause
+        ) from error

@@ -11,12 +11,12 @@ from pathlib import Path
 from core.atomic import atomic_write
 from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
-from core.messages import _
+from core.messages import Message
 from core.store import Status, Store
 from core.store.store import Attempt
 from core.workers.cluster.parcel import models_of, packed
 from core.workers.cluster.ray_cluster import BROKEN, CANCELLED, LOST, OUT_OF_MEMORY, RayCluster, Stream
-from core.workers.cluster.reports import Arrived, Failed, Line, Message, WeightFile
+from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
 from core.workers.cluster.room import Resources
 from core.workers.link import Link
 from core.workers.recorder import Recorder
@@ -66,7 +66,7 @@ class RemoteRun(threading.Thread):
                 raise
             except CANCELLED:
                 begun = self._store.run(self._run_id).checkpoint_step is not None
-                attempt.end(Status.STOPPED, None if begun else _("Stopped before a node took it."))
+                attempt.end(Status.STOPPED, None if begun else Message("Stopped before a node took it."))
                 return
             except OUT_OF_MEMORY:
                 if not reads_less(attempt, self._store.run(self._run_id)):
@@ -78,7 +78,7 @@ class RemoteRun(threading.Thread):
                 if tracked.stop_asked:
                     attempt.end(
                         Status.STOPPED,
-                        _(
+                        Message(
                             "Its node was lost while it stopped: it is as of step {step}.",
                             step=run.checkpoint_step or 0,
                         ),
@@ -88,7 +88,7 @@ class RemoteRun(threading.Thread):
                 if losses >= MOST_LOSSES:
                     attempt.end(
                         Status.FAILED,
-                        _(
+                        Message(
                             "Its node was lost {times} times in a row without a new checkpoint: its log has the "
                             "details.",
                             times=losses,
@@ -101,7 +101,7 @@ class RemoteRun(threading.Thread):
                 self._log.write(str(error))
                 attempt.end(
                     Status.FAILED,
-                    _(
+                    Message(
                         "The cluster could not carry the run out ({error}): its log has the details.",
                         error=type(error).__name__,
                     ),
@@ -133,7 +133,7 @@ class RemoteRun(threading.Thread):
                 stream.cancel()
                 raise
 
-    def _take(self, message: Message, attempt: Attempt, recorder: Recorder, tracked: _Tracked) -> bool:
+    def _take(self, message: Report, attempt: Attempt, recorder: Recorder, tracked: _Tracked) -> bool:
         """Returns: whether that was the last message."""
         match message:
             case Arrived():
@@ -160,10 +160,9 @@ class RemoteRun(threading.Thread):
                 partial.write_bytes(file.content)
                 attempt.check()
         except OSError as error:
-            message = _(
+            raise StoreError(
                 "{what} could not be written ({reason}): make room on the disk.", what=file.name, reason=error.strerror
-            )
-            raise StoreError(message) from error
+            ) from error
 
 
 class _Tracked(Link):
@@ -226,13 +225,15 @@ class _RunLog:
         os.close(self._descriptor)
 
 
-def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> str:
-    where = _("Node {name}", name=place) if place else _("Its node")
+def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> Message:
+    where = Message("Node {name}", name=place) if place else Message("Its node")
     if checkpoint:
-        return _(
+        return Message(
             "{node} was lost at step {step}: the run went on elsewhere, from the checkpoint of step {checkpoint}.",
             node=where,
             step=step,
             checkpoint=checkpoint,
         )
-    return _("{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step)
+    return Message(
+        "{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.events import Event
+from core.messages import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class WeightFile:
 class Failed:
     """The run cannot go on; what a person reads of it, and whether memory was short."""
 
-    message: str
+    message: Text
     of_memory: bool = False
 
 
-Message = Arrived | Line | WeightFile | Failed | Event
+Report = Arrived | Line | WeightFile | Failed | Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from core.messages import _, clauses, ngettext
+from core.messages import Message
 
 # Requests are fractions that people write with a few digits.
 TOLERANCE = 1e-6
@@ -25,12 +25,13 @@ class Resources:
     def without(self, taken: Resources) -> Resources:
         return Resources(self.cpus - taken.cpus, self.gpus - taken.gpus)
 
-    def __str__(self) -> str:
-        cores = ngettext("{cpus} CPU core", "{cpus} CPU cores", 1 if self.cpus == 1 else 2, cpus=f"{self.cpus:g}")
+    @property
+    def text(self) -> Message:
+        cores = Message("{cpus} CPU core", "{cpus} CPU cores", count=1 if self.cpus == 1 else 2, cpus=f"{self.cpus:g}")
         if not self.gpus:
             return cores
-        gpus = ngettext("{gpus} GPU", "{gpus} GPUs", 1 if self.gpus == 1 else 2, gpus=f"{self.gpus:g}")
-        return _("{cores} and {gpus}", cores=cores, gpus=gpus)
+        gpus = Message("{gpus} GPU", "{gpus} GPUs", count=1 if self.gpus == 1 else 2, gpus=f"{self.gpus:g}")
+        return Message("{cores} and {gpus}", cores=cores, gpus=gpus)
 
 
 def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Resources]], asked: Resources) -> bool:
@@ -55,13 +56,13 @@ def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Res
     return any(left.holds(asked) for left in free.values())
 
 
-def refusal(nodes: Collection[Resources], asked: Resources) -> str | None:
+def refusal(nodes: Collection[Resources], asked: Resources) -> Message | None:
     """Why no node will ever have room, in a sentence; None where one will."""
     if any(node.holds(asked) for node in nodes):
         return None
-    has = clauses(sorted({str(node) for node in nodes})) or _("no node")
-    return _(
+    has = tuple(node.text for node in sorted(set(nodes), key=lambda one: (one.cpus, one.gpus)))
+    return Message(
         "The run asks for {asked}, and no node of the cluster has as much (there: {has}): ask for less.",
-        asked=asked,
-        has=has,
+        asked=asked.text,
+        has=has or Message("no node"),
     )

@@ -16,8 +16,7 @@ from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
-from core.messages import N_, _, listed, sentences
-from core.quantities import counted
+from core.messages import N_, _, listed, ngettext, sentences
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -141,7 +140,9 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         key="compare.figure",
         height=PANEL_PX * len(panels) + AROUND_PX,
         description=_(
-            DESCRIBED[axis], runs=counted(len(names), "run"), measures=listed(labels[name] for name in chosen)
+            DESCRIBED[axis],
+            runs=ngettext("{count} run", "{count} runs", len(names)),
+            measures=listed(labels[name] for name in chosen),
         ),
     )
     if unlike:

@@ -11,7 +11,7 @@ import streamlit as st
 from core.events import VALIDATION
 from core.experiments.results import TEST, pair_agreement
 from core.messages import N_, _, ngettext, sentences
-from core.quantities import counted, percent
+from core.quantities import percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
 from core.store import Status, Store
@@ -82,7 +82,7 @@ def mcnemar_sentence(found: PairAgreement) -> str:
         "McNemar's exact test: p = {p}, the probability that two equally good runs split {texts}, on which one is "
         "right and the other wrong, at least as unevenly as {first} to {second}.",
         p=f"{found.mcnemar_p:.3g}",
-        texts=counted(differing, "text"),
+        texts=ngettext("{count} text", "{count} texts", differing),
         first=f"{found.only_first:,}",
         second=f"{found.only_second:,}",
     )
@@ -111,7 +111,7 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         "{first} is right on {first_share} of {rows}, {second} on {second_share}.",
         first=first,
         first_share=percent((found.both + found.only_first) / rows),
-        rows=counted(rows, "text"),
+        rows=ngettext("{count} text", "{count} texts", rows),
         second=second,
         second_share=percent((found.both + found.only_second) / rows),
     )

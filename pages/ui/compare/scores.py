@@ -13,8 +13,8 @@ from core.artifacts.measures import FrameMeasures, measures_folder, measures_req
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.diff import config_differences
 from core.experiments.result_table import in_phrase
-from core.messages import ENGLISH, N_, _, in_language, listed, sentences
-from core.quantities import counted, percent
+from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences
+from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -188,11 +188,11 @@ def score_rows(found: Scores, runs: Sequence[Compared]) -> list[dict[str, str]]:
     return rows
 
 
+@in_language(ENGLISH)
 def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
     """The scores for other programs, in English: a row for each measure of each group of seeds, shares from 0 to 1."""
-    with in_language(ENGLISH):
-        found = scores_of(store, runs)
-        heads = [_head(group, runs) for group in found.groups]
+    found = scores_of(store, runs)
+    heads = [_head(group, runs) for group in found.groups]
     return csv_file(
         [
             {
@@ -318,7 +318,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
         words.append(_("Validation scores have none here either: these runs were scored on different validation rows."))
     gathered = [group for group in found.groups if len(group.runs) > 1]
     if gathered:
-        counts = listed(counted(_seeds(group, runs), "seed") for group in gathered)
+        counts = listed(ngettext("{count} seed", "{count} seeds", _seeds(group, runs)) for group in gathered)
         words.append(
             _(
                 "Runs that differ in the seed only are one column: mean ± standard deviation over {seeds}.",

@@ -14,7 +14,7 @@ from core.config.turns import as_launched
 from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
-from core.messages import ENGLISH, N_, _, called, clauses, in_language
+from core.messages import N_, _, called, clauses
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare
@@ -49,9 +49,8 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
     value = _value(original, change)
     try:
         made = twin(original.config, change.path, value)
-        with in_language(ENGLISH):  # a name is stored, and so is that of a run without one in it
-            title = original.name if original.run.name else original.run.title
-            name = twin_name(title, original.config, made)
+        title = original.name if original.run.name else f"Run {original.run.number}"  # in English, as names are stored
+        name = twin_name(title, original.config, made)
         made = twin(original.config, change.path, value, name=name)
     except ConfigError as error:
         st.error(escaped(str(error)))

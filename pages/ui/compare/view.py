@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.messages import N_, _, called, listed
-from core.quantities import counted
+from core.messages import N_, _, called, listed, ngettext
 from core.store import Status
 from core.workers import Engine
 from pages.ui import state
@@ -146,7 +145,8 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
         key=key,
         height=height_of(len(panels)),
         description=_(
-            "Maps of {runs} side by side, linked by their common examples.", runs=counted(len(panels), "run")
+            "Maps of {runs} side by side, linked by their common examples.",
+            runs=ngettext("{count} run", "{count} runs", len(panels)),
         ),
         frame=known.frame,
         selected=known.selected if asked is None else asked,

@@ -10,9 +10,8 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.experiments.design import MOST_SEEDS, Design
 from core.experiments.lifecycle import missing
-from core.messages import N_, _
+from core.messages import N_, _, ngettext
 from core.parameters import Parameter
-from core.quantities import counted
 from core.settings import settings
 from core.store import Experiment, ExperimentRun, Status
 from core.store.names import NAME_CHARS
@@ -82,10 +81,15 @@ def _what_seeds_add(design: Design, runs: Sequence[ExperimentRun], more: int) ->
     there, new = len(design.seeds), more * (len(design.cells) + len(design.sources))
     seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
     if not seconds:
-        return _("There are {seeds} now. That adds {runs}.", seeds=there, runs=counted(new, "run"))
+        return _(
+            "There are {seeds} now. That adds {runs}.", seeds=there, runs=ngettext("{count} run", "{count} runs", new)
+        )
     takes = duration(new * mean(seconds) / len(slots()))
     return _(
-        "There are {seeds} now. That adds {runs}, about {time}.", seeds=there, runs=counted(new, "run"), time=takes
+        "There are {seeds} now. That adds {runs}, about {time}.",
+        seeds=there,
+        runs=ngettext("{count} run", "{count} runs", new),
+        time=takes,
     )
 
 

@@ -10,12 +10,10 @@ import streamlit as st
 from core.config import FILE_TASK, RunConfig
 from core.config.assign import settings_text
 from core.config.labels import problem_text
-from core.config.summary import objective_label
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.experiments.design import Design
-from core.messages import ENGLISH, _, in_language, ngettext
-from core.tasks.task_label import task_label
+from core.experiments.design import Design, grid_name
+from core.messages import _, ngettext
 from core.workers import Engine
 from pages.ui import reads
 from pages.ui.address import FineTune
@@ -46,8 +44,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
 
 def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
     draft = draft.model_copy(update={"task": reads.library().named(draft.task)})
-    with in_language(ENGLISH):  # a name is stored
-        name = draft.name or f"{objective_label(draft)}, {task_label(draft)}"[:80]
+    name = draft.name or grid_name(draft, ())
     try:
         given = {"name": name, "base": draft.model_dump(mode="json")}
         design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})

@@ -13,15 +13,13 @@ from core.config import FILE_TASK, RunConfig
 from core.config.assign import settings_text
 from core.config.labels import value_text
 from core.config.suggestions import TwinSetting
-from core.config.summary import objective_label
 from core.config.sweepable import sweepable
 from core.config.validation import build
 from core.errors import ConfigError
-from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
+from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title, grid_name
 from core.experiments.shared_settings import shared_settings
-from core.messages import ENGLISH, _, called, in_language
+from core.messages import _, called
 from core.parameters import Parameter, Value
-from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Experiments, FineTune, Item, split
 from pages.ui.bound import bound
@@ -66,7 +64,7 @@ def grid_form() -> Design:
     seeds = seeds_field(USUAL_SEEDS, "grid")
     compared = _against(axes, base)
     given = {
-        "name": _grid_name(base, axes),
+        "name": grid_name(base, axes),
         "base": with_frames(base).model_dump(mode="json"),
         "axes": [axis.model_dump(mode="json") for axis in axes],
         "seeds": seeds,
@@ -80,12 +78,6 @@ def grid_form() -> Design:
         query_params=_query(base),
     )
     return build(Design, given | compared)
-
-
-def _grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
-    with in_language(ENGLISH):  # as it is stored
-        varied = " × ".join(axis.name for axis in axes) or objective_label(base)
-        return f"{varied}, {task_label(base)}"[:80]
 
 
 def _axis(
@@ -143,7 +135,7 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
         except ConfigError as problem:
             report_problem(st, problem)
     if not typed:
-        report_problem(st, ConfigError(_(setting.label), _("an empty list"), _("give at least one value.")))
+        report_problem(st, ConfigError(_(setting.label), _("an empty list"), "give at least one value."))
     found = list(dict.fromkeys(found)) or [known[text] for text in usual]
     numbers = all(isinstance(value, int | float) for value in found)
     return sorted(found, key=lambda value: _order(value or 0)) if numbers else found

@@ -19,8 +19,7 @@ from core.experiments.result_table import (
     score_name,
 )
 from core.experiments.results import CellResult, Comparison, Results, Verdict
-from core.messages import N_, _, called, sentences
-from core.quantities import counted
+from core.messages import N_, _, called, ngettext, sentences
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.parts import escaped
@@ -90,7 +89,7 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     """What a cell found, in words."""
     if cell.mean is None:
         return [_("{cell}: no score yet.", cell=cell.title)]
-    seeds = counted(cell.seeds, "seed")
+    seeds = ngettext("{count} seed", "{count} seeds", cell.seeds)
     words = [_("{cell}: {score} over {seeds}.", cell=cell.title, score=mean_text(results, cell), seeds=seeds)]
     words += [text for text in [reference_text(results, cell)] if text]
     return words if cell.comparison is None else [*words, *_comparison_sentences(results, cell.comparison)]
@@ -98,7 +97,7 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
 
 def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]:
     found = comparison.difference
-    difference, seeds = difference_text(results, found.mean), counted(found.seeds, "seed")
+    difference, seeds = difference_text(results, found.mean), ngettext("{count} seed", "{count} seeds", found.seeds)
     against = results.cells[comparison.baseline].title
     if found.p is None:
         return [
@@ -190,7 +189,7 @@ def _cell(
             worse = mean > 0 if results.measure.better == "lower" else mean < 0
             kind = "score lower" if worse else "score"
     else:
-        note, kind = counted(cell.seeds, "seed"), "score"
+        note, kind = ngettext("{count} seed", "{count} seeds", cell.seeds), "score"
         low, high = spread
         strength = (cell.mean - low) / (high - low) if high > low else 0.0
     beaten = ""

@@ -8,7 +8,6 @@ from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.experiments.design import Design
 from core.messages import _, ngettext
-from core.quantities import counted
 from core.representation.paired import LEVEL, fewest_seeds
 from core.store.sizes import size_text
 from core.workers import Engine
@@ -36,8 +35,8 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
         second.metric(_("Time, about"), duration(found.seconds / at_once))
         third.metric(_("On disk, about"), size_text(found.disk_bytes))
         words = {
-            "cells": counted(len(design.cells), "cell"),
-            "seeds": counted(len(design.seeds), "seed"),
+            "cells": ngettext("{count} cell", "{count} cells", len(design.cells)),
+            "seeds": ngettext("{count} seed", "{count} seeds", len(design.seeds)),
             "pace": ngettext("one run at a time", "{count} runs at a time", at_once),
         }
         st.caption(
@@ -82,8 +81,8 @@ def _seeds_note(design: Design) -> None:
             _(
                 "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it takes "
                 "{needed} seeds. Seeds can be added later.",
-                seeds=counted(len(design.seeds), "seed"),
-                comparisons=counted(comparisons, "comparison"),
+                seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
+                comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
                 needed=fewest_seeds(LEVEL / comparisons),
             )
         )

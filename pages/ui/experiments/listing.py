@@ -9,8 +9,8 @@ import streamlit as st
 
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.messages import _
-from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.messages import _, ngettext
+from core.quantities import PERCENT_CELLS, hundredths
 from core.settings import settings
 from core.store import Experiment, Status
 from core.workers import Engine
@@ -112,7 +112,8 @@ def _card(protocol: Protocol) -> None:
     design = protocol.design()
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{escaped(_(protocol.label))}**  \n{escaped(_(protocol.question))}")
-        st.caption(f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}")
+        cells = ngettext("{count} cell", "{count} cells", len(design.cells))
+        st.caption(f"{cells} × {ngettext('{count} seed', '{count} seeds', len(design.seeds))}")
         _begin(_("Set up"), protocol.name)
 
 

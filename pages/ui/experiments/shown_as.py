@@ -24,8 +24,8 @@ from core.experiments.result_table import (
 )
 from core.experiments.results import CellResult, Results, pair_agreement
 from core.figures.run_curves import MOST_RUNS
-from core.messages import _, sentences
-from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.messages import _, ngettext, sentences
+from core.quantities import PERCENT_CELLS, hundredths
 from core.store import Experiment, ExperimentRun, Status, Store
 from core.workers import Engine
 from pages.ui.address import Experiments
@@ -196,7 +196,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
     every = [str(run.run_id) for run in runs if run.run_id]
     ids = every[:MOST_RUNS]
     if len(ids) == len(every):
-        label = _("Compare {runs}", runs=counted(len(ids), "run"))
+        label = _("Compare {runs}", runs=ngettext("{count} run", "{count} runs", len(ids)))
     else:
         label = _("Compare the first {shown} of {total} runs", shown=len(ids), total=len(every))
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -20,8 +20,7 @@ from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
-from core.messages import N_, _, called, listed, ngettext, reread
-from core.quantities import counted
+from core.messages import N_, Text, _, called, listed, ngettext
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
 from core.workers import Engine
@@ -150,7 +149,13 @@ def _choice(label: str, item: Item[str], names: Mapping[str, str], default: str)
 
 def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
     finished = [run for run in runs if run.status == Status.FINISHED]
-    words = [_("{finished} of {runs} finished", finished=f"{len(finished):,}", runs=counted(design.runs, "run"))]
+    words = [
+        _(
+            "{finished} of {runs} finished",
+            finished=f"{len(finished):,}",
+            runs=ngettext("{count} run", "{count} runs", design.runs),
+        )
+    ]
     going = [run for run in runs if run.status is not None and run.status.active]
     waiting = sum(run.status == Status.QUEUED for run in runs)
     words += [_("{count} going on", count=len(going))] if going else []
@@ -188,11 +193,11 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
     """Why some runs were not made or failed, each reason once."""
     cells = {cell.number: cell for cell in (*design.source_cells, *design.cells)}
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[Text, list[str]] = {}
     for run in runs:
         reason = run.problem or (run.message if run.status == Status.FAILED else None)
         if reason:
             title = design.spoken_title(cells[run.cell])
             reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():
-        st.warning(escaped(called(group_name(where), reread(reason))))
+        st.warning(escaped(called(group_name(where), str(reason))))

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import class_colour
-from core.messages import _
-from core.quantities import counted
+from core.messages import _, ngettext
 from pages.ui.cell_table import Head, TableCell, cell_table
 
 
@@ -36,7 +35,7 @@ def _cell(names: Sequence[str], counts: NDArray[np.integer], label: int, predict
         "Label {label}, predicted {prediction}: {examples}",
         label=names[label],
         prediction=names[prediction],
-        examples=counted(count, "example"),
+        examples=ngettext("{count} example", "{count} examples", count),
     )
     share = count / int(counts[label].sum())
     return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")

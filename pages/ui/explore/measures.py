@@ -13,8 +13,8 @@ from core.artifacts.similarity import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measure_curves import measures_figure
-from core.messages import N_, _, listed, pgettext
-from core.quantities import counted, percent
+from core.messages import N_, _, listed, ngettext, pgettext
+from core.quantities import percent
 from core.representation.metrics import BETTER, METRICS
 from pages.ui import reads
 from pages.ui.address import ON, Explore
@@ -87,7 +87,9 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
     rows = [_row(name, column[0], column[-1]) for name, column in values.items()]
     if scores is not None:
         by_step = sorted(scores.values.items())
-        rows.append(_row(SIMILARITY, by_step[0][1], by_step[-1][1], counted(scores.pairs, "pair")))
+        rows.append(
+            _row(SIMILARITY, by_step[0][1], by_step[-1][1], ngettext("{count} pair", "{count} pairs", scores.pairs))
+        )
     table = pd.DataFrame([dict(zip(HEADS, row, strict=True)) for row in rows])
     st.dataframe(
         table,
@@ -98,8 +100,8 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
     st.caption(
         _(
             "Of {texts}, at {frames} from step {first} to {last}.",
-            texts=counted(frames.probe.held_out, "validation text"),
-            frames=counted(len(steps), "frame"),
+            texts=ngettext("{count} validation text", "{count} validation texts", frames.probe.held_out),
+            frames=ngettext("{count} frame", "{count} frames", len(steps)),
             first=f"{steps[0]:,}",
             last=f"{steps[-1]:,}",
         )

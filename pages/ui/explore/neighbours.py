@@ -8,8 +8,8 @@ from typing import cast
 
 import streamlit as st
 
-from core.messages import N_, _, sentences
-from core.quantities import counted, percent
+from core.messages import N_, _, ngettext, sentences
+from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric
 from pages.ui.address import Explore
@@ -116,7 +116,7 @@ def _how_near(frames: Frames, count: int, stayed: int, same: int) -> str:
 def _out_of(frames: Frames, found: NearOne) -> str:
     return _(
         "Out of {examples}, vectors as they are, {dimensions} dimensions.",
-        examples=counted(len(frames.probe.ids), "example"),
+        examples=ngettext("{count} example", "{count} examples", len(frames.probe.ids)),
         dimensions=found.dimensions,
     )
 

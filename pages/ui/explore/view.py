@@ -9,8 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.messages import N_, _
-from core.quantities import counted
+from core.messages import N_, _, ngettext
 from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
@@ -175,7 +174,7 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
     if ids is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        texts = counted(len(frames.probe.ids), "text")
+        texts = ngettext("{count} text", "{count} texts", len(frames.probe.ids))
         st.caption(_("Found in {found} of {texts}.", found=f"{len(ids):,}", texts=texts), width="content")
         if ids and st.button(_("Select them"), key="explore.found", type="tertiary", icon=":material/select_all:"):
             state.remember("explore.select", tuple(ids))

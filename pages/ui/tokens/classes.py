@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from core.messages import N_, _, listed, ngettext, sentences
-from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
@@ -75,14 +74,15 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
 def _class_label(place: Place, name: str) -> str:
     if name == ALL:
         return _("All, each word with the class of its greatest lift")
-    return f"{place.probe.classes[int(name)]} · {counted(place.known.labels.count(int(name)), 'text')}"
+    texts = ngettext("{count} text", "{count} texts", place.known.labels.count(int(name)))
+    return f"{place.probe.classes[int(name)]} · {texts}"
 
 
 def _about(place: Place, chosen: Settings) -> str:
     known = place.known
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
-    texts = counted(len(known.ids), "text")
+    texts = ngettext("{count} text", "{count} texts", len(known.ids))
     said = [_("{texts}, {settings}; counted without regard to capitals.", texts=texts, settings=chosen.sentence)]
     if all_in:
         count = f"{all_in:,}"
@@ -99,7 +99,7 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
         lift = st.column_config.NumberColumn(_(LIFT), format="%.2f", width="small")
         _table(table, f"tokens.selected.{label}", {LIFT: lift})
     else:
-        texts = counted(found.at_least, "text")
+        texts = ngettext("{count} text", "{count} texts", found.at_least)
         st.info(_("No word is selected in {texts} or more: lower that number, or raise k.", texts=texts))
     about = [
         _(

@@ -14,7 +14,7 @@ from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
 from core.messages import N_, _, listed, ngettext, sentences, with_more
-from core.quantities import counted, percent, signed
+from core.quantities import percent, signed
 from core.representation.attention import (
     RankAgreement,
     changed_predictions,
@@ -177,7 +177,7 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
         "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 no relation.",
         kendall=signed(agreement.kendall, 2),
         spearman=signed(agreement.spearman, 2),
-        words=counted(agreement.words, "word"),
+        words=ngettext("{count} word", "{count} words", agreement.words),
     )
     return sentences([_overlap(most, len(shared), _chance(most, len(attention))), correlations])
 
@@ -253,7 +253,7 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
             PREDICTION: [place.probe.classes[label] for label in labels],
         }
     ).sort_values(RANK_OF_CHANGE, kind="stable")
-    with st.expander(_("All {words} as a table", words=counted(len(table), "word"))):
+    with st.expander(_("All {words} as a table", words=ngettext("{count} word", "{count} words", len(table)))):
         st.dataframe(
             table,
             hide_index=True,

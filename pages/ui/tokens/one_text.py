@@ -169,9 +169,8 @@ def _download(reading: Reading, chosen: Settings, before: WordAttention, after: 
     )
 
 
+@in_language(ENGLISH)
 def _records(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention) -> list[dict[str, str]]:
-    with in_language(ENGLISH):
-        settings = chosen.where
     tops = in_top(np.stack([before.words, after.words]), chosen.k, chosen.skipped(reading.words))
     return [
         {
@@ -181,7 +180,7 @@ def _records(reading: Reading, chosen: Settings, before: WordAttention, after: W
             f"attention_step_{chosen.after}_after": f"{after.words[i]:.6f}",
             f"in_top_{chosen.k}_before": str(int(tops[0, i])),
             f"in_top_{chosen.k}_after": str(int(tops[1, i])),
-            "settings": settings,
+            "settings": chosen.where,
         }
         for i, word in enumerate(reading.words)
     ]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from core.artifacts.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
-from core.messages import _
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
@@ -210,5 +209,5 @@ def changes(known: Examples, steps: tuple[int, int], rule: Rule, *, at_least: in
 def _chosen(known: Examples, step: int, rule: Rule) -> Selection:
     found = selected(known, step, rule)
     if found is None:
-        raise StoreError(_("The frame of step {step} holds no attention.", step=step))
+        raise StoreError("The frame of step {step} holds no attention.", step=step)
     return found

@@ -218,7 +218,10 @@ class TestOpen:
         write_replay(store, ended_run(store, frames=(0, 2), status=Status.STOPPED), tmp_path / "replay.zip")
         run = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
         assert (run.status, run.last_step) == (Status.FINISHED, 2)
-        assert run.message == "A replay of a run that ended (stopped) at step 2 of 4: it has no weights to go on from."
+        assert (
+            str(run.message)
+            == "A replay of a run that ended (stopped) at step 2 of 4: it has no weights to go on from."
+        )
 
     def test_a_run_whose_classifier_never_learned_has_the_scores_of_its_probe(
         self, store: Store, elsewhere: Store, tmp_path: Path

@@ -139,7 +139,7 @@ def test_an_impossible_mix_is_explained_in_one_sentence(
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         term(loss, **fields)
-    assert (caught.value.field, caught.value.value) == (field, value)
+    assert (caught.value.field, str(caught.value.value)) == (field, str(value))
     message = str(caught.value)
     assert message.endswith(".")
     assert message.count(". ") == 0
@@ -172,7 +172,7 @@ def test_what_can_go_together_is_taken(loss: str, fields: dict[str, Any]) -> Non
 
 class TestWeights:
     def test_convex_weights_sum_to_one(self) -> None:
-        with pytest.raises(ConfigError, match=r"sum to 1\.5' cannot be used: make convex weights sum to 1, or set"):
+        with pytest.raises(ConfigError, match=r"sum to 1\.5 cannot be used: make convex weights sum to 1, or set"):
             objective(CE | {"weight": 0.5}, SCL, combine="convex")
         assert objective(CE | {"weight": 0.5}, combine="convex").terms[0].weight == 0.5
 

@@ -14,8 +14,7 @@ from core.experiments.design import Axis, Design, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
-from core.messages import in_language, listed, reread
-from core.quantities import counted
+from core.messages import ENGLISH, Message, in_language, listed
 from core.store import Store
 from tests.catalogues import TRANSLATED
 from tests.core.experiments.conftest import Here, Make
@@ -58,7 +57,6 @@ def test_in_english_a_cell_is_called_as_it_is_stored() -> None:
 @pytest.mark.usefixtures("foreign")
 def test_names_that_people_gave_stay() -> None:
     assert Level(label="Accuracy").title == "Accuracy"
-    assert "{" not in counted(2, "row")
     assert Level(label="row", settings={"steps": 3}).title == "row"
 
 
@@ -112,18 +110,18 @@ def test_a_missing_run_is_named_in_the_language_that_is_spoken(experiments: Here
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_a_reason_for_a_missing_run_is_kept_in_english_and_said_in_the_language_that_is_spoken(
-    experiments: Here, design: Make, code: str
-) -> None:
+def test_a_reason_for_a_missing_run_is_kept_as_a_message(experiments: Here, design: Make, code: str) -> None:
     made = with_a_setting_too_many(design)
     with in_language(code):
         [(_title, reason)] = cost(experiments.engine, made).refused
         experiments.begin(made)
     experiment = experiments.table.experiments()[0]
     [problem] = [run.problem for run in experiments.table.runs(experiment.id) if run.problem]
-    assert problem == "temperature = 0.1 cannot be used: this objective has no contrastive loss; leave it out."
+    assert isinstance(problem, Message)
+    english = "temperature = 0.1 cannot be used: this objective has no contrastive loss; leave it out."
+    assert problem.render(ENGLISH) == english
     with in_language(code):
-        assert reread(problem) == reason != problem
+        assert str(problem) == reason != english
 
 
 def with_a_setting_too_many(design: Make) -> Design:

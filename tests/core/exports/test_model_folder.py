@@ -225,7 +225,7 @@ class TestRefusals:
         write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
         opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
         why = f"{opened.title} has no weights here: only its frames came."
-        assert EXPORTS["model"].refusal(elsewhere, opened) == why
+        assert str(EXPORTS["model"].refusal(elsewhere, opened)) == why
 
     def test_weights_that_are_damaged_are_a_sentence_and_leave_nothing(
         self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path

@@ -80,8 +80,8 @@ def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monk
             answer('{"steps": -3}')
         with pytest.raises(EngineError) as there:
             lab.ask('{"steps": -3}')
-    assert str(there.value) == str(here.value)
-    assert ("cannot be used" in str(here.value)) == (code == "en")
+        assert str(there.value) == str(here.value)
+        assert ("cannot be used" in str(here.value)) == (code == "en")
     monkeypatch.setattr(main, "answer", lambda question: f"{language()}: {question}")
     assert _answered(f"{code} two words") == f"{code}: two words"
 

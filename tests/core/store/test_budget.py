@@ -76,13 +76,12 @@ def test_what_was_dropped_is_recorded_with_its_day_and_the_budget(store: Store) 
     today = datetime.now()
     day = f"{today.day} {today:%b %Y}"
     keep_within(store, gigabytes(WEIGHTS + REST))
-    assert dropped_sentence(store.run(run_id)) == (
+    assert str(dropped_sentence(store.run(run_id))) == (
         f"Its snapshots were dropped on {day} to stay within 1.00117e-06 GB; "
         "the weights of its last step, curves and frames are kept."
     )
     keep_within(store, gigabytes(REST))
-    sentence = missing_sentence(store.runs()[0])
-    assert sentence is not None
+    sentence = str(missing_sentence(store.runs()[0]))
     assert sentence.startswith(f"Its weights were dropped on {day} to stay within")
     assert (
         "curves and frames are kept. To have them again, raise SCL_DISK_GB and run the same settings again" in sentence
@@ -238,7 +237,7 @@ def test_the_budget_is_a_setting(store: Store, monkeypatch: pytest.MonkeyPatch) 
     assert excess == REST - 10
     assert names(store, run_id) == NOT_WEIGHTS
     monkeypatch.setenv("SCL_DISK_GB", "2")
-    assert over_budget_sentence(GB) == (
+    assert str(over_budget_sentence(GB)) == (
         "Runs take 3.0 GB, more than SCL_DISK_GB = 2, and no more weights can be dropped: "
         "delete runs, or raise SCL_DISK_GB."
     )

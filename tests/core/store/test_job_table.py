@@ -50,10 +50,10 @@ def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wante
 
 def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
     first, second = (table.add("map", {"n": n}, "Map", "maps") for n in range(2))
-    messages = {job.id: job.message for job in table.jobs()}
+    messages = {job.id: str(job.message) for job in table.jobs()}
     assert messages == {first: "starting", second: "waiting for its turn, 1 before it"}
     table.name_warm_process("maps", WarmProcess(liveness_of(), "some job"))
-    messages = {job.id: job.message for job in table.jobs()}
+    messages = {job.id: str(job.message) for job in table.jobs()}
     assert messages == {
         first: "waiting for its turn, 1 before it",
         second: "waiting for its turn, 2 before it",
@@ -66,13 +66,13 @@ def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: J
     table.report(job_id, 2, 4, "half")
     job = table.job(job_id)
     assert job is not None
-    assert (job.done, job.total, job.message, job.keeping) == (2, 4, "half", False)
+    assert (job.done, job.total, str(job.message), job.keeping) == (2, 4, "half", False)
     table.end(job_id, "done", result={"rows": 4})
     table.report(job_id, 4, 4, "late")
     table.end(job_id, "failed", message="late")
     job = table.job(job_id)
     assert job is not None
-    assert (job.status, job.done, job.message, job.result) == ("done", 2, "", {"rows": 4})
+    assert (job.status, job.done, str(job.message), job.result) == ("done", 2, "", {"rows": 4})
 
 
 def test_a_forgotten_job_takes_its_folder_along(table: JobTable) -> None:

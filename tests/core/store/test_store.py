@@ -592,7 +592,7 @@ def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> No
     store.send(attempt.run_id, "turn", "lambda", 0.5)
     attempt.turn_refused("temperature", 0.1, "this objective has no such knob.")
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.5}
-    assert store.run(attempt.run_id).message == "this objective has no such knob."
+    assert str(store.run(attempt.run_id).message) == "this objective has no such knob."
     assert store.knob_turns(attempt.run_id) == []
 
 

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Notice
+from core.messages import Message
 from core.training import fine_tune as module
 from core.training.checkpoints import Checkpoints
 from core.training.controls import NoControls
@@ -78,7 +79,7 @@ def test_a_full_disk_is_said_and_the_run_finishes(
     monkeypatch.setattr(Checkpoints, "write", full)
     log: list[str] = []
     *_, notice, finished = events(draft, tmp_path, log)
-    assert notice == Notice(8, "The disk has 3 MB free: make room.")
+    assert notice == Notice(8, Message("The disk has 3 MB free: make room."))
     assert isinstance(finished, Finished)
     assert finished.status == "finished"
 

@@ -75,13 +75,13 @@ def test_a_queue_that_stays_where_it_began_is_said_so(draft: Draft, momentum: fl
     config, _ = prepare(draft(objective=queued(momentum=momentum), steps=steps), gpu=False)
     found = slow_queues(config.phases[0])
     assert len(found) == slow
-    assert not slow or "88.7% of its copy" in found[0]
+    assert not slow or "88.7% of its copy" in str(found[0])
 
 
 def test_the_run_says_it_too(draft: Draft) -> None:
     for momentum, said in ((0.999, 1), (AUTO, 0)):
         config, data = prepare(draft(objective=queued(momentum=momentum), steps=3), gpu=False)
-        notices = [event.message for event in train(config, data) if isinstance(event, Notice)]
+        notices = [str(event.message) for event in train(config, data) if isinstance(event, Notice)]
         assert sum("The queue of SCL lags behind" in message for message in notices) == said
     unweighted = queued(momentum=0.999, weight=0.0)
     assert slow_queues(prepare(draft(objective=unweighted), gpu=False)[0].phases[0]) == ()

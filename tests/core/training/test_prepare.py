@@ -126,7 +126,7 @@ def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller
     there = len(data.validation)
     assert asked - 3 < there < asked
     assert config.probe.size == config.task.validation_size == there
-    assert f"{there} validation texts can be on the map instead of {asked}" in data.notes[-1]
+    assert f"{there} validation texts can be on the map instead of {asked}" in str(data.notes[-1])
     again, same = prepare(config, gpu=False)
     assert (again, same) == (config, data)
     with pytest.raises(ConfigError, match=r"probe\.size = 500 cannot be used: the validation split has"):

@@ -126,11 +126,11 @@ def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
 
 def test_the_run_says_that_its_classifier_never_learns(draft: Draft) -> None:
     _, _, events = reported(draft(objective=CONTRAST))
-    notices = [event.message for event in events if isinstance(event, Notice)]
+    notices = [str(event.message) for event in events if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "the classifier never learns" in notices[0]
     _, _, events = reported(draft(more=TWO_PHASES))
-    assert ["learns from step 5" in e.message for e in events if isinstance(e, Notice)] == [True]
+    assert ["learns from step 5" in str(e.message) for e in events if isinstance(e, Notice)] == [True]
 
 
 def test_a_resumed_run_has_the_same_probes(draft: Draft, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(dra
     old = second.model_copy(update={"trainable": first.trainable})
     events = list(train(config.model_copy(update={"phases": (first, old)}), data))
     assert curve(events) == curve(list(train(config, data)))
-    notices = [e.message for e in events if isinstance(e, Notice)]
+    notices = [str(e.message) for e in events if isinstance(e, Notice)]
     assert notices[-1] == "Blocks are drawn once, before the first step: this phase draws none."
 
 

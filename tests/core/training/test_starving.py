@@ -42,7 +42,7 @@ def run_of(draft: Draft, path: Path, sampler: str, *terms: dict[str, Any], **pha
 
 
 def notices(events: list[Event]) -> list[str]:
-    return [event.message for event in events if isinstance(event, Notice)]
+    return [str(event.message) for event in events if isinstance(event, Notice)]
 
 
 def test_equal_shares_of_more_classes_than_rows_starve_and_class_balanced_batches_do_not(
@@ -121,5 +121,5 @@ def test_only_steps_in_a_row_count() -> None:
 def test_the_remedy_follows_from_the_batches() -> None:
     recent, mix = [hungry()] * STEPS_IN_A_ROW, mixed_objective(0.9)
     (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
-    assert random.endswith("Start a run with class-balanced batches, or a batch larger than 12.")
-    assert balanced.endswith("Start a run with more rows of each class, or a batch larger than 12.")
+    assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
+    assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")

@@ -92,7 +92,7 @@ def test_the_last_of_many_ends_and_the_first_goes_on(store: Store, table: Experi
     assert [by_run[run_id].ended_early for run_id in ids] == [False, True, True, True]
     asked = [[control.kind for control in store.attempt(run_id, 1).take_controls()] for run_id in ids]
     assert asked == [[], ["stop"], ["stop"], ["stop"]]
-    message = store.run(ids[3]).message
+    message = str(store.run(ids[3]).message)
     assert message == (
         "Ended early at step 4: by validation accuracy it was not among the best 1 in 2 of the 4 runs that had come as "
         "far (ASHA)."

@@ -61,9 +61,9 @@ class TestHub:
         wrong, unknown = (
             found.start("hub", TINY | more, "Tiny") for more in ({"max_rows": 1}, {"repository": "acme/none"})
         )
-        assert wait_until(found, wrong, ended).message.startswith("max_rows = 1 cannot be used")
+        assert str(wait_until(found, wrong, ended).message).startswith("max_rows = 1 cannot be used")
         record = wait_until(found, unknown, ended)
-        assert (record.status, record.message) == (
+        assert (record.status, str(record.message)) == (
             "failed",
             "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.",
         )
@@ -91,9 +91,9 @@ class TestHub:
             "give every class at least three rows"
         )
         cases: list[tuple[str, dict[str, Any], str]] = [
-            ("many", {}, few + ", or drop it; choose other splits or another label column."),
+            ("many", {}, few + ", or drop it. Choose other splits or another label column."),
             ("many", {"max_rows": 20}, "'many' has "),
-            ("one", {}, "'one' has the one label '0': learning needs rows of at least two classes; choose other"),
+            ("one", {}, "'one' has the one label '0': learning needs rows of at least two classes. Choose other"),
             ("unseen", {"test": "test"}, "'unseen' has the label '2' outside of the training rows only"),
         ]
         base = {"text": "text", "label": "label"}
@@ -101,8 +101,8 @@ class TestHub:
         for job_id, (_, more, sentence) in zip(started, cases, strict=True):
             record = wait_until(found, job_id, ended)
             assert (record.status, record.result) == ("failed", {})
-            assert sentence in record.message
-            assert ("ask for more rows, or choose" in record.message) == ("max_rows" in more)
+            assert sentence in str(record.message)
+            assert ("Ask for more rows, or choose" in str(record.message)) == ("max_rows" in more)
         assert not (found.folder / "tasks").exists()
 
     @pytest.mark.parametrize("name", [" ", "n" * 81])
@@ -119,10 +119,10 @@ class TestHub:
         hub.add("dataset", "acme/slow", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
         hub.bytes_per_s = 1_000_000
         job_id = found.start("hub", {"repository": "acme/slow", "text": "text", "label": "label"}, "Slow")
-        first = wait_until(found, job_id, lambda record: record.message.startswith("downloading"))
-        later = wait_until(found, job_id, lambda record: record.message != first.message)
+        first = wait_until(found, job_id, lambda record: str(record.message).startswith("downloading"))
+        later = wait_until(found, job_id, lambda record: str(record.message) != str(first.message))
         assert later.status == "running"
-        assert float(later.message.split()[2]) > float(first.message.split()[2])
+        assert float(str(later.message).split()[2]) > float(str(first.message).split()[2])
         pid = process_of(found, job_id).pid
         started = time.monotonic()
         assert found.cancel(job_id).status == "cancelled"

@@ -33,7 +33,7 @@ class TestCarryOut:
     ) -> None:
         assert carry_out(table, job_id)
         job = found(table, job_id)
-        assert (job.status, job.done, job.total, job.message) == ("done", 2, 5, "")
+        assert (job.status, job.done, job.total, str(job.message)) == ("done", 2, 5, "")
         assert job.result == {"request": {"a": 1}, "folder": str(store_folder)}
         assert job.worker == liveness_of()
         assert list(table.job_folder(job_id).iterdir()) == []
@@ -85,7 +85,7 @@ class TestCarryOut:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_that_is_cancelled"})
         assert not carry_out(table, job_id)
         job = found(table, job_id)
-        assert (job.status, job.message, job.done, job.result) == ("cancelled", "Cancelled.", 1, {})
+        assert (job.status, str(job.message), job.done, job.result) == ("cancelled", "Cancelled.", 1, {})
         assert not table.work_folder(job_id).exists()
 
     def test_a_job_whose_end_is_wanted_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:

@@ -33,7 +33,7 @@ class TestJobs:
         job_id = own_jobs.start("count", {"to": 200, "pause_s": 0.02}, "Count")
         first = wait_until(own_jobs, job_id, lambda record: record.done > 0)
         later = wait_until(own_jobs, job_id, lambda record: record.done > first.done)
-        assert (first.status, first.total, first.message) == ("running", 200, "counting")
+        assert (first.status, first.total, str(first.message)) == ("running", 200, "counting")
         assert first.active
         assert later.done <= 200
 
@@ -70,19 +70,19 @@ class TestJobs:
 
     def test_what_a_person_can_mend_is_the_message(self, own_jobs: Jobs) -> None:
         record = wait_until(own_jobs, own_jobs.start("refuse", {}, "Refuse"), ended)
-        assert (record.status, record.message, record.result) == ("failed", "The file has no rows: add some.", {})
+        assert (record.status, str(record.message), record.result) == ("failed", "The file has no rows: add some.", {})
 
     def test_another_error_is_named_and_its_trace_is_in_the_log(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("stumble", {}, "Stumble")
         record = wait_until(own_jobs, job_id, ended)
         assert (record.status, record.done, record.total) == ("failed", 3, 10)
-        assert record.message == "The job ended with an error (KeyError: 'shoe'): its log says more."
+        assert str(record.message) == "The job ended with an error (KeyError: 'shoe'): its log says more."
         assert "Traceback" in own_jobs.log(job_id)
 
     def test_a_process_that_vanishes_was_interrupted(self, own_jobs: Jobs) -> None:
         record = wait_until(own_jobs, own_jobs.start("vanish", {}, "Vanish"), ended)
         assert (record.status, record.done) == ("interrupted", 3)
-        assert record.message == "The job's process ended before it was done: start it again."
+        assert str(record.message) == "The job's process ended before it was done: start it again."
 
     def test_a_job_that_is_gone_for_good_is_told_from_one_with_its_pid(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("wait", {}, "Wait")
@@ -121,7 +121,7 @@ class TestCancel:
     ) -> None:
         job_id = own_jobs.start("wait", {"stubborn": stubborn}, "Wait")
         record = wait_until(own_jobs, job_id, lambda record: record.done == 1)
-        pids = [process_of(own_jobs, job_id).pid, int(record.message.split()[1])]
+        pids = [process_of(own_jobs, job_id).pid, int(str(record.message).split()[1])]
         assert not any(map(is_gone, pids))
         work = own_jobs.folder / "jobs" / job_id / "work"
         assert [path.read_bytes() for path in work.iterdir()] == [b"half"]
@@ -130,7 +130,7 @@ class TestCancel:
         while not all(map(is_gone, pids)) and time.monotonic() - started < 5:
             time.sleep(0.01)
         assert time.monotonic() - started < 2
-        assert (record.status, record.message, record.result) == ("cancelled", "Cancelled.", {})
+        assert (record.status, str(record.message), record.result) == ("cancelled", "Cancelled.", {})
         assert own_jobs.job(job_id).status == "cancelled"
         assert not work.exists()
 
@@ -146,14 +146,14 @@ class TestCancel:
         # One that is not given the time to keep its result must not get there by chance.
         monkeypatch.setattr(jobs, "GRACE_S", 0.2)
         job_id = own_jobs.start("keep", {"done": 5, "for_s": 0.6}, "Keep")
-        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        wait_until(own_jobs, job_id, lambda record: str(record.message) == "keeping")
         record = own_jobs.cancel(job_id)
         assert (record.status, record.result) == ("done", {"kept": True})
 
     def test_one_that_still_counts_does_not(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jobs, "GRACE_S", 0.2)
         job_id = own_jobs.start("keep", {"done": 4, "for_s": 60}, "Keep")
-        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        wait_until(own_jobs, job_id, lambda record: str(record.message) == "keeping")
         assert own_jobs.cancel(job_id).status == "cancelled"
 
 
@@ -186,14 +186,14 @@ class TestMany:
         go = [tmp_path / f"go{i}" for i in range(4)]
         first, second, third, fourth = (own_jobs.start("turn", {"until": str(path)}, path.name) for path in go)
         for job_id in (first, second):
-            wait_until(own_jobs, job_id, lambda record: record.message == "at work")
-        wait_until(own_jobs, third, lambda record: record.message == "waiting for its turn, 2 before it")
-        wait_until(own_jobs, fourth, lambda record: record.message == "waiting for its turn, 3 before it")
+            wait_until(own_jobs, job_id, lambda record: str(record.message) == "at work")
+        wait_until(own_jobs, third, lambda record: str(record.message) == "waiting for its turn, 2 before it")
+        wait_until(own_jobs, fourth, lambda record: str(record.message) == "waiting for its turn, 3 before it")
         assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
         assert own_jobs.cancel(third).status == "cancelled"
         go[1].touch()
         wait_until(own_jobs, second, ended)
-        wait_until(own_jobs, fourth, lambda record: record.message == "at work")
+        wait_until(own_jobs, fourth, lambda record: str(record.message) == "at work")
         assert own_jobs.job(first).active
 
     def test_there_are_only_so_many(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def looked(found: Jobs, **request: Any) -> dict[str, Any]:
 def begun(found: Jobs, kind: str, request: dict[str, Any], message: str) -> str:
     """A job that is at work and says so."""
     job_id = found.start(kind, request, kind)
-    wait_until(found, job_id, lambda record: record.message.startswith(message))
+    wait_until(found, job_id, lambda record: str(record.message).startswith(message))
     return job_id
 
 
@@ -93,7 +93,7 @@ class TestOneProcess:
         until = tmp_path / "go"
         first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
         others = [shared_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
-        messages = [shared_jobs.job(job_id).message for job_id in others]
+        messages = [str(shared_jobs.job(job_id).message) for job_id in others]
         assert messages == [f"waiting for its turn, {n} before it" for n in (1, 2, 3, 4)]
         until.touch()
         ends = []
@@ -138,10 +138,10 @@ class TestOneProcess:
     def test_a_failure_is_a_sentence_and_the_process_goes_on(self, shared_jobs: Jobs) -> None:
         pid = looked(shared_jobs)["pid"]
         failed, tripped = (shared_jobs.start(kind, {}, kind) for kind in ("fail", "trip"))
-        assert wait_until(shared_jobs, failed, ended).message == "The file has no rows: add some."
+        assert str(wait_until(shared_jobs, failed, ended).message) == "The file has no rows: add some."
         record = wait_until(shared_jobs, tripped, ended)
         assert (record.status, record.done, record.total) == ("failed", 3, 10)
-        assert record.message == "The job ended with an error (KeyError: 'shoe'): its log says more."
+        assert str(record.message) == "The job ended with an error (KeyError: 'shoe'): its log says more."
         assert "Traceback" in shared_jobs.log(tripped)
         assert looked(shared_jobs, n=2)["pid"] == pid
 
@@ -150,7 +150,7 @@ class TestOneProcess:
         process = JobTable(own_jobs.folder).warm_process("one")
         assert process is not None
         assert process.doing == LOADING
-        wait_until(own_jobs, job_id, lambda record: record.message.startswith("loading what such jobs need"))
+        wait_until(own_jobs, job_id, lambda record: str(record.message).startswith("loading what such jobs need"))
         assert result_of(own_jobs, job_id)["loaded_at"] > own_jobs.job(job_id).created_at
 
 
@@ -206,7 +206,9 @@ class TestWarmUp:
         job_id = own_jobs.start("look", {}, "Look")
         record = wait_until(own_jobs, job_id, ended)
         assert record.status == "failed"
-        assert record.message.startswith("The process for such jobs ended 3 times while it loaded its libraries: close")
+        assert str(record.message).startswith(
+            "The process for such jobs ended 3 times while it loaded its libraries: close"
+        )
         assert own_jobs.log(job_id) == "loading\n"
         library.write_text(LARGE_LIBRARY)
         assert looked(own_jobs, n=2)["loaded_at"]
@@ -222,7 +224,7 @@ class TestCancel:
         began = time.monotonic()
         record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 0.5
-        assert (record.status, record.message, record.result) == ("cancelled", "Cancelled.", {})
+        assert (record.status, str(record.message), record.result) == ("cancelled", "Cancelled.", {})
         assert not work.exists()
         assert looked(shared_jobs)["pid"] == pid
         again = begun(shared_jobs, "step", request, "stepping")
@@ -235,7 +237,7 @@ class TestCancel:
         waiting, last = (shared_jobs.start("look", {"n": n}, "Look") for n in range(2))
         assert shared_jobs.cancel(waiting).status == "cancelled"
         assert shared_jobs.job(first).active
-        assert shared_jobs.job(last).message == "waiting for its turn, 1 before it"
+        assert str(shared_jobs.job(last).message) == "waiting for its turn, 1 before it"
         until.touch()
         result_of(shared_jobs, last)
         assert shared_jobs.job(waiting).status == "cancelled"
@@ -243,12 +245,12 @@ class TestCancel:
 
     def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, shared_jobs: Jobs) -> None:
         job_id = begun(shared_jobs, "sleep", {"stubborn": True}, "child")
-        pids = [process_of(shared_jobs, job_id).pid, int(shared_jobs.job(job_id).message.split()[1])]
+        pids = [process_of(shared_jobs, job_id).pid, int(str(shared_jobs.job(job_id).message).split()[1])]
         waiting = shared_jobs.start("look", {}, "Look")
         began = time.monotonic()
         record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 2
-        assert (record.status, record.message) == ("cancelled", "Cancelled.")
+        assert (record.status, str(record.message)) == ("cancelled", "Cancelled.")
         assert not (shared_jobs.folder / "jobs" / job_id / "work").exists()
         assert result_of(shared_jobs, waiting)["pid"] not in pids
         wait_for(lambda: all(map(is_gone, pids)))
@@ -259,7 +261,7 @@ class TestCancel:
         JobTable(shared_jobs.folder).ask_to_end(job_id)
         process_of(shared_jobs, job_id).kill()
         record = wait_until(shared_jobs, job_id, ended)
-        assert (record.status, record.message) == ("cancelled", "Cancelled.")
+        assert (record.status, str(record.message)) == ("cancelled", "Cancelled.")
 
     def test_a_job_that_is_done_stays_done(self, shared_jobs: Jobs) -> None:
         job_id = shared_jobs.start("look", {}, "Look")
@@ -284,7 +286,7 @@ class TestDeath:
             process.send_signal(signal.SIGKILL)
         record = wait_until(shared_jobs, job_id, ended)
         assert record.status == "interrupted"
-        assert record.message == "The job's process ended before it was done: start it again."
+        assert str(record.message) == "The job's process ended before it was done: start it again."
         assert result_of(shared_jobs, waiting)["pid"] != process.pid
         assert only_process_on(shared_jobs.folder)
 

@@ -264,7 +264,7 @@ class TestOpenQuotes:
         assert reading.rows.texts == ("a, b", "c")
         (problem,) = reading.problems
         assert problem.line == 4
-        assert problem.message == "Line 4 has a quotation mark in field 2 that is not closed where it should be."
+        assert str(problem.message) == "Line 4 has a quotation mark in field 2 that is not closed where it should be."
 
     @each(("row", "number"), [('"c,y', 1), ('c,"y', 2), ('"c\nd","y', 2)])
     def test_in_the_middle(self, row: str, number: int) -> None:
@@ -282,7 +282,7 @@ class TestOpenQuotes:
         reading = read_rows(opened("text,label\n" + "".join(rows)))
         assert reading.rows.texts == ("a, b",) * 28
         (problem,) = [problem for problem in reading.problems if problem.kind == "fields"]
-        assert problem.message == (
+        assert str(problem.message) == (
             "Line 12 has a quotation mark in field 1 that is not closed where it should be; "
             "1 line behind it went with it."
         )

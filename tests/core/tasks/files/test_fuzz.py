@@ -413,7 +413,7 @@ def check_reading(reading: Reading) -> None:
     assert all(0 < len(label) <= 100 for label in rows.labels)
     assert len(reading.problems) == min(10_000, sum(reading.counts.values()))
     for problem in reading.problems:
-        check_sentence(problem.message)
+        check_sentence(str(problem.message))
     "".join((*rows.texts, *rows.labels)).encode()  # no half characters
     assert "\n" not in reading.source_sentence
 

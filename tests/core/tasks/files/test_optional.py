@@ -74,7 +74,7 @@ def test_a_slow_loop_finds_the_same(files: int) -> None:
 
 class TestMessages:
     def messages(self, *parts: NumberedRows) -> list[list[str]]:
-        return [[problem.message for problem in noted.problems] for noted in optional_problems(parts)]
+        return [[str(problem.message) for problem in noted.problems] for noted in optional_problems(parts)]
 
     def test_within_a_file_a_line_is_enough(self) -> None:
         assert self.messages(part(["a film", "A  film", "other", "=SUM(1)"], ["x", "x", "y", "y"])) == [

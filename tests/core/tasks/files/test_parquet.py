@@ -300,7 +300,7 @@ class TestLimits:
         rows = [fields for _, fields in open_table(source, "rows.parquet").records()]
         assert rows == [("a" * 40, "x"), (), ("", "y"), ()]
         assert isinstance(rows[1], Unread)
-        assert rows[1].reason("Row 2") == "Row 2 has a field of more than 16,777,216 characters"
+        assert str(rows[1].reason.fill(where="Row 2")) == "Row 2 has a field of more than 16,777,216 characters"
 
     def test_long_cells_are_cut_in_the_preview_only(self) -> None:
         table = open_table(stream(pa.table({"text": ["a" * 5_000], "label": ["x"]})), "rows.parquet")

@@ -55,7 +55,7 @@ class TestTwoFiles:
             ("test.csv", 5, "duplicate"),
             ("test.csv", 6, "fields"),
         ]
-        said = {(p.file, p.line): p.message for p in together.problems}
+        said = {(p.file, p.line): str(p.message) for p in together.problems}
         assert said["train.csv", 5] == "Line 5 repeats line 3: 'b'."
         assert said["test.csv", 2] == "'test.csv', line 2, repeats line 3 of 'train.csv': 'B'."
         assert said["test.csv", 5] == "Line 5 repeats line 3: 'new'."

@@ -37,7 +37,7 @@ from core.config.validation import build
 def answer(request):
     reported, started = [], time.monotonic()
     try:
-        fetched = hub_fetch.fetch(build(HubRequest, request), progress=lambda *a: reported.append(a))
+        fetched = hub_fetch.fetch(build(HubRequest, request), progress=lambda *a: reported.append((*a[:2], str(a[2]))))
         rows = fetched.rows
         found = dict(texts=rows.texts, labels=rows.labels, seconds=rows.seconds, splits=rows.splits, kind=rows.kind,
                      source=fetched.source, left_out=fetched.left_out, note=fetched.note)

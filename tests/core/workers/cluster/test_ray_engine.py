@@ -81,11 +81,11 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes:
     nodes.kill("two")
     nodes.add("three", 1)
     run = wait_until(store, lost, lambda r: r.status.ended)
-    print(run.message, store.log_path(lost).read_text())
+    print(str(run.message), store.log_path(lost).read_text())
     assert (run.status, run.attempt, node_of(run)) == (Status.FINISHED, began.attempt + 1, "three")
     assert run.message is not None
-    assert run.message.startswith(f"Node {began.place} was lost at step ")
-    assert "the run went on elsewhere, from the checkpoint of step " in run.message
+    assert str(run.message).startswith(f"Node {began.place} was lost at step ")
+    assert "the run went on elsewhere, from the checkpoint of step " in str(run.message)
     assert curve(store, lost) == curve(store, whole)
     assert store.frame_steps(lost) == store.frame_steps(whole)
     for step in store.frame_steps(whole):
@@ -164,7 +164,9 @@ def test_what_no_node_has_is_refused(engine: RayEngine, draft: Any) -> None:
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)
     assert run.status == Status.FAILED
     assert run.message is not None
-    assert run.message.startswith("The run asks for 64 CPU cores and 0.5 GPUs, and no node of the cluster has as much")
+    assert str(run.message).startswith(
+        "The run asks for 64 CPU cores and 0.5 GPUs, and no node of the cluster has as much"
+    )
     after = engine.submit(draft())
     wait_until(engine.store, after, lambda r: r.status == Status.FINISHED)
 
@@ -191,7 +193,7 @@ def test_a_cluster_that_does_not_answer_is_named_on_the_runs_that_wait(
     finally:
         end_bridge(store)
     assert run.status == Status.QUEUED
-    assert run.message == f"The Ray cluster at {address} does not answer (Connection refused)."
+    assert str(run.message) == f"The Ray cluster at {address} does not answer (Connection refused)."
 
 
 @pytest.mark.parametrize("address", ["remote", "ray://head:10001", "head", "head:port"])

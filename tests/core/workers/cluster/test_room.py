@@ -73,8 +73,8 @@ def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words:
     if words is None:
         assert said is None
     else:
-        assert said == (
-            f"The run asks for {words}, and no node of the cluster has as much (there: 1 CPU core; 2 CPU cores): "
+        assert str(said) == (
+            f"The run asks for {words}, and no node of the cluster has as much (there: 1 CPU core, 2 CPU cores): "
             "ask for less."
         )
     assert "there: no node" in str(refusal([], asked))
