@@ -17,7 +17,7 @@ from pages.ui.lesson.panel import lesson_panel
 from pages.ui.lesson.place import read_place
 from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
-from pages.ui.serving import bound_uploads, check_host, refuse_left_pages
+from pages.ui.serving import bound_uploads, check_host, mend_reruns
 from pages.ui.visitor import greet
 
 st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         check_host()
         bound_uploads()
-        refuse_left_pages()
+        mend_reruns()
         greet()
         copy_link()
         state.repeat_complaints(everywhere=True)

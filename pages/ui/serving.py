@@ -65,26 +65,55 @@ class NewestUploads(MemoryUploadedFileManager):
         super().add_file(session_id, file)
 
 
-def refuse_left_pages() -> None:
-    """Refuse the rerun of a fragment whose page its visitor has left.
+def mend_reruns() -> None:
+    """Carry out what a browser asks for where Streamlit 1.67 does too much or too little.
 
-    A map or a timer may ask for one between the press on a link and the new page. Streamlit 1.67 carries it out after
-    the new page's own run and in the name of the page that was left, whereupon the browser clears the new one.
+    - A map or a timer may ask for its fragment between the press on a link and the new page. That is carried out after
+      the new page's own run and in the name of the page that was left, whereupon the browser clears the new one:
+      refused.
+    - Changes of one moment are sent together, in the name of one fragment where a widget of a fragment is among them;
+      the others, such as a pressed button of the page, would not be seen: the whole page is run.
     """
     AppSession.request_rerun = _request_rerun  # type: ignore[assignment, method-assign]
 
 
 _rerun = AppSession.request_rerun
+# What components and buttons send, and only when something was done with them; others send their defaults too.
+DONE = ("json_value", "json_trigger_value", "trigger_value", "string_trigger_value")
 
 
 def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
-    wanted = session._client_state  # this is the page that runs, or ran last
-    if asked is not None and asked.page_script_hash:
-        if not asked.fragment_id:
-            wanted.page_script_hash = asked.page_script_hash
-        elif asked.page_script_hash != wanted.page_script_hash:
-            return
+    if asked is not None:
+        changed = _changed(session, asked)
+        if asked.page_script_hash:
+            wanted = session._client_state  # this is the page that runs, or ran last
+            if not asked.fragment_id:
+                wanted.page_script_hash = asked.page_script_hash
+            elif asked.page_script_hash != wanted.page_script_hash:
+                return
+        metadata = session._session_state._new_widget_state.widget_metadata
+        if asked.fragment_id and any(
+            widget in metadata and metadata[widget].fragment_id != asked.fragment_id for widget in changed
+        ):
+            asked.fragment_id = ""
     _rerun(session, asked)
+
+
+def _changed(session: AppSession, asked: ClientState) -> list[str]:
+    """The ids of the widgets that are not as this session's browser last sent them."""
+    sent: dict[str, bytes] = session.__dict__.setdefault("widgets_sent", {})
+    changed = []
+    for one in asked.widget_states.widgets:
+        kind = one.WhichOneof("value")
+        if one.id in sent:
+            differs = sent[one.id] != one.SerializeToString()
+        else:
+            differs = kind in DONE and bool(getattr(one, kind))
+        if differs:
+            changed.append(one.id)
+    sent.clear()
+    sent |= {one.id: one.SerializeToString() for one in asked.widget_states.widgets}
+    return changed
 
 
 def _called_by() -> str | None:

@@ -235,6 +235,31 @@ def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(pag
     assert page_of(questions[-1]) not in since
 
 
+def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server: Server) -> None:
+    """A browser that is busy sends both at once, in the name of the lab's fragment."""
+    sent: list[bytes] = []
+
+    def keep(message: bytes) -> None:
+        sent.append(message)
+
+    page.on("websocket", lambda socket: socket.on("framesent", keep))
+    open_lab(page, server, "?lesson=margin.1&a=ce_1_0.1_0.5")
+    panel = page.locator(".st-key-lesson")
+    panel.get_by_text("Yes, in one place").click()
+    reveal = panel.get_by_role("button", name="Reveal")
+    expect(reveal).to_be_enabled()
+    quiet(page)
+    reveal.evaluate("""button => {
+        const soon = window.setTimeout;
+        window.setTimeout = (call, ms, ...more) => soon(call, ms || 1000, ...more);
+        document.querySelector('[aria-label="One step"]').click();
+        button.click();
+    }""")
+    expect(panel.get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    together = [BackMsg.FromString(one).rerun_script for one in sent if isinstance(one, bytes)]
+    assert any(one.fragment_id and any(state.trigger_value for state in one.widget_states.widgets) for one in together)
+
+
 def page_of(message: bytes) -> str:
     wanted: str = BackMsg.FromString(message).rerun_script.page_script_hash
     return wanted
