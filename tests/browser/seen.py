@@ -14,7 +14,7 @@ LIGHT_AND_DARK = ("light", "dark")
 WIDE = ((1280, 720), (1400, 900))
 PHONE = (390, 844)
 PLAYER = ".map-player"
-REST_MS, FOLLOWS_MS, NEVER_MS = 80, 3_000, 16_000
+REST_MS, FOLLOWS_MS, NEVER_MS = 80, 10_000, 16_000
 # What a job or a run may take: its process lets every other go first, and loads torch before it begins.
 JOB_MS = 200_000
 MANY_CLASSES = 77
