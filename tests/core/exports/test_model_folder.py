@@ -25,6 +25,7 @@ from core.errors import StoreError
 from core.exports.entry import export_bytes, write_export
 from core.exports.model_card import ACTIVATIONS
 from core.exports.registry import EXPORTS
+from core.messages import in_language
 from core.store import RunRecord, Store
 from core.training.weight_files import CHECKPOINT_NAME
 from tests.conftest import made_rows, write_csv
@@ -256,7 +257,6 @@ def test_a_browser_gets_it_from_a_process_of_its_own(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("foreign")
 def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
     elsewhere: Store, draft: Callable[..., RunConfig]
 ) -> None:
@@ -266,7 +266,7 @@ def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
     with safe_open(checkpoint, "np") as file:
         about = file.metadata()
     save_file({name: weight.flatten()[:1].clone() for name, weight in kept.items()}, checkpoint, about)
-    with pytest.raises(StoreError, match=r"^«The checkpoint cannot be used \(.+ is \[1\], not \["):
+    with in_language("zh"), pytest.raises(StoreError, match=r"^无法使用检查点（.+ is \[1\], not \["):
         export_bytes(EXPORTS["model"], elsewhere, run.id)
 
 
