@@ -312,7 +312,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
 
 
 def _message(run: RunSummary) -> Text | None:
-    """What the run says of itself."""
+    """Return the message of a run."""
     if is_first_note(run.message, run.config):
         # It may name a knob, and a run that ended has none.
         return classifier_note(run.effective, over=run.status.ended)

@@ -116,7 +116,7 @@ def _structural(model: type[BaseModel], error: ErrorDetails) -> Text:
 
 
 def _unfit(kind: str, found: Mapping[str, Any]) -> Message | None:
-    """What pydantic says of texts, switches and lists; None for what is no sentence of ours."""
+    """Return the remedy for a text, a switch or a list; None where the project has no sentence of its own."""
     match kind:
         case "string_type":
             return Message("it should be a valid string.")

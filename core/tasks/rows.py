@@ -33,7 +33,7 @@ PLACES: Mapping[tuple[str, bool], str] = {
 
 
 def place_words(unit: str, number: int, *, begins: bool = False) -> Message:
-    """Where a row begins: line 1,204.
+    """Return the place of a row: line 1,204.
 
     Args:
         unit: "line", or "row" where a file has no lines.

@@ -74,7 +74,7 @@ class ViewEntry:
         tokens, embedding: for the kinds of that name.
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: what it makes of a text, for people; None where it has nothing to show.
-        notice: a sentence for whoever watches a run that uses it; None for none.
+        notice: a sentence shown while a run uses it; None for none.
         cost: a sentence on what it takes beyond the passes; "" for nothing.
     """
 

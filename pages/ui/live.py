@@ -237,7 +237,7 @@ def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[Message, ...]:
 
 
 def _message(run: RunRecord, config: RunConfig, shown: Sequence[Message]) -> None:
-    """How the run ended, or what it had to say that is not `shown` already."""
+    """Show the outcome of a run, or its message unless that is among `shown`."""
     if run.status == Status.FAILED:
         st.error(escaped(run.message or _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:

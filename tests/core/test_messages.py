@@ -140,7 +140,7 @@ def test_a_sentence_that_ends_as_english_does_keeps_its_space() -> None:
 
 
 class TestMessage:
-    """A sentence that is raised or stored, and read by somebody else."""
+    """A sentence that is raised or stored in one process and shown in another."""
 
     STARVES = Message(
         "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from other "
@@ -184,7 +184,7 @@ class TestMessage:
             Message("choose one of {names}.", names=("a", STARVES)),
             Message('Braces {and} "quotes"'),
             "A sentence of an older run.",
-            '{"template": of somebody',
+            '{"template": a text from outside',
         ],
     )
     def test_what_is_stored_is_read_back(self, text: Text) -> None:

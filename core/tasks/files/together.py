@@ -41,7 +41,7 @@ class Together:
     @property
     @in_language(ENGLISH)
     def source(self) -> str:
-        """Where the rows come from, in English, as the library keeps it."""
+        """The source of the rows, in English, as the library stores it."""
         return "; ".join(reading.source_sentence for reading in self.readings) + "."
 
     @property
