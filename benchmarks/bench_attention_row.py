@@ -23,8 +23,8 @@ from torch.nn import functional as F
 from benchmarks.measure import in_turn, options, progress, report, sentences_file, spread
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import Tokens
-from core.encoders.source import BUNDLED
 from core.encoders.taps import Taps
+from core.models.source import BUNDLED
 from core.tasks.files.reading import read_file
 
 BATCH, MAX_LENGTH, K = 16, 128, 30

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.measure import own_folders
+from core.advice.prepare import prepare
 from core.config import ReadingConfig, parse_config
-from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError
 from core.events import Evaluation
+from core.models.source import BUNDLED
 from core.tasks import TaskLibrary, load_task
 from core.tasks.load import joined, read_files, usable_rows
 from core.tasks.registry import ASSETS
@@ -30,7 +31,6 @@ from core.tasks.rows import Rows
 from core.tasks.splits import stratified_order
 from core.tasks.survey import language_of
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.workers.machine import has_bfloat16, has_gpu
 
 FLOOR_MARGIN = 0.10

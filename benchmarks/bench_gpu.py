@@ -30,12 +30,12 @@ from transformers import (
 
 from benchmarks.bench_training import SKIPPED, Clock
 from benchmarks.measure import in_turn, need, options, progress, report, spread
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import mixed_objective
 from core.events import Step
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache, VectorCache
 from core.workers.machine import has_bfloat16
 

@@ -27,14 +27,14 @@ from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
+from core.config.schedule import learning_rate_factor
 from core.config.validation import build
 from core.encoders.model import load_encoder
 from core.losses import scl_objective
 from core.tasks import TaskData
+from core.tasks.batches import make_sampler
 from core.training import step as step_module
-from core.training.batches import make_sampler
 from core.training.gradients import EVERY_STEPS
-from core.training.schedule import learning_rate_factor
 from core.training.trainable import apply_trainable, training_mode
 from core.training.untrained import MemoryCache
 

@@ -15,12 +15,12 @@ from statistics import median
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
 
 from benchmarks.measure import in_turn, options, progress, report
+from core.advice.prepare import prepare
 from core.config import parse_config
 from core.config.objective import mixed_objective
 from core.events import Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
 from core.workers.followers import ranks_of
 

@@ -34,14 +34,14 @@ from transformers import (
 )
 
 from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import mixed_objective
-from core.encoders.source import BUNDLED, encoder_folder
 from core.events import Step
+from core.models.source import BUNDLED, encoder_folder
 from core.store import Store
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache, VectorCache
 from core.workers.link import OwnLink
 from core.workers.machine import has_bfloat16

@@ -201,7 +201,7 @@ def probe_vectors(task: Task) -> Any:
     import torch
 
     from core.encoders.model import load_encoder
-    from core.encoders.source import BUNDLED
+    from core.models.source import BUNDLED
 
     torch.set_num_threads(1)  # the same sums in the same order, so the same last digit
     encoder, tokenizer = load_encoder(BUNDLED, classes=task.labels, pooling="mean", max_length=MAX_TOKENS)

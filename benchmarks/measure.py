@@ -111,7 +111,7 @@ def encoded_sentences() -> Any:
     import torch
 
     from core.encoders.model import load_encoder
-    from core.encoders.source import BUNDLED
+    from core.models.source import BUNDLED
     from core.training.encode import encode
 
     with sentences_file().open(encoding="utf-8", newline="") as file:

@@ -33,16 +33,16 @@ from typing import Any
 
 import pandas as pd
 
+from core.advice.defaults import DEFAULT_STEPS, RATES, usual
+from core.advice.prepare import prepare
 from core.config import TaskConfig, parse_config
 from core.config.objective import mixed_objective
-from core.encoders.source import BUNDLED
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
+from core.models.source import BUNDLED
 from core.tasks import load_task
 from core.tasks.registry import TASKS
 from core.tasks.splits import stratified_order
-from core.training.defaults import DEFAULT_STEPS, RATES, usual
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import FolderCache
 from core.workers.machine import has_bfloat16, has_gpu
 

@@ -1,4 +1,4 @@
-"""A setting of a run, a loss, a view or a map, with what a form and a check need to know of it. Imports no torch."""
+"""A setting of a run, a loss, a view or a map, with what a form and a check need to know of it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from core.errors import ConfigError
 
@@ -23,10 +25,12 @@ Entry = TypeVar("Entry", bound=Named)
 class Registry(dict[str, Entry]):
     """Entries by name, in the order of their places."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, entries: Iterable[Entry] = ()) -> None:
         """`kind` names what is listed, in messages and as the field of a config."""
         super().__init__()
         self.kind = kind
+        for entry in entries:
+            self.register(entry)
 
     def collect(self, package: str) -> None:
         """Register the ENTRIES of every module of a package that has some."""
@@ -52,3 +56,12 @@ class Registry(dict[str, Entry]):
         if not isinstance(name, str) or name not in self:
             raise ConfigError(field or self.kind, name, "choose one of {names}.", names=tuple(self))
         return self[name]
+
+
+@cache
+def load(path: str) -> Any:
+    """Return the function that an entry names, such as "core.losses.supcon:supcon_term", importing its module.
+
+    Raises: ImportError or AttributeError where there is none.
+    """
+    return pkgutil.resolve_name(path)

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.waiting_time import places
+from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
 from core.config.summary import objective_label, row_labels
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
@@ -20,7 +21,6 @@ from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks.task_label import task_label
-from core.training.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots

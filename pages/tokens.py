@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.config.score_source import classifier_learned
 from core.errors import StoreError
 from core.messages import N_, _, ngettext, sentences
 from core.store import Store
-from core.training.score_source import classifier_learned
 from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget

@@ -1,4 +1,4 @@
-"""Which contrastive loss a run used at a frame, and how much of it the frame's vectors can show. Imports no torch.
+"""Which contrastive loss a run used at a frame, and how much of it the frame's vectors can show.
 
 A frame holds one pooled vector and the logits of each text, as the encoder gives them without dropout. What else a term
 may contrast (tokens, other layers, projected vectors, further views) is not there, and is named where it is missing.
@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from core.catalogue.loss_entry import ForceLaw
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
-from core.losses.law import ForceLaw
 from core.messages import N_, _, joined, listed, ngettext
 from core.parameters import number, resolve_layers, whole
 

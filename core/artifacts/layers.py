@@ -1,4 +1,4 @@
-"""The probe behind every block of a run's encoder, once `inspect_job` has computed it. Imports no torch."""
+"""The probe behind every block of a run's encoder, once `inspect_job` has computed it."""
 
 from __future__ import annotations
 

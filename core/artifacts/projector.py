@@ -1,4 +1,4 @@
-"""Frames of a run for other programs: TensorBoard's Embedding Projector, and a spreadsheet. Imports no torch.
+"""Frames of a run for other programs: TensorBoard's Embedding Projector, and a spreadsheet.
 
 The projector reads `projector_config.pbtxt` of the folder that it is pointed at, and the files which that names,
 relative to it: tab-separated numbers, one example a line, and what is known of each under a line of column names.

@@ -22,13 +22,13 @@ from core.artifacts.packed import write_members
 from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS, Contents
 from core.config import RunConfig
 from core.config.folders import without_folders
+from core.config.score_source import scored
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.messages import Message
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.frames import tokens_text
-from core.training.score_source import scored
 
 # Written beside the run, in English.
 ABOUT = Message("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")

@@ -1,4 +1,4 @@
-"""A visitor's text as a run's model saw it, once `inspect_job` has looked. Imports no torch.
+"""A visitor's text as a run's model saw it, once `inspect_job` has looked.
 
 Files lie in `inspected/` of the run's folder under a hash of the text, the newest KEPT of them.
 """

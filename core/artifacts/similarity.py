@@ -1,4 +1,4 @@
-"""How well a run's vectors order pairs of texts by similarity, once `inspect_job` has read them. Imports no torch."""
+"""How well a run's vectors order pairs of texts by similarity, once `inspect_job` has read them."""
 
 from __future__ import annotations
 

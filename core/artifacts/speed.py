@@ -1,15 +1,15 @@
-"""What a run will take here, at the speed that earlier runs reached. Imports no torch."""
+"""What a run will take here, at the speed that earlier runs reached."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from core.advice.estimate import Estimate, assumed_flops, estimate, measured_flops
 from core.config import RunConfig
-from core.encoders.source import encoder_shape
+from core.config.plan import plan_phase
+from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.tasks import TaskData
-from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
-from core.training.plan import plan_phase
 
 # Steps of a run from which its speed is taken, and how many it must have.
 STEPS_READ, FEWEST_STEPS = 200, 5

@@ -1,4 +1,4 @@
-"""The life of a text over all frames of a run: where it was, what was predicted, who was near. Imports no torch.
+"""The life of a text over all frames of a run: where it was, what was predicted, who was near.
 
 At a step with weights the text was read by the model itself. At the frames between, it is taken to have moved as those
 probe examples did that were nearest to it at the steps with weights on both sides. With v_a the text's vector at such a

@@ -1,4 +1,4 @@
-"""When queued runs begin and end: the line is played through at the pace of earlier runs. Imports no torch."""
+"""When queued runs begin and end: the line is played through at the pace of earlier runs."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from core.errors import StoreError, TrainingError, shown
 from core.messages import Message
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
-from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
+from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
 
 if TYPE_CHECKING:
     from core.encoders.model import Encoder, Tokenizer

@@ -17,6 +17,8 @@ import click
 from tqdm import tqdm
 
 from core import __version__
+from core.advice.defaults import DEFAULT_STEPS, usual
+from core.advice.prepare import prepare
 from core.cli.exports import export, import_replay
 from core.cli.options import (
     COLUMNS,
@@ -35,6 +37,7 @@ from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, 
 from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_objective
 from core.config.changes import LAMBDA, TEMPERATURE, changed, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
+from core.config.score_source import classifier_note, scored
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.exports.entry import SPOKEN
 from core.messages import ENGLISH, LANGUAGES, ask_for_language, listed
@@ -44,9 +47,6 @@ from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, defaul
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
-from core.training.defaults import DEFAULT_STEPS, usual
-from core.training.prepare import prepare
-from core.training.score_source import classifier_note, scored
 from core.workers import Engine, chosen_engine
 from core.workers.machine import has_bfloat16, has_gpu
 from core.workers.run_rows import TaskSource, majority_rate

@@ -25,8 +25,8 @@ from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
-from core.experiments.vectors_job import job as measure_vectors
-from core.experiments.vectors_job import vectors_request
+from core.experiments.vectors import job as measure_vectors
+from core.experiments.vectors import vectors_request
 from core.messages import ngettext
 from core.store import Experiment, Status, Store, default_folder
 from core.store.sizes import size_text

@@ -1,7 +1,7 @@
 """What is said about a run, frozen and validated, and what can be said about such a value.
 
-May import: errors, parameters, quantities, the registries of losses and views. Holds no torch and reads no run: what a
-run has recorded belongs to artifacts, what it does to training.
+May import: catalogue, errors, events, parameters, quantities; never torch. What a run has recorded belongs to
+artifacts, what it does to training.
 """
 
 from core.config.run import (

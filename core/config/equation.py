@@ -1,4 +1,4 @@
-"""An objective as a formula with its numbers filled in, made from the registry. Imports no torch."""
+"""An objective as a formula with its numbers filled in, made from the registry."""
 
 from __future__ import annotations
 

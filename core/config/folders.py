@@ -79,7 +79,7 @@ def _view_models(config: RunConfig) -> list[tuple[ViewConfig, str]]:
 
 
 def _model_parameters(view: ViewConfig) -> list[str]:
-    return [one.name for one in view.entry.parameters if one.kind == "name" and view.entry.by_model is not None]
+    return [one.name for one in view.entry.parameters if one.kind == "name" and view.entry.by_model]
 
 
 def _model(name: str) -> str:

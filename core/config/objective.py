@@ -7,10 +7,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from core.catalogue.losses import LOSSES
 from core.config.term import WEIGHT_MAX, TermConfig
 from core.config.validation import Section, build
 from core.errors import ConfigError
-from core.losses.registry import loss_entry
 from core.messages import N_, Message, _, listed
 from core.parameters import AUTO, Parameter, number
 
@@ -222,7 +222,7 @@ class ObjectiveConfig(Section):
         _check_weight(value, self.combine)
         terms = [t.model_dump() for t in self.terms]
         for term in terms:
-            if loss_entry(term["loss"]).contrastive:
+            if LOSSES.entry(term["loss"]).contrastive:
                 term["weight"] = value
             elif self.combine == "convex":
                 term["weight"] = _complement(value)

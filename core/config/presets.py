@@ -1,4 +1,4 @@
-"""Objectives by name, after the papers and notes that they come from. Imports no torch."""
+"""Objectives by name, after the papers and notes that they come from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.catalogue.losses import LOSSES
 from core.errors import ConfigError
-from core.losses.registry import loss_entry
 from core.messages import N_, Message
 from core.parameters import AUTO
 
@@ -93,7 +93,7 @@ class Preset:
 
 def _objective(*terms: JSON, combine: str = "additive") -> JSON:
     """Contrast first: `objective.terms.0` is the term that people tune."""
-    return {"terms": sorted(terms, key=lambda term: not loss_entry(term["loss"]).contrastive), "combine": combine}
+    return {"terms": sorted(terms, key=lambda term: not LOSSES.entry(term["loss"]).contrastive), "combine": combine}
 
 
 def _ce(weight: float = 1.0, **settings: Any) -> JSON:

@@ -1,4 +1,4 @@
-"""A config in a few words, as headings and lists show it. Imports no torch."""
+"""A config in a few words, as headings and lists show it."""
 
 from __future__ import annotations
 

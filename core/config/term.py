@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from core.catalogue.loss_entry import LossEntry
+from core.catalogue.losses import LOSSES
+from core.catalogue.view_entry import ViewEntry
+from core.catalogue.views import VIEWS
 from core.errors import ConfigError
-from core.losses.entry import LossEntry
-from core.losses.registry import loss_entry
 from core.messages import N_, Message, Text, _, listed
 from core.parameters import AUTO, Value, checked, whole
-from core.views.entry import ViewEntry
-from core.views.registry import view_entry
 
 WEIGHT_MAX = 1000.0
 
@@ -38,12 +38,12 @@ class ViewConfig(_WithSettings):
     def _check_parameters(cls, given: Any) -> Any:
         if not isinstance(given, dict) or "view" not in given:
             return given
-        entry = view_entry(given["view"])
+        entry = VIEWS.entry(given["view"])
         return checked(entry.name, entry.parameters, given, ("view",))
 
     @property
     def entry(self) -> ViewEntry:
-        return view_entry(self.view)
+        return VIEWS.entry(self.view)
 
 
 class TermConfig(_WithSettings):
@@ -58,7 +58,7 @@ class TermConfig(_WithSettings):
     def _check_parameters(cls, given: Any) -> Any:
         if not isinstance(given, dict) or "loss" not in given:
             return given
-        entry = loss_entry(given["loss"])
+        entry = LOSSES.entry(given["loss"])
         return checked(entry.name, entry.parameters, given, ("loss", "weight", "views"))
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class TermConfig(_WithSettings):
 
     @property
     def entry(self) -> LossEntry:
-        return loss_entry(self.loss)
+        return LOSSES.entry(self.loss)
 
     @property
     def level(self) -> str:

@@ -19,15 +19,15 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from core.encoders.attention_row import attention_row
 from core.encoders.families import family_of
 from core.encoders.first_token import first_tokens_only
-from core.encoders.own_pooling import Pooling, pooling_of
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, only_blocks, output_module
 from core.encoders.readout import pooled_vectors, token_views
-from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, first_line, shown
 from core.messages import _
+from core.models.own_pooling import Pooling, pooling_of
+from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 
 __all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
 

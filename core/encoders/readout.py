@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from core.encoders.own_pooling import Pooling
 from core.encoders.packing import NO_TEXT, PackedBatch
 from core.encoders.taps import TokenViews
 from core.encoders.topk_tokens import topk_token_views
+from core.models.own_pooling import Pooling
 
 
 def pooled_vectors(hidden: Tensor, batch: PackedBatch, pooling: Pooling) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
+from core.advice.defaults import DEFAULT_STEPS
 from core.config import LARGEST_SEED, PhaseConfig, RunConfig
 from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
 from core.config.fields import Shown, field_at
@@ -25,7 +26,6 @@ from core.errors import ConfigError
 from core.messages import ENGLISH, N_, Message, Text, _, in_language, language, listed
 from core.parameters import Parameter, did_you_mean
 from core.tasks.task_label import task_label
-from core.training.defaults import DEFAULT_STEPS
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60

@@ -8,6 +8,7 @@ from functools import reduce
 from itertools import product
 from typing import NamedTuple
 
+from core.advice.defaults import DEFAULT_STEPS
 from core.config import RunConfig
 from core.config.changes import changed
 from core.config.describe import row_settings
@@ -16,7 +17,6 @@ from core.errors import ConfigError
 from core.experiments.design import START, Axis
 from core.messages import _, called, ngettext
 from core.tasks.task_label import task_label
-from core.training.defaults import DEFAULT_STEPS
 
 
 class SharedSettings(NamedTuple):

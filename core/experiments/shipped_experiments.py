@@ -14,7 +14,7 @@ from core.experiments.archive import write_archive
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
 from core.experiments.protocols.registry import protocol_entry
-from core.experiments.vectors_job import job, vectors_request
+from core.experiments.vectors import job, vectors_request
 from core.store import Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from core import __version__
 from core.config.describe import settings
 from core.config.folders import without_folders
+from core.config.score_source import classifier_learns_from, scored
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
 from core.messages import ngettext
 from core.quantities import percent
 from core.store import RunRecord, Store
-from core.training.score_source import classifier_learns_from, scored
 from core.workers.run_rows import majority_rate
 
 if TYPE_CHECKING:

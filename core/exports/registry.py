@@ -1,4 +1,4 @@
-"""The forms of export, by name. Imports no torch."""
+"""The forms of export, by name."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from core import __version__
 from core.artifacts.shared_examples import example_keys, find_turn, linked_ids, matched
 from core.config.describe import Setting, settings
 from core.config.folders import without_folders
+from core.config.score_source import score_notes_of, scored
 from core.config.summary import objective_label
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
@@ -40,7 +41,6 @@ from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
 from core.tasks.task_label import task_label
-from core.training.score_source import score_notes_of, scored
 from core.workers.run_rows import majority_rate
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"

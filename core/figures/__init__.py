@@ -1,5 +1,5 @@
 """Arrays in, Plotly figures out, as plain JSON-ready dictionaries; nothing here imports plotly.
 
-May import: config, errors, events, language, quantities, representation, the registry of losses. Reading a run belongs
+May import: catalogue, config, errors, events, quantities, representation. Reading a run belongs
 to pages.
 """

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
+from core.catalogue.losses import LOSSES
 from core.config import KnobTurn
 from core.events import (
     GRADIENT_NORM,
@@ -32,7 +33,6 @@ from core.figures.template import (
     rounded,
     thinned,
 )
-from core.losses.registry import LOSSES
 from core.messages import N_, _, joined, listed, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 

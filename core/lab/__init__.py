@@ -1,5 +1,5 @@
 """The loss lab: a handful of points, core's own losses, and what their gradients do to the points. No training.
 
-May import: config, errors, lazy, losses, parameters, registry, representation, workers. `stage` and `settings_of` are
-read by the server and import no torch; `dynamics` runs in a process of its own, which `process` begins and asks.
+May import: catalogue, config, errors, losses, parameters, registry, representation, workers. `answer`, `dynamics` and
+`pulls` compute in a process of their own, which `process` begins and asks; the others import no torch.
 """

@@ -12,7 +12,8 @@ import threading
 import traceback
 
 from core.errors import PlaygroundError
-from core.lab.answer import Question, answer
+from core.lab.answer import answer
+from core.lab.choices import Question
 from core.messages import _, in_language
 
 # A server whose lab nobody visits gets its memory back; it begins another process when somebody does.

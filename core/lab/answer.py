@@ -1,68 +1,22 @@
-"""What the lab is asked, checked, and what it answers: one JSON text each way."""
+"""What the lab answers: a question as one JSON text, an answer as another."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
 
-from core.config.validation import Section, build
+from core.config.validation import build
 from core.errors import ConfigError
-from core.lab.choices import Setting, Stage
-from core.lab.dynamics import FARTHEST, MOST_STEPS, Moment, Played, Vectors, first_vectors, logits_at, play
+from core.lab.choices import FARTHEST, Held, Move, Question, Stage
+from core.lab.dynamics import Moment, Played, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
 from core.lab.pulls import Pull
 
 # Digits of what is only drawn, and of what the next steps go on from.
 DRAWN_DIGITS, KEPT_DIGITS = 5, 9
-MOST_MOVES = 60
-
-
-class Move(Section):
-    """A point that somebody dragged to a place of the picture."""
-
-    text: Annotated[int, Field(ge=0)]
-    view: Literal[0, 1] = 0
-    to: Annotated[tuple[Annotated[float, Field(ge=-FARTHEST, le=FARTHEST)], ...], Field(min_length=2, max_length=3)]
-
-
-class Held(Section):
-    """Where the points of one setting are, as a moment of an answer said."""
-
-    points: list[list[list[float]]]
-    class_vectors: list[list[float]] | None = None
-
-
-class Question(Section):
-    """One request.
-
-    Attributes:
-        settings: one, or two side by side from the same start.
-        held: where the points of each setting are; None for the start.
-        moves: made before the steps, in every setting that has the view.
-        anchor: the text whose pulls are wanted.
-    """
-
-    stage: Stage = Stage()
-    settings: Annotated[tuple[Setting, ...], Field(min_length=1, max_length=2)] = (Setting(),)
-    held: tuple[Held, ...] | None = None
-    moves: Annotated[tuple[Move, ...], Field(max_length=MOST_MOVES)] = ()
-    steps: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
-    anchor: Annotated[int, Field(ge=0)] | None = None
-
-    @model_validator(mode="after")
-    def _check_sizes(self) -> Question:
-        for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
-            if number is not None and number >= self.stage.points:
-                raise ConfigError(
-                    name, number, "there are {count} points: give 0 to one less.", count=self.stage.points
-                )
-        if self.held is not None and len(self.held) != len(self.settings):
-            raise ConfigError("held", len(self.held), "give one for each setting.")
-        return self
 
 
 def answer(text: str) -> str:

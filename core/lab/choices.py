@@ -1,4 +1,4 @@
-"""What a visitor of the loss lab chooses: where the points lie, and what acts on them. Imports no torch."""
+"""What a visitor of the loss lab chooses and asks: where the points lie, and what acts on them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from core.catalogue.losses import LOSSES
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.losses.registry import loss_entry
 from core.messages import N_
 from core.parameters import Value
 
@@ -38,6 +38,10 @@ LAYOUTS: Mapping[str, str] = {
     "duplicates": N_("Duplicates"),
 }
 FEWEST_POINTS, MOST_POINTS = 6, 60
+MOST_MOVES = 60
+# A batch of steps, and where vectors have left every picture.
+MOST_STEPS = 240
+FARTHEST = 1e6
 
 
 class Stage(Section):
@@ -132,6 +136,50 @@ class Setting(Section):
         return self.known.on == "logits" or self.share < 1
 
 
+class Move(Section):
+    """A point that somebody dragged to a place of the picture."""
+
+    text: Annotated[int, Field(ge=0)]
+    view: Literal[0, 1] = 0
+    to: Annotated[tuple[Annotated[float, Field(ge=-FARTHEST, le=FARTHEST)], ...], Field(min_length=2, max_length=3)]
+
+
+class Held(Section):
+    """Where the points of one setting are, as a moment of an answer said."""
+
+    points: list[list[list[float]]]
+    class_vectors: list[list[float]] | None = None
+
+
+class Question(Section):
+    """One request.
+
+    Attributes:
+        settings: one, or two side by side from the same start.
+        held: where the points of each setting are; None for the start.
+        moves: made before the steps, in every setting that has the view.
+        anchor: the text whose pulls are wanted.
+    """
+
+    stage: Stage = Stage()
+    settings: Annotated[tuple[Setting, ...], Field(min_length=1, max_length=2)] = (Setting(),)
+    held: tuple[Held, ...] | None = None
+    moves: Annotated[tuple[Move, ...], Field(max_length=MOST_MOVES)] = ()
+    steps: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
+    anchor: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Question:
+        for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
+            if number is not None and number >= self.stage.points:
+                raise ConfigError(
+                    name, number, "there are {count} points: give 0 to one less.", count=self.stage.points
+                )
+        if self.held is not None and len(self.held) != len(self.settings):
+            raise ConfigError("held", len(self.held), "give one for each setting.")
+        return self
+
+
 def check_fits(stage: Stage, setting: Setting) -> None:
     """Raises: ConfigError for a loss that the space does not have."""
     offered = BY_SPACE[stage.space]
@@ -144,7 +192,7 @@ def check_fits(stage: Stage, setting: Setting) -> None:
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
     """All settings of the chosen loss, as its function in the registry reads them."""
     known = setting.known
-    entry = loss_entry(known.loss)
+    entry = LOSSES.entry(known.loss)
     found: dict[str, Any] = {parameter.name: parameter.default for parameter in entry.parameters}
     found |= dict(known.fixed or {})
     if known.has_temperature:

@@ -5,28 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from core.lab.choices import Setting, Space, Stage, check_fits, loss_settings
+from core.catalogue.losses import LOSSES
+from core.lab.choices import FARTHEST, Setting, Space, Stage, check_fits, loss_settings
 from core.lab.layouts import Array, Start, on_space, simplex_corners, start_of, width
 from core.lab.pulls import Pull, pulls_on
-from core.lazy import lazy
-from core.losses.entry import Contrasted, TermInput
-from core.losses.evaluate import Objective, ObjectiveValue, Term, reference_lines
-from core.losses.registry import loss_entry
+from core.losses.evaluate import Contrasted, Objective, ObjectiveValue, Term, TermInput
+from core.losses.reference import reference_lines
 from core.representation.metrics import alignment, uniformity
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
-
-# A batch of steps, and where vectors have left every picture.
-MOST_STEPS = 240
-FARTHEST = 1e6
 CE = "cross_entropy"
 # Of a prediction that is dragged to an edge of the simplex.
 LEAST_SHARE = 1e-4
@@ -128,10 +120,10 @@ class _Scene:
     def __init__(self, stage: Stage, setting: Setting) -> None:
         self.stage, self.setting = stage, setting
         self.labels = torch.from_numpy(start_of(stage).labels)
-        entry, share = loss_entry(setting.known.loss), setting.share
+        entry, share = LOSSES.entry(setting.known.loss), setting.share
         terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
         if share < 1:
-            ce = loss_entry(CE)
+            ce = LOSSES.entry(CE)
             terms.append(Term(ce.symbol, CE, 1 - share, {p.name: p.default or 0.0 for p in ce.parameters}))
         self.objective = Objective(terms)
         self.rate = setting.learning_rate

@@ -1,4 +1,4 @@
-"""Where the points lie before the first step. Imports no torch."""
+"""Where the points lie before the first step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The lab's process, as the server asks it: begun when somebody first looks, and again after it has ended.
 
-It belongs to the server: it reads questions from a pipe, and ends when that is closed. Imports no torch.
+It belongs to the server: it reads questions from a pipe, and ends when that is closed.
 """
 
 from __future__ import annotations

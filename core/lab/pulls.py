@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import ForceLaw
 from core.lab.choices import Setting, Stage, loss_settings
-from core.lazy import lazy
 from core.losses.forces import batch_forces
-from core.losses.law import ForceLaw
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
 
 
 class Pull(NamedTuple):

@@ -1,28 +1,32 @@
-"""Losses: vectors in, a scalar out; pure torch, one loss per file.
+"""Losses: vectors in, a scalar out; plain torch, one loss per file.
 
-May import: errors, lazy, parameters, registry. How texts become vectors, and when a loss is asked for, belongs to
-training. torch is loaded when a loss is first computed: the server reads what losses say of themselves.
+May import: catalogue, errors, parameters, registry. What forms and commands know of a loss is in catalogue; how texts
+become vectors, and when a loss is asked for, belongs to training.
 """
 
-from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
-from core.losses.dscl import dscl_loss
-from core.losses.evaluate import Objective, ObjectiveValue
-from core.losses.rdrop import RDropLoss, rdrop_loss
-from core.losses.scl import scl_objective
-from core.losses.simcse import simcse_loss
-from core.losses.supcon import ContrastiveCoefficients, contrastive_coefficients, supcon_loss
+from typing import Any
 
-__all__ = [
-    "ContrastiveCoefficients",
-    "Objective",
-    "ObjectiveValue",
-    "RDropLoss",
-    "contrastive_coefficients",
-    "cross_entropy_loss",
-    "dscl_loss",
-    "mixup_loss",
-    "rdrop_loss",
-    "scl_objective",
-    "simcse_loss",
-    "supcon_loss",
-]
+from core.registry import load
+
+# A package that imported its modules would load torch wherever one of them is named.
+HOMES = {
+    "ContrastiveCoefficients": "supcon",
+    "Objective": "evaluate",
+    "ObjectiveValue": "evaluate",
+    "RDropLoss": "rdrop",
+    "contrastive_coefficients": "supcon",
+    "cross_entropy_loss": "cross_entropy",
+    "dscl_loss": "dscl",
+    "mixup_loss": "cross_entropy",
+    "rdrop_loss": "rdrop",
+    "scl_objective": "scl",
+    "simcse_loss": "simcse",
+    "supcon_loss": "supcon",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load(f"{__name__}.{HOMES[name]}:{name}")

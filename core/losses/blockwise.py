@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from core.lazy import lazy
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+import torch
+from torch import Tensor
 
 # Up to here exp(s) and the sums of it stay well inside float32 without subtracting a maximum first.
 SAFE_EXPONENT = 60.0
@@ -44,9 +38,9 @@ def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None
     Edge: a row with nothing to sum over gives −inf and no gradient.
     """
     if groups is None:
-        return _row_log_sum_exp().apply(z, None, temperature)
+        return _RowLogSumExp.apply(z, None, temperature)
     order = groups.argsort(stable=True)
-    return _row_log_sum_exp().apply(z[order], groups[order], temperature)[order.argsort()]
+    return _RowLogSumExp.apply(z[order], groups[order], temperature)[order.argsort()]
 
 
 def group_similarity(z: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,53 +57,45 @@ def group_similarity(z: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
     return (z * (sums[groups] - z)).sum(1), sizes[groups] - 1
 
 
-@cache
-def _row_log_sum_exp() -> type[torch.autograd.Function]:
-    """Made when it is first used: a class of torch's cannot be written down without importing torch."""
+class _RowLogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, groups: Tensor | None, temperature: float) -> Tensor:
+        z = z.contiguous()
+        bounded = bool((z.square().sum(1) <= SAFE_EXPONENT * temperature).all())
+        if bounded:
+            sums = z.new_zeros(len(z))
+            for start, stop, end, s in _strips(z, groups, temperature):
+                s.exp_()
+                sums[start:stop] += s.sum(1)
+                sums[stop:end] += s[:, stop - start :].sum(0)
+            found = sums.log()
+        else:
+            found = z.new_full((len(z),), -math.inf)
+            for start, stop, end, s in _strips(z, groups, temperature):
+                found[start:stop] = found[start:stop].logaddexp(s.logsumexp(1))
+                found[stop:end] = found[stop:end].logaddexp(s[:, stop - start :].logsumexp(0))
+        ctx.save_for_backward(z, groups, found)
+        ctx.temperature, ctx.bounded = temperature, bounded
+        return found
 
-    class RowLogSumExp(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, z: Tensor, groups: Tensor | None, temperature: float) -> Tensor:
-            z = z.contiguous()
-            bounded = bool((z.square().sum(1) <= SAFE_EXPONENT * temperature).all())
-            if bounded:
-                sums = z.new_zeros(len(z))
-                for start, stop, end, s in _strips(z, groups, temperature):
-                    s.exp_()
-                    sums[start:stop] += s.sum(1)
-                    sums[stop:end] += s[:, stop - start :].sum(0)
-                found = sums.log()
-            else:
-                found = z.new_full((len(z),), -math.inf)
-                for start, stop, end, s in _strips(z, groups, temperature):
-                    found[start:stop] = found[start:stop].logaddexp(s.logsumexp(1))
-                    found[stop:end] = found[stop:end].logaddexp(s[:, stop - start :].logsumexp(0))
-            ctx.save_for_backward(z, groups, found)
-            ctx.temperature, ctx.bounded = temperature, bounded
-            return found
-
-        @staticmethod
-        def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
-            if torch.is_grad_enabled():  # create_graph: what follows has no graph, and a silent 0 would be wrong
-                raise RuntimeError(
-                    "create_graph = True: expected False, a sum in strips can be differentiated only once"
-                )
-            z, groups, found = ctx.saved_tensors
-            with torch.autocast(z.device.type, enabled=False):
-                gradient = torch.zeros_like(z)
-                spare: Tensor | None = None
-                for start, stop, end, s in _strips(z, groups, ctx.temperature):
-                    spare = s.new_empty(s.numel()) if spare is None or spare.numel() < s.numel() else spare
-                    pair = spare[: s.numel()].view_as(s)
-                    rows, columns = slice(start, stop), slice(start, end)
-                    weigh = _weigh_bounded if ctx.bounded else _weigh
-                    weigh(s, pair, found[rows], found[columns], incoming[rows], incoming[columns])
-                    # s is now g_i p_ij + g_j p_ji: one strip moves its rows and, transposed, its columns.
-                    gradient[rows].addmm_(s, z[columns], alpha=1 / ctx.temperature)
-                    gradient[stop:end].addmm_(s[:, stop - start :].T, z[rows], alpha=1 / ctx.temperature)
-            return gradient, None, None
-
-    return RowLogSumExp
+    @staticmethod
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
+        if torch.is_grad_enabled():  # create_graph: what follows has no graph, and a silent 0 would be wrong
+            raise RuntimeError("create_graph = True: expected False, a sum in strips can be differentiated only once")
+        z, groups, found = ctx.saved_tensors
+        with torch.autocast(z.device.type, enabled=False):
+            gradient = torch.zeros_like(z)
+            spare: Tensor | None = None
+            for start, stop, end, s in _strips(z, groups, ctx.temperature):
+                spare = s.new_empty(s.numel()) if spare is None or spare.numel() < s.numel() else spare
+                pair = spare[: s.numel()].view_as(s)
+                rows, columns = slice(start, stop), slice(start, end)
+                weigh = _weigh_bounded if ctx.bounded else _weigh
+                weigh(s, pair, found[rows], found[columns], incoming[rows], incoming[columns])
+                # s is now g_i p_ij + g_j p_ji: one strip moves its rows and, transposed, its columns.
+                gradient[rows].addmm_(s, z[columns], alpha=1 / ctx.temperature)
+                gradient[stop:end].addmm_(s[:, stop - start :].T, z[rows], alpha=1 / ctx.temperature)
+        return gradient, None, None
 
 
 def _weigh_bounded(

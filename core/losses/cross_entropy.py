@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor
 
-from core.lazy import lazy
+from core.catalogue.loss_entry import Settings
 from core.losses.checks import check_logits, check_not_negative, check_shape
-from core.losses.entry import LossEntry, Settings, TermInput
+from core.losses.evaluate import TermInput
 from core.losses.unit import in_full_precision, mean_of
-from core.messages import N_
-from core.parameters import Parameter, number
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.parameters import number
 
 
 def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0, margin: float = 0.0) -> Tensor:
@@ -87,73 +81,9 @@ def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
     return number
 
 
-def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
+def cross_entropy_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     if given.mixed is not None:
         partners, share = given.mixed
         return mean_of([mixup_loss(logits, labels, partners, share) for logits in given.logits])
     smoothing, margin = number(settings, "label_smoothing"), number(settings, "margin")
     return mean_of([cross_entropy_loss(x, labels, label_smoothing=smoothing, margin=margin) for x in given.logits])
-
-
-ENTRIES = (
-    LossEntry(
-        name="cross_entropy",
-        label=N_("Cross-entropy"),
-        symbol="CE",
-        latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
-        summary=N_("The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked."),
-        source=N_(
-            "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
-            "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
-        ),
-        reads="logits",
-        views=(1, None),
-        parameters=(
-            Parameter(
-                "label_smoothing",
-                N_("Label smoothing ε"),
-                0.0,
-                N_("The share of the target that is spread evenly over all classes."),
-                low=0.0,
-                high=1.0,
-                below=True,
-                slider=(0.0, 0.5),
-                knob=True,
-            ),
-            Parameter(
-                "margin",
-                N_("Margin m"),
-                0.0,
-                N_("Taken from the true class's logit before the softmax, so that it has to win by that much."),
-                low=0.0,
-                high=100.0,
-                slider=(0.0, 5.0),
-                knob=True,
-            ),
-            Parameter(
-                "mixup",
-                N_("Mixup a"),
-                0.0,
-                N_(
-                    "Above 0, pooled vectors are mixed in pairs with a share drawn from Beta(a, a), and so are the "
-                    "labels."
-                ),
-                low=0.0,
-                high=100.0,
-                slider=(0.0, 2.0),
-            ),
-        ),
-        others_compute=N_(
-            "L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, for the same aim."
-        ),
-        latex_notes={
-            "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
-            "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
-            "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
-        },
-        place=0,
-        extras=True,
-        colour="#e69f00",
-        compute=_compute,
-    ),
-)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from core.lazy import lazy
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import Settings
+from core.losses import blockwise
 from core.losses.checks import check_positive
-from core.losses.entry import (
-    CONTRAST,
-    Forces,
-    LossEntry,
-    ReferenceLines,
-    Settings,
-    TermInput,
-    temperature_parameter,
-)
-from core.losses.law import ForceLaw
-from core.losses.reference import contrast_lines
+from core.losses.evaluate import TermInput
+from core.losses.reference import ReferenceLines, contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
-from core.messages import N_, _
-from core.parameters import Parameter, number
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from core.losses import blockwise
-else:
-    torch, blockwise = lazy("torch"), lazy("core.losses.blockwise")
+from core.parameters import number
 
 
 def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
@@ -72,7 +58,7 @@ def _check(features: Tensor, labels: Tensor, alpha: float | str) -> None:
         raise ValueError(f"alpha = {alpha!r}: expected a number between 0 and 1, or 'uniform'")
 
 
-def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
+def dscl_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     temperature = number(settings, "temperature")
     return mean_of(
         [dscl_loss(layer.vectors, labels, alpha=_alpha(settings), temperature=temperature) for layer in given.layers]
@@ -83,7 +69,7 @@ def _alpha(settings: Settings) -> float | Literal["uniform"]:
     return "uniform" if settings["uniform"] else number(settings, "alpha")
 
 
-def _lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """The bound: by Gibbs' inequality the entropy of the weights."""
     if settings.get("uniform"):
         return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
@@ -95,67 +81,3 @@ def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
     """Entropy of the target: α spread over the own views, 1 − α over the others of the class, if there are any."""
     mixed = -alpha * math.log(alpha / own) - (1 - alpha) * ((1 - alpha) / others.clamp(min=1)).log()
     return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
-
-
-def _name(label: str, settings: Settings) -> str:
-    if settings["uniform"]:
-        return _("{loss} (DSCL), uniform α", loss=label)
-    return _("{loss} (DSCL), α {alpha:g}", loss=label, alpha=number(settings, "alpha"))
-
-
-ENTRIES = (
-    LossEntry(
-        name="dscl",
-        label=N_("Decoupled supervised contrastive"),
-        symbol="DSCL",
-        latex=(
-            r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
-            r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
-        ),
-        summary=N_("Weighs a text's own other view against the others of its class."),
-        source="Xuan & Zhang, AAAI 2024, eq. 8–9",
-        reads="vectors",
-        views=(2, None),
-        levels=("sentence", "logits"),
-        parameters=(
-            Parameter(
-                "alpha",
-                N_("Own view α"),
-                0.1,
-                N_(
-                    "α means other things in R-Drop, DSCL and the notes: here it is the weight of the text's own other "
-                    "view, against 1 − α for the others of its class."
-                ),
-                low=0.0,
-                high=1.0,
-                above=True,
-                below=True,
-                slider=(0.01, 0.99),
-                knob=True,
-            ),
-            Parameter(
-                "uniform",
-                N_("Uniform α"),
-                False,
-                N_(
-                    "Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is "
-                    "L_out."
-                ),
-                kind="switch",
-            ),
-            temperature_parameter(0.07),
-            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
-        ),
-        latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
-        others_compute=N_(
-            "More than two views are our extension: the own view becomes the mean over the own views. The released "
-            "code is this with α = 1/(1 + β). A widely copied variant multiplies logits by (1 − α)|P|/(|P| − 1): its "
-            "value depends on a constant shift and can be negative; it is not DSCL."
-        ),
-        place=2,
-        colour="#cc79a7",
-        compute=_compute,
-        lines=_lines,
-        forces=Forces(lambda settings, views: ForceLaw("dscl", views, _alpha(settings)), _name),
-    ),
-)

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from core.lazy import lazy
-from core.losses.entry import ReferenceLines, Settings, TermInput
-from core.losses.registry import loss_entry
+import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.catalogue.loss_entry import Settings
+from core.catalogue.losses import LOSSES
+from core.registry import load
+
+
+class Contrasted(NamedTuple):
+    """What is contrasted in one layer: vectors [N, V, d] and, where views are missing, view_mask [N, V]."""
+
+    vectors: Tensor
+    view_mask: Tensor | None = None
+
+
+class Mixed(NamedTuple):
+    """How texts were mixed before the classifier: row numbers [N] of the partners, and the first text's share."""
+
+    partners: Tensor
+    share: Tensor
+
+
+class TermInput(NamedTuple):
+    """What one term reads.
+
+    Attributes:
+        logits: [N, C] for each view, for a loss on logits.
+        layers: one entry per contrasted layer, for a loss on vectors.
+        queue: further candidates, features [Q, d] and labels [Q].
+    """
+
+    logits: tuple[Tensor, ...] = ()
+    layers: tuple[Contrasted, ...] = ()
+    queue: tuple[Tensor, Tensor] | None = None
+    mixed: Mixed | None = None
 
 
 class Term(NamedTuple):
@@ -51,15 +77,9 @@ class Objective:
         # Those that count come first, so that what terms share is computed with its graph.
         for term in sorted(self.terms, key=lambda term: term.weight == 0):
             with torch.set_grad_enabled(term.weight > 0):
-                value = loss_entry(term.loss).compute(read(term.key), labels, term.parameters)
+                value = load(LOSSES.entry(term.loss).compute)(read(term.key), labels, term.parameters)
             term_total, pieces = value if isinstance(value, tuple) else (value, {})
             found[term.key] = {term.key: term_total, **{f"{term.key}.{name}": piece for name, piece in pieces.items()}}
             if term.weight > 0:
                 total = total + term.weight * term_total
         return ObjectiveValue(total, {name: part for term in self.terms for name, part in found[term.key].items()})
-
-
-def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:
-    """The lines of a term on this very batch; None for a loss on logits."""
-    lines = loss_entry(loss).lines
-    return lines(given, labels, settings) if lines is not None and given.layers else None

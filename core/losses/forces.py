@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from core.lazy import lazy
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import ForceLaw
 from core.losses.checks import check_positive, check_shape
-from core.losses.law import ForceLaw
 from core.losses.unit import unit_rows
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
 
 # The strongest negatives whose share of the push is reported.
 TOP_SHARE = 0.05

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from core.lazy import lazy
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import Settings
 from core.losses.checks import check_logits, check_not_negative, check_shape
 from core.losses.cross_entropy import cross_entropy_loss
-from core.losses.entry import LossEntry, Settings, TermInput
+from core.losses.evaluate import TermInput
 from core.losses.unit import in_full_precision
-from core.messages import N_
-from core.parameters import Parameter, number
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.parameters import number
 
 
 class RDropLoss(NamedTuple):
@@ -51,48 +47,7 @@ def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float
     return RDropLoss(ce + alpha * kl, ce, kl)
 
 
-def _compute(given: TermInput, labels: Tensor, settings: Settings) -> tuple[Tensor, dict[str, Tensor]]:
+def rdrop_term(given: TermInput, labels: Tensor, settings: Settings) -> tuple[Tensor, dict[str, Tensor]]:
     first, second = given.logits
     total, ce, kl = rdrop_loss(first, second, labels, alpha=number(settings, "alpha"))
     return total, {"ce": ce, "kl": kl}
-
-
-ENTRIES = (
-    LossEntry(
-        name="rdrop",
-        label="R-Drop",
-        symbol="R-Drop",
-        latex=(
-            r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
-            r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"
-        ),
-        summary=N_("Cross-entropy over two dropout masks, whose predictions are asked to agree."),
-        source="Liang et al. 2021, arXiv:2106.14448",
-        reads="logits",
-        views=(2, 2),
-        parameters=(
-            Parameter(
-                "alpha",
-                N_("Agreement α"),
-                1.0,
-                N_(
-                    "α means other things in R-Drop, DSCL and the notes: here it is the weight of the symmetric KL "
-                    "divergence."
-                ),
-                low=0.0,
-                high=100.0,
-                slider=(0.0, 10.0),
-                knob=True,
-            ),
-        ),
-        others_compute=N_(
-            "The paper's loss is 2 × this with α/2; bojone's is this with α/2, so the α = 4 there is our 2. "
-            "One public RoBERTa script never adds the second cross-entropy."
-        ),
-        place=5,
-        first_view="head_dropout",
-        colour="#d55e00",
-        pieces={"ce": N_("its CE"), "kl": N_("its KL")},
-        compute=_compute,
-    ),
-)

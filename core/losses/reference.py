@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from core.lazy import lazy
-from core.losses.entry import Contrasted, ReferenceLines, TermInput
+import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.catalogue.loss_entry import Settings
+from core.catalogue.losses import LOSSES
+from core.losses.evaluate import Contrasted, TermInput
+from core.registry import load
+
+
+class ReferenceLines(NamedTuple):
+    """What a term's loss on a batch is to be read against.
+
+    Attributes:
+        collapse, bound: nats, float64 scalars; None where a loss has no bound worth drawing.
+        active: share of the anchors, in [0, 1], that have a positive and a second candidate. Without
+            any the loss is 0 whatever the vectors are. None where every anchor is active.
+    """
+
+    collapse: Tensor
+    bound: Tensor | None
+    active: Tensor | None = None
+
 
 # (positives of each of an example's views [N], its own other views) → the lower bound of their loss, [N]
 BoundFunction = Callable[["Tensor", float], "Tensor"]
+
+
+def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:
+    """The lines of a term on this very batch; None for a loss on logits."""
+    lines = LOSSES.entry(loss).lines
+    return load(lines)(given, labels, settings) if lines and given.layers else None
 
 
 def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> ReferenceLines:

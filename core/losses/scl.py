@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from torch import Tensor
 
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.supcon import supcon_loss
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def scl_objective(

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from core.lazy import lazy
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import Settings
 from core.losses.checks import check_positive, check_shape
-from core.losses.entry import CONTRAST, Forces, LossEntry, ReferenceLines, Settings, TermInput, temperature_parameter
-from core.losses.law import ForceLaw
+from core.losses.evaluate import TermInput
+from core.losses.reference import ReferenceLines
 from core.losses.supcon import supcon_loss
 from core.losses.unit import in_full_precision, mean_of, unit_rows
-from core.messages import N_, _
-from core.parameters import Parameter, number
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.parameters import number
 
 
 def simcse_loss(
@@ -71,7 +66,7 @@ def _one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: fl
     return torch.nn.functional.cross_entropy(logits, torch.arange(n, device=logits.device))
 
 
-def _compute(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
+def simcse_term(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
     temperature, symmetric = number(settings, "temperature"), bool(settings["symmetric"])
     if settings["candidates"] == "all":
         return mean_of([supcon_loss(vectors, temperature=temperature) for vectors, _ in given.layers])
@@ -83,7 +78,7 @@ def _compute(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
     )
 
 
-def _compute_supervised(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
+def supervised_simcse_term(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
     temperature, hard = number(settings, "temperature"), number(settings, "hard_negative_weight")
     return mean_of(
         [
@@ -93,118 +88,15 @@ def _compute_supervised(given: TermInput, _: Tensor, settings: Settings) -> Tens
     )
 
 
-def _lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+def simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """Collapse: ln N for N second views; ln(2N − 1) for all other vectors."""
     n, v, _ = given.layers[0].vectors.shape
     candidates = n * v - 1 if settings.get("candidates") == "all" else n
     return ReferenceLines(torch.tensor(math.log(max(1, candidates)), dtype=torch.float64), None)
 
 
-def _lines_supervised(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+def supervised_simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
     """Collapse: ln(2N − 1 + e^w) with hard negatives of weight w."""
     n, v, _ = given.layers[0].vectors.shape
     hard = math.exp(number(settings, "hard_negative_weight")) - 1
     return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard), dtype=torch.float64), None)
-
-
-def _name(label: str, settings: Settings) -> str:
-    return _("{loss} (NT-Xent, all other vectors)", loss=label) if settings["candidates"] == "all" else label
-
-
-def _law(settings: Settings, views: int) -> ForceLaw:
-    return ForceLaw("out" if settings["candidates"] == "all" else "simcse", views, by_label=False)
-
-
-def _all_others() -> str:
-    """Words of a formula, left for the number among them."""
-    return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
-
-
-ENTRIES = (
-    LossEntry(
-        name="simcse",
-        label=N_("SimCSE, unsupervised"),
-        symbol="SimCSE",
-        latex=(
-            r"\text{SimCSE}=-\log\frac{e^{z_i\cdot z_i'/{temperature}}}"
-            r"{\sum_{j}e^{z_i\cdot z_j'/{temperature}}}"
-        ),
-        summary=N_("Two views of a text attract each other, all other texts repel; no labels are used."),
-        source="Gao et al. 2021, eq. 4, arXiv:2104.08821",
-        reads="vectors",
-        views=(2, 2),
-        levels=("sentence", "logits"),
-        uses_labels=False,
-        parameters=(
-            temperature_parameter(0.05),
-            Parameter(
-                "candidates",
-                N_("Candidates"),
-                "second",
-                N_(
-                    "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
-                    "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent."
-                ),
-                kind="choice",
-                choices={"second": N_("Second views"), "all": N_("All other vectors")},
-            ),
-            Parameter(
-                "symmetric",
-                N_("Both directions"),
-                False,
-                N_("Also let the second view look for the first, and take the mean."),
-                kind="switch",
-            ),
-            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
-        ),
-        others_compute=N_(
-            "SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N "
-            "second views."
-        ),
-        latex_notes={
-            "candidates": r"\sum_j\;\to\;\text{{words}}",
-            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{{words}}",
-        },
-        latex_words={"candidates": _all_others, "symmetric": lambda: _("both directions, averaged")},
-        place=3,
-        colour="#56b4e9",
-        compute=_compute,
-        lines=_lines,
-        forces=Forces(_law, _name),
-    ),
-    LossEntry(
-        name="simcse_supervised",
-        label=N_("SimCSE, supervised"),
-        symbol="supervised SimCSE",
-        latex=(
-            r"\text{supervised SimCSE}=-\log\frac{e^{z_i\cdot z_i^+/{temperature}}}"
-            r"{\sum_{j}\big(e^{z_i\cdot z_j^+/{temperature}}+e^{z_i\cdot z_j^-/{temperature}}\big)}"
-        ),
-        summary=N_("A premise attracts what it entails and repels what contradicts it; needs a task with both."),
-        source="Gao et al. 2021, eq. 5, arXiv:2104.08821",
-        reads="triplets",
-        levels=("sentence",),
-        uses_labels=False,
-        parameters=(
-            temperature_parameter(0.05),
-            Parameter(
-                "hard_negative_weight",
-                N_("Hard negative weight"),
-                0.0,
-                N_("Added to the logit of a premise's own contradiction."),
-                low=-100.0,
-                high=100.0,
-                slider=(-5.0, 5.0),
-                knob=True,
-            ),
-            *(p for p in CONTRAST if p.name in ("layers", "projection")),
-        ),
-        latex_notes={
-            "hard_negative_weight": r"e^{z_i\cdot z_i^-/\tau}\;\to\;e^{z_i\cdot z_i^-/\tau+{hard_negative_weight}}",
-        },
-        place=4,
-        colour="#0072b2",
-        compute=_compute_supervised,
-        lines=_lines_supervised,
-    ),
-)

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from core.lazy import lazy
+import torch
+from torch import Tensor
+
+from core.catalogue.loss_entry import Settings
+from core.losses import blockwise
 from core.losses.checks import check_choice, check_positive, check_shape
-from core.losses.entry import (
-    CONTRAST,
-    QUEUE,
-    Forces,
-    LossEntry,
-    ReferenceLines,
-    Settings,
-    TermInput,
-    temperature_parameter,
-)
-from core.losses.law import ForceLaw
-from core.losses.reference import contrast_lines
+from core.losses.evaluate import TermInput
+from core.losses.reference import ReferenceLines, contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
-from core.messages import N_, with_more
-from core.parameters import Parameter, number
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from core.losses import blockwise
-else:
-    torch, blockwise = lazy("torch"), lazy("core.losses.blockwise")
+from core.parameters import number
 
 Variant = Literal["out", "in"]
 Reduction = Literal["mean", "mean_all", "sum", "none"]
@@ -245,7 +230,7 @@ def _check_queue(queue: Queue | None, width: int) -> None:
     check_shape("queue labels", labels, (len(features),), "one per vector of the queue")
 
 
-def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
+def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     return mean_of(
         [
             supcon_loss(
@@ -262,72 +247,6 @@ def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     )
 
 
-def _lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
+def supcon_lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
     """The bound: mean ln|P| (Khosla et al. 2020, section 3.2.2)."""
     return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
-
-
-def _law(settings: Settings, views: int) -> ForceLaw:
-    return ForceLaw("in" if settings["variant"] == "in" else "out", views, normalize=bool(settings["normalize"]))
-
-
-ENTRIES = (
-    LossEntry(
-        name="supcon",
-        label=N_("Supervised contrastive"),
-        symbol="SCL",
-        latex=(
-            r"\text{SCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
-            r"\log\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}"
-        ),
-        summary=N_("Texts of one class attract each other, all others repel."),
-        source="Khosla et al. 2020, eq. 2 (L_out) and 3 (L_in), arXiv:2004.11362; "
-        "Gunel et al. 2021, eq. 3, arXiv:2011.01403",
-        reads="vectors",
-        views=(1, None),
-        levels=("sentence", "token", "logits"),
-        parameters=(
-            temperature_parameter(0.3),
-            Parameter(
-                "variant",
-                N_("Variant"),
-                "out",
-                N_(
-                    "L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never "
-                    "larger."
-                ),
-                kind="choice",
-                choices={"out": "L_out", "in": "L_in"},
-            ),
-            Parameter(
-                "normalize",
-                N_("Normalised vectors"),
-                True,
-                N_(
-                    "Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen."
-                ),
-                kind="switch",
-            ),
-            *CONTRAST,
-            *QUEUE,
-        ),
-        others_compute=N_(
-            "HobbitLong's code multiplies by τ/0.07 and Google's by τ; pytorch-metric-learning averages over the "
-            "anchors with a positive loss, and returns 0 for a batch of one class; Gunel et al. sum over anchors, so "
-            "their λ depends on the batch size. Here it is the mean over the anchors that have a positive."
-        ),
-        latex_variants={
-            "in": (
-                r"\text{SCL}=-\log\Big[\frac{1}{|P(i)|}\sum_{p\in P(i)}"
-                r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
-            ),
-        },
-        place=1,
-        colour="#009e73",
-        compute=_compute,
-        lines=_lines,
-        forces=Forces(
-            _law, lambda label, settings: with_more(label, "L_in" if settings["variant"] == "in" else "L_out")
-        ),
-    ),
-)

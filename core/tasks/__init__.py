@@ -1,6 +1,7 @@
 """What can be learned: bundled tasks, people's files and Hub data sets, read into three splits.
 
-May import: config, errors, quantities, settings. What a run does with the texts belongs to training.
+May import: config, errors, models, quantities, settings, texts; never torch. What a run does with the texts belongs to
+training.
 """
 
 from core.tasks.dataset import Split, TaskData

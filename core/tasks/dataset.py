@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -105,6 +105,12 @@ class TaskData:
             for premise, (follows, contradicts) in found.items()
             for entailed, contradicted in zip(follows, contradicts, strict=False)
         )
+
+    def with_more(self, texts: Sequence[str], seconds: Sequence[str] | None) -> TaskData:
+        """Return the task with one further text for each training row, of its label, behind the training rows."""
+        train = self.train
+        more = None if train.seconds is None or seconds is None else (*train.seconds, *seconds)
+        return replace(self, train=Split((*train.texts, *texts), train.labels * 2, more))
 
     @property
     def majority_rate(self) -> float:

@@ -1,7 +1,6 @@
 """What is done to a training split on purpose: classes thinned out, labels flipped, words changed.
 
 All of it is nested like few-shot samples are: a row that is among the 20 is noisy there as it is among the 100.
-Imports no torch.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.tasks.dataset import Input
-from core.views.draws import row_generator
-from core.views.eda import eda
+from core.texts.draws import row_generator
+from core.texts.eda import eda
 
 # Keeps the draws of one kind apart from those of another with the same seed.
 LABEL_STREAM, TEXT_STREAM = 11, 12

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from core.config.plan import TermPlan
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
-from core.losses.entry import Contrasted, TermInput
-from core.losses.registry import loss_entry
+from core.losses.evaluate import Contrasted, TermInput
+from core.registry import load
 from core.training.outputs import projected
-from core.training.plan import TermPlan
 
 
 def embedding_gradients(
@@ -30,7 +30,7 @@ def embedding_gradients(
             given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
         else:
             given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
-        value = loss_entry(plan.term.loss).compute(given, labels, plan.term.parameters)
+        value = load(plan.term.entry.compute)(given, labels, plan.term.parameters)
         return value[0] if isinstance(value, tuple) else value
 
     return gradients_of(loss, encoder, texts, autocast)

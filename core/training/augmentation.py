@@ -1,21 +1,14 @@
-"""Training rows that are added when a run begins: the back-translation of every text, with its label.
-
-Imports no torch before it translates.
-"""
+"""Training rows that are added when a run begins: the back-translation of every text, with its label."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
 
 from core.config import TaskConfig
-from core.tasks import Split, TaskData
+from core.tasks import TaskData
 from core.views.back_translation import MemoryTranslationCache, RoundTrip, TranslationCache
-
-if TYPE_CHECKING:
-    import torch
 
 
 def with_back_translations(
@@ -35,15 +28,4 @@ def with_back_translations(
     cache = TranslationCache(kept) if kept else MemoryTranslationCache()
     trip = RoundTrip(forward, backward, temperature=task.back_translation, seed=seed, cache=cache, device=device)
     seconds = None if data.train.seconds is None else trip.translate(data.train.seconds)
-    return _with_more(data, trip.translate(data.train.texts), seconds)
-
-
-def with_as_many_more(data: TaskData) -> TaskData:
-    """The task as large as it will be with its back-translations, each standing for its text."""
-    return _with_more(data, data.train.texts, data.train.seconds)
-
-
-def _with_more(data: TaskData, texts: Sequence[str], seconds: Sequence[str] | None) -> TaskData:
-    train = data.train
-    more = None if train.seconds is None or seconds is None else (*train.seconds, *seconds)
-    return replace(data, train=Split((*train.texts, *texts), train.labels * 2, more))
+    return data.with_more(trip.translate(data.train.texts), seconds)

@@ -17,7 +17,7 @@ from core.config import RunConfig, phase_steps
 from core.encoders.model import Encoder, Tokenizer
 from core.events import BASELINE, BASELINE_TEST, Evaluation, FloatArray
 from core.tasks import TaskData
-from core.training.batches import make_sampler
+from core.tasks.batches import make_sampler
 from core.training.encode import encode
 from core.training.scores import LinearProbe
 from core.training.untrained import VectorCache, spread

@@ -22,7 +22,7 @@ from core.atomic import atomic_write
 from core.encoders.model import Encoder
 from core.errors import TrainingError
 from core.training.trainable import merge_adapters, merged_names, plain_name
-from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
+from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
 # At the default pace a checkpoint costs at most a fiftieth of the time, and comes no oftener than this.
 SHARE_OF_TIME = 0.02

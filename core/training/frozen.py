@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
+from core.config.plan import KEPT_BYTES
 
-# A constant, not what is free at the moment: what is kept must not depend on the machine's mood, or a resumed run would
-# compute other texts together and differ in the last bit.
-KEPT_BYTES = 2 * 2**30
+Item = TypeVar("Item")
 
 
 class OncePerRow(Generic[Item]):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from core.config.plan import Plan
 from core.encoders.model import Encoder
 from core.events import SHARED_BLOCK, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, Term
-from core.training.plan import Plan
 
 # A comparison walks one block once more for every term: each fifth step costs less than 5 % of the time.
 EVERY_STEPS = 5

@@ -25,7 +25,7 @@ from core.tasks import TaskData
 from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, restore_weights
 from core.training.encode import encode
 from core.training.precision import encoder_autocast
-from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
+from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
 
 Predictions = NDArray[np.int64]
 Predict = Callable[[Mapping[str, Tensor]], Predictions]

@@ -9,13 +9,14 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.config.plan import Pass
 from core.config.term import ViewConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
+from core.registry import load
 from core.tasks import TaskData
 from core.tasks.dataset import Input
-from core.training.plan import Pass
-from core.views.draws import row_generator
+from core.texts.draws import row_generator
 
 
 class StepInputs:
@@ -40,9 +41,9 @@ class StepInputs:
         self._seed = seed
         device = next(encoder.parameters()).device
         self._models = {
-            number: wanted.view.entry.by_model(wanted.view.parameters, seed + wanted.draw, translations, device)
+            number: load(wanted.view.entry.by_model)(wanted.view.parameters, seed + wanted.draw, translations, device)
             for number, wanted in enumerate(passes)
-            if wanted.view is not None and wanted.view.entry.by_model is not None
+            if wanted.view is not None and wanted.view.entry.by_model
         }
         self._passes = passes
         self._streams = [stream_of(wanted) for wanted in passes]
@@ -57,14 +58,15 @@ class StepInputs:
         stream = self._streams[number]
         if source != "rows":
             return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
-        if view is not None and (change := view.entry.tokens) is not None:
+        if view is not None and view.entry.tokens:
+            change = load(view.entry.tokens)
             return [
                 change(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
                 for row, tokens in zip(rows, self.plain(rows), strict=True)
             ]
         if number in self._models:
             return self._tokenizer(self.texts(number, step, rows))
-        if view is not None and view.entry.text is not None:
+        if view is not None and view.entry.text:
             # Texts of one step are not met again: keeping their tokens would grow without end.
             return self._tokenizer(self.texts(number, step, rows), keep=False)
         return self.plain(rows)
@@ -74,13 +76,12 @@ class StepInputs:
         view = self._passes[number].view
         if number in self._models:
             return self._by_model(number, rows)
-        if view is not None and view.entry.text is not None:
+        if view is not None and view.entry.text:
             return [self._changed(view, row, step, self._streams[number]) for row in rows]
         return [self._texts[row] for row in rows]
 
     def _changed(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
-        text, change = self._texts[row], view.entry.text
-        assert change is not None
+        text, change = self._texts[row], load(view.entry.text)
         rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
         sides = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
         return sides[0] if isinstance(text, str) else (sides[0], sides[1])

@@ -12,7 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from core.advice.momentum import slow_queues
+from core.advice.prepare import inert_terms
+from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
+from core.config.score_source import classifier_learned, classifier_note
 from core.config.turns import objective_at
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import ConfigError, TrainingError
@@ -32,6 +36,7 @@ from core.events import (
     TurnRefused,
 )
 from core.messages import N_, Message
+from core.registry import load
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.baseline import Baseline, learned_rows
@@ -49,15 +54,11 @@ from core.training.controls import Controls, NoControls
 from core.training.data_parallel import Ranks
 from core.training.encode import Interrupted, encode
 from core.training.half_precision import Trained
-from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.precision import encoder_autocast
-from core.training.prepare import inert_terms
 from core.training.probe import ProbeFrames
-from core.training.score_source import classifier_learned, classifier_note
 from core.training.scores import classification_scores
-from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.training.step import commit_step, compute_step
 from core.training.trainable import fit_classifier, merge_adapters, merged_names, plain_name, reinitialise
 from core.training.untrained import (
@@ -92,7 +93,7 @@ def train(
     """Fine-tune as `config` says, with an event for everything that happens.
 
     Args:
-        config: prepared (`core.training.prepare`), so that every default is filled in.
+        config: prepared (`core.advice.prepare`), so that every default is filled in.
         data: the rows that the config names.
         controls: asked between two steps; a consumer pauses a run by not asking for the next event.
         checkpoints: where the rolling checkpoint lies; None keeps none.
@@ -289,7 +290,7 @@ class _Run:
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
         for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
-            if view.notice is not None and (caution := view.notice()):
+            if view.notice and (caution := load(view.notice)()):
                 yield Notice(self.step, caution)
 
     def _enter_phase(self, number: int) -> None:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from core.config.plan import LogitsOf, Plan, TermPlan, VectorOf
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.cross_entropy import mix
-from core.losses.entry import Contrasted, Mixed, TermInput
+from core.losses.evaluate import Contrasted, Mixed, TermInput
 from core.parameters import number, whole
-from core.training.plan import LogitsOf, Plan, TermPlan, VectorOf
 from core.views.token_clusters import cluster_views
 
 

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from core.config import Precision
+from core.config.plan import Pass, Plan, TermPlan
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
+from core.registry import load
 from core.tasks import TaskData
 from core.training.adversarial import embedding_gradients, laid_out
 from core.training.data_parallel import Ranks, ShardedBatch
@@ -21,8 +23,7 @@ from core.training.frozen import OncePerRow
 from core.training.gradient_cache import GradientCache
 from core.training.inputs import StepInputs
 from core.training.outputs import Outputs, outputs_of
-from core.training.plan import Pass, Plan, TermPlan
-from core.views.entry import Embedded
+from core.views.embedding import Embedded
 
 FLOAT_BYTES = 4
 
@@ -201,9 +202,9 @@ def _edited(
 ) -> Tensor:
     assert wanted.view is not None
     entry, settings = wanted.view.entry, wanted.view.parameters
-    assert entry.embedding is not None
     gradient = laid_out(gradients, embeddings, owners, texts) if entry.follows_gradient else None
-    return entry.embedding(Embedded(embeddings, owners, special, texts, gradient), settings)
+    edited: Tensor = load(entry.embedding)(Embedded(embeddings, owners, special, texts, gradient), settings)
+    return edited
 
 
 def _with_gradient(outputs: Outputs) -> Outputs:

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 
 from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
+from core.config.plan import Plan, plan_phase
+from core.config.schedule import learning_rate_factor
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
 from core.parameters import number, whole
 from core.tasks import TaskData
-from core.training.batches import RandomSampler, Sampler, make_sampler
+from core.tasks.batches import RandomSampler, Sampler, make_sampler
 from core.training.data_parallel import Ranks
 from core.training.optimisers import (
     make_optimiser,
@@ -25,10 +27,8 @@ from core.training.optimisers import (
 )
 from core.training.outputs import projection_head
 from core.training.passes import Batch, Machine, Passes
-from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
 from core.training.row_gradients import RowGradients
-from core.training.schedule import learning_rate_factor
 from core.training.trainable import (
     apply_trainable,
     frozen_blocks,

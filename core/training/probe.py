@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from core.config import RunConfig
+from core.config.score_source import PROBE_ROWS
 from core.encoders.model import Encoder, Tokenizer
 from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
 from core.representation.geometry import geometry
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import Attention
-from core.training.score_source import PROBE_ROWS
 from core.training.scores import LinearProbe, classification_scores, probe_scores
 from core.training.untrained import candidate_rows, probe_rows, spread
 

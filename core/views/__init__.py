@@ -1,21 +1,26 @@
-"""Views: where the positives of contrastive learning come from, one kind per file.
+"""Views: where the positives of contrastive learning come from; plain torch, one kind per file.
 
-May import: errors, lazy, parameters, registry, and what tokens and model files are. When a view is drawn belongs to
-training. torch is loaded when a view is first drawn. `eda` and `synonyms` are named as their modules, which would take
-the names' place here: take those two from their modules.
+May import: catalogue, errors, parameters, registry, texts, and what tokens and model files are. When a view is drawn
+belongs to training. Views of a text's words are in texts, which needs no torch.
 """
 
-from core.encoders.topk_tokens import topk_token_views
-from core.views.back_translation import RoundTrip, TranslationCache
-from core.views.draws import row_generator
-from core.views.synonyms import synonym_source
-from core.views.token_clusters import cluster_views
+from typing import Any
 
-__all__ = [
-    "RoundTrip",
-    "TranslationCache",
-    "cluster_views",
-    "row_generator",
-    "synonym_source",
-    "topk_token_views",
-]
+from core.registry import load
+
+# A package that imported its modules would load torch wherever one of them is named.
+HOMES = {
+    "RoundTrip": "core.views.back_translation",
+    "TranslationCache": "core.views.back_translation",
+    "cluster_views": "core.views.token_clusters",
+    "row_generator": "core.texts.draws",
+    "synonym_source": "core.texts.synonyms",
+    "topk_token_views": "core.encoders.topk_tokens",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load(f"{HOMES[name]}:{name}")

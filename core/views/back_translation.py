@@ -13,24 +13,20 @@ import logging
 import math
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
+import torch
+import transformers
+
+from core.catalogue.loss_entry import Settings
 from core.errors import EncoderError, first_line, shown
-from core.lazy import lazy
-from core.messages import N_
-from core.parameters import Parameter, number
-from core.views.entry import Settings, ViewEntry
-
-if TYPE_CHECKING:
-    import torch
-    import transformers
-else:
-    torch, transformers = lazy("torch"), lazy("transformers")
+from core.messages import N_, Message, Text
+from core.models.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
+from core.parameters import number
 
 WHAT = N_("Translation model")
 
@@ -329,7 +325,7 @@ def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
                 torch.mps.set_rng_state(mps_state)
 
 
-def _by_model(settings: Settings, seed: int, kept: Path | None, device: torch.device) -> RoundTrip:
+def round_trip(settings: Settings, seed: int, kept: Path | None, device: torch.device) -> RoundTrip:
     return RoundTrip(
         str(settings["forward"]),
         str(settings["backward"]),
@@ -340,41 +336,21 @@ def _by_model(settings: Settings, seed: int, kept: Path | None, device: torch.de
     )
 
 
-ENTRIES = (
-    ViewEntry(
-        name="back_translation",
-        label=N_("Back-translation"),
-        summary=N_("The text, translated into another language and back by sampling. Models come from the Hub."),
-        source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
-        kind="text",
-        parameters=(
-            Parameter(
-                "forward",
-                N_("Model there"),
-                "Helsinki-NLP/opus-mt-en-de",
-                N_("A Marian model on the Hub, or a folder."),
-                kind="name",
-            ),
-            Parameter(
-                "backward",
-                N_("Model back"),
-                "Helsinki-NLP/opus-mt-de-en",
-                N_("The Marian model for the way back."),
-                kind="name",
-            ),
-            Parameter(
-                "temperature",
-                N_("Sampling temperature T"),
-                0.7,
-                N_("Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9."),
-                low=0.0,
-                high=10.0,
-                above=True,
-                slider=(0.1, 1.5),
-            ),
-        ),
-        place=9,
-        by_model=_by_model,
-        cost=N_("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept."),
-    ),
-)
+def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
+    """Translate there and back.
+
+    Args:
+        request: texts, and the forward, backward and temperature of the view; a seed.
+        folder: of the store, whose translations are shared with runs.
+    Returns: {"texts": one for each}.
+    Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
+    """
+    progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
+    round_trip = RoundTrip(
+        request["forward"],
+        request["backward"],
+        temperature=request["temperature"],
+        seed=request["seed"],
+        cache=TranslationCache(folder / "cache" / "translations.db"),
+    )
+    return {"texts": [round_trip.translate([text])[0] for text in request["texts"]]}

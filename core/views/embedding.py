@@ -10,20 +10,31 @@ Source: Yan et al. 2021, arXiv:2105.11741, section 3.2. Token shuffling is in `c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from core.lazy import lazy
-from core.messages import N_, _
-from core.parameters import Parameter, number
-from core.views.draws import row_generator, stream
-from core.views.entry import CONSERT, Embedded, Settings, ViewEntry, rate_parameter
-from core.views.segments import Segment, Subject, ViewPreview
+import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = lazy("torch")
+from core.catalogue.loss_entry import Settings
+from core.parameters import number
+
+
+class Embedded(NamedTuple):
+    """What a view changes between the embedding layer and the first block.
+
+    Attributes:
+        embeddings: [R, T, H], the output of the embedding layer.
+        owners: [R, T], the number of the text that a token belongs to, -1 for padding.
+        special: [R, T] bool, tokens such as [CLS].
+        texts: numbers of the texts to change.
+        gradient: [R, T, H], of the contrastive loss by the embeddings, for a view that follows it.
+    """
+
+    embeddings: Tensor
+    owners: Tensor
+    special: Tensor
+    texts: Sequence[int]
+    gradient: Tensor | None = None
 
 
 def token_cutoff(
@@ -127,96 +138,24 @@ def _check_rate(rate: float) -> None:
         raise ValueError(f"rate = {rate}: expected a number between 0 and 1")
 
 
-def _token_cutoff(given: Embedded, settings: Settings) -> Tensor:
+def token_cutoff_view(given: Embedded, settings: Settings) -> Tensor:
     if (rate := number(settings, "rate")) == 0:
         return given.embeddings
     return token_cutoff(given.embeddings, given.owners, given.special, given.texts, rate)
 
 
-def _feature_cutoff(given: Embedded, settings: Settings) -> Tensor:
+def feature_cutoff_view(given: Embedded, settings: Settings) -> Tensor:
     if (rate := number(settings, "rate")) == 0:
         return given.embeddings
     return feature_cutoff(given.embeddings, given.owners, given.texts, rate)
 
 
-def _embedding_dropout(given: Embedded, settings: Settings) -> Tensor:
+def embedding_dropout_view(given: Embedded, settings: Settings) -> Tensor:
     if (rate := number(settings, "rate")) == 0:
         return given.embeddings
     return embedding_dropout(given.embeddings, given.owners, given.texts, rate)
 
 
-def _adversarial(given: Embedded, settings: Settings) -> Tensor:
+def adversarial_view(given: Embedded, settings: Settings) -> Tensor:
     assert given.gradient is not None
     return add_step(given.embeddings, given.owners, given.texts, given.gradient, number(settings, "epsilon"))
-
-
-def _preview_cutoff(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
-    if subject.tokens is None:
-        return []
-    movable = subject.movable
-    count = max(1, round(subject.rate * len(movable))) if subject.rate and movable else 0
-    cut = set(row_generator(subject.seed, 0, 0, stream(entry.name)).permutation(movable)[:count].tolist())
-    segments = tuple(
-        Segment(token, "removed" if place in cut else "same") for place, token in enumerate(subject.tokens)
-    )
-    places = tuple(range(len(segments)))
-    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), places)]
-
-
-ENTRIES = (
-    ViewEntry(
-        name="token_cutoff",
-        label=N_("Token cut-off"),
-        summary=N_("The embeddings of some tokens are zeroed."),
-        source=CONSERT,
-        kind="embedding",
-        parameters=(rate_parameter(0.15, N_("The share of the tokens that are zeroed.")),),
-        place=5,
-        embedding=_token_cutoff,
-        preview=_preview_cutoff,
-    ),
-    ViewEntry(
-        name="feature_cutoff",
-        label=N_("Feature cut-off"),
-        summary=N_("Some features of the embeddings are zeroed, in all tokens of a text alike."),
-        source=CONSERT,
-        kind="embedding",
-        parameters=(rate_parameter(0.2, N_("The share of the features that are zeroed.")),),
-        place=6,
-        embedding=_feature_cutoff,
-    ),
-    ViewEntry(
-        name="embedding_dropout",
-        label=N_("Embedding dropout"),
-        summary=N_("Entries of the embeddings are dropped at random."),
-        source=CONSERT,
-        kind="embedding",
-        parameters=(rate_parameter(0.2, N_("The share of the entries that are dropped.")),),
-        place=7,
-        embedding=_embedding_dropout,
-    ),
-    ViewEntry(
-        name="adversarial",
-        label=N_("Adversarial step"),
-        summary=N_("The embeddings take a small step up the contrastive loss; costs three more passes."),
-        source=CONSERT,
-        kind="embedding",
-        parameters=(
-            Parameter(
-                "epsilon",
-                N_("Step ε"),
-                0.01,
-                N_("The step's length, as a share of each embedding's norm."),
-                low=0.0,
-                high=1.0,
-                slider=(0.0, 0.1),
-            ),
-        ),
-        others_compute=N_(
-            "ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike."
-        ),
-        place=8,
-        embedding=_adversarial,
-        follows_gradient=True,
-    ),
-)

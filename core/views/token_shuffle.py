@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.lazy import lazy
-from core.messages import N_, _
-from core.views.draws import row_generator, stream
-from core.views.entry import CONSERT, ViewEntry
-from core.views.segments import Segment, Subject, ViewPreview
-
-if TYPE_CHECKING:
-    from core.encoders import packing
-    from core.encoders.packing import Tokens
-else:
-    packing = lazy("core.encoders.packing")
+from core.encoders.packing import Tokens
 
 
 def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.Generator) -> Tokens:
@@ -33,33 +22,4 @@ def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.
     order = np.arange(len(tokens.ids))
     order[movable] = rng.permutation(movable)
     ids = tuple(tokens.ids[place] for place in order)
-    return packing.Tokens(ids, None if tokens.types is None else tuple(tokens.types[place] for place in order))
-
-
-def _preview(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
-    if subject.tokens is None:
-        return []
-    movable = subject.movable
-    drawn = row_generator(subject.seed, 0, 0, stream(entry.name)).permutation(movable).tolist()
-    order = list(range(len(subject.tokens)))
-    for place, origin in zip(movable, drawn, strict=True):
-        order[place] = int(origin)
-    segments = tuple(
-        Segment(subject.tokens[origin], "same" if origin == place else "moved") for place, origin in enumerate(order)
-    )
-    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), tuple(order))]
-
-
-ENTRIES = (
-    ViewEntry(
-        name="token_shuffle",
-        label=N_("Token shuffle"),
-        summary=N_("The tokens take each other's positions."),
-        source=CONSERT,
-        kind="tokens",
-        others_compute=N_("ConSERT's code moves [CLS] and [SEP] too; here they stay."),
-        place=4,
-        tokens=shuffle_tokens,
-        preview=_preview,
-    ),
-)
+    return Tokens(ids, None if tokens.types is None else tuple(tokens.types[place] for place in order))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import ConfigError, RunNotFoundError
 from core.store import Status, Store
 from core.tasks import TaskData
-from core.training.prepare import prepare
 from core.workers import machine
 from core.workers.limits import check_paths, check_waiting
 from core.workers.memory import check_memory

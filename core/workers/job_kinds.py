@@ -19,12 +19,12 @@ Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 RUN, RUNS = "run", "runs"
 KINDS: Mapping[str, str] = {
     "hub": "core.workers.hub_job:job",
-    "tokens": "core.encoders.counting:job",
-    "translate": "core.views.back_translation_job:job",
-    "map": "core.artifacts.map_job:job",
-    "measures": "core.artifacts.measures_job:job",
+    "tokens": "core.advice.counting:job",
+    "translate": "core.views.back_translation:job",
+    "map": "core.artifacts.maps:job",
+    "measures": "core.artifacts.measures:job",
     "inspect": "core.artifacts.inspect_job:job",
-    "vectors": "core.experiments.vectors_job:job",
+    "vectors": "core.experiments.vectors:job",
     "experiment": "core.experiments.lifecycle:job",
     RUN: "core.workers.run_worker:job",
 }
@@ -33,7 +33,7 @@ KINDS: Mapping[str, str] = {
 WARM: Mapping[str, str] = {RUN: RUNS, "map": "maps", "inspect": "model"}
 # What a group's process imports before its first job.
 PRELOADED: Mapping[str, tuple[str, ...]] = {
-    "maps": ("core.artifacts.map_job",),
+    "maps": ("core.artifacts.maps",),
     "model": ("core.artifacts.inspect_job",),
     RUNS: (
         "core.workers.run_worker",

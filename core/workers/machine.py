@@ -1,4 +1,4 @@
-"""What this machine has to run on. Imports no torch, so that the server may ask."""
+"""What this machine has to run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory there is, and with which batch it would. Imports no torch."""
+"""Whether a run fits into the memory there is, and with which batch it would."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 import pynvml
 
+from core.advice.estimate import phase_memory
 from core.config import RunConfig
-from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import ConfigError
 from core.messages import Message
+from core.models.source import EncoderShape, encoder_shape
 from core.settings import LOCAL, settings
 from core.tasks import TaskData
-from core.training.estimate import phase_memory
 from core.workers.machine import gpu_ids
 
 # What a container may use; "max" where nothing limits it.

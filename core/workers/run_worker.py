@@ -26,7 +26,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions
 from core.training.untrained import FolderCache
-from core.training.weight_files import checkpoint_path, snapshot_steps
+from core.weight_files import checkpoint_path, snapshot_steps
 from core.workers.code_stamp import code_stamp
 from core.workers.followers import ranks_of
 from core.workers.job_kinds import Progress

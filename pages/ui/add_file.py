@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from core.advice.prepare import validation_size
 from core.config import ReadingConfig, TaskConfig
 from core.config.fields import fields_of
 from core.config.labels import value_text
@@ -25,7 +26,6 @@ from core.tasks.files.tables import Table, open_table
 from core.tasks.files.together import Together, read_together
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Rows
-from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data

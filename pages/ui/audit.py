@@ -9,22 +9,22 @@ from statistics import mean
 import pandas as pd
 import streamlit as st
 
+from core.advice.defaults import MANY_CLASSES
+from core.advice.momentum import slow_queues
+from core.advice.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
+from core.advice.prepare import inert_terms
+from core.advice.token_views import TokenCounts, count_tokens, token_class_views
 from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
-from core.encoders.source import encoder_shape, tokenizer_file
+from core.config.plan import Plan, TermPlan, plan_phase
+from core.config.score_source import classifier_learns_from, classifier_note
 from core.messages import N_, _, ngettext, pgettext, sentences
+from core.models.source import encoder_shape, tokenizer_file
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, hundredths, percent
 from core.store import Store
 from core.tasks import TaskData
-from core.training.batches import SMALLEST_BALANCED
-from core.training.defaults import MANY_CLASSES
-from core.training.momentum import slow_queues
-from core.training.plan import Plan, TermPlan, plan_phase
-from core.training.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
-from core.training.prepare import inert_terms
-from core.training.score_source import classifier_learns_from, classifier_note
-from core.training.token_views import TokenCounts, count_tokens, token_class_views
+from core.tasks.batches import SMALLEST_BALANCED
 from core.workers.machine import has_gpu, memory_bytes
 from pages.ui import state
 from pages.ui.caching import cached

@@ -12,18 +12,18 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.advice.prepare import validation_size
 from core.config import TaskConfig
-from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
 from core.messages import ENGLISH, N_, _, language, listed, ngettext, pgettext, sentences
+from core.models.source import BUNDLED
 from core.store import LibraryTask
 from core.tasks import TASKS, TaskData, load_task
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
 from core.tasks.rows import is_own
 from core.tasks.survey import DuplicateGroup, duplicates, search
-from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data

@@ -8,17 +8,17 @@ from typing import Any
 
 import streamlit as st
 
+from core.advice.defaults import DEFAULT_STEPS
+from core.catalogue.encoders import ENGLISH, LISTED
 from core.config import EncoderConfig, ProbeConfig, RunConfig, parse_config
 from core.config.fields import fields_of
+from core.config.schedule import DEFAULT_FRAMES, default_frame_steps
 from core.config.sections import ResourcesConfig
-from core.encoders.catalogue import ENGLISH, LISTED
-from core.encoders.own_pooling import Pooling, known_pooling
-from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, with_more
+from core.models.own_pooling import Pooling, known_pooling
+from core.models.source import BUNDLED
 from core.settings import LOCAL, settings
-from core.training.defaults import DEFAULT_STEPS
-from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from core.workers.limits import check_model
 from pages.ui import state
 from pages.ui.number_field import begin_fields, field_problem, number_field

@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import streamlit as st
 
+from core.advice.defaults import DEFAULT_STEPS, Usual, usual
 from core.config import RunConfig, TaskConfig, parse_config
 from core.config.assign import from_settings, settings_text
+from core.config.schedule import default_frame_steps
 from core.config.turns import as_launched
 from core.errors import PlaygroundError
 from core.messages import _
-from core.training.defaults import DEFAULT_STEPS, Usual, usual
-from core.training.schedule import default_frame_steps
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.address import FineTune, Item

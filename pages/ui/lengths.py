@@ -8,13 +8,13 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.advice.counting import TokenCounts, token_counter
+from core.catalogue.encoders import LISTED
 from core.config import EncoderConfig
-from core.encoders.catalogue import LISTED
-from core.encoders.counting import TokenCounts, token_counter
-from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
 from core.messages import N_, Message, _, sentences
+from core.models.source import BUNDLED, tokenizer_file
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts

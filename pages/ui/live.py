@@ -9,10 +9,22 @@ from statistics import median
 import numpy as np
 import streamlit as st
 
+from core.advice.newest_contrast import newest_contrast
+from core.advice.pace import PACE_STEPS, Pace, closing_work, pace
+from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
 from core.config import KnobTurn, RunConfig
 from core.config.labels import value_text
+from core.config.score_source import (
+    classifier_learned,
+    classifier_learns_from,
+    classifier_note,
+    is_first_note,
+    outcome_sentence,
+    scored,
+    scorers,
+)
 from core.config.summary import objective_label, row_labels, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
@@ -28,18 +40,6 @@ from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
 from core.store.records import KnobState
 from core.tasks.task_label import task_label
-from core.training.newest_contrast import newest_contrast
-from core.training.pace import PACE_STEPS, Pace, closing_work, pace
-from core.training.score_source import (
-    classifier_learned,
-    classifier_learns_from,
-    classifier_note,
-    is_first_note,
-    outcome_sentence,
-    scored,
-    scorers,
-)
-from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots

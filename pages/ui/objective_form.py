@@ -9,16 +9,16 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.catalogue.loss_entry import LossEntry
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config.equation import term_latex, term_words, total_latex
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
 from core.glossary import GLOSSARY
-from core.losses.entry import LossEntry
-from core.losses.registry import LOSSES
 from core.messages import N_, _, called, sentences
 from core.parameters import Parameter
-from core.views.registry import VIEWS
 from pages.ui import phases_state
 from pages.ui.glossary import card
 from pages.ui.parameter_widget import number_slider, parameter_widget

@@ -8,6 +8,8 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.advice.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
+from core.catalogue.losses import LOSSES
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
 from core.config.fields import fields_of
 from core.config.labels import number_text
@@ -15,11 +17,9 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.summary import part_label
 from core.config.validation import build
-from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
-from core.losses.registry import loss_entry
 from core.messages import N_, _, called, ngettext
-from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
+from core.models.source import EncoderShape, encoder_shape
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
@@ -85,7 +85,7 @@ def _editable(phase: PhaseConfig) -> JSON:
 
 
 def _kind(phase: JSON) -> str:
-    read = {loss_entry(term["loss"]).reads for term in phase["objective"]["terms"]}
+    read = {LOSSES.entry(term["loss"]).reads for term in phase["objective"]["terms"]}
     return _("classifier") if "logits" in read else _("contrast")
 
 

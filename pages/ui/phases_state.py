@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.advice.defaults import Usual, usual
+from core.catalogue.losses import LOSSES
 from core.config.objective import ObjectiveConfig
 from core.config.presets import OWN_RATES, PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.config.validation import build
-from core.losses.registry import loss_entry
-from core.training.defaults import Usual, usual
 from pages.ui import state
 
 JSON = dict[str, Any]
@@ -108,7 +108,7 @@ def change_loss(number: int, place: int, widget: str) -> None:
     """Another loss in a term's place, with its own defaults; it takes the views that it needs."""
     objective = _phases()[number]["objective"]
     loss = state.widget_value(widget)
-    entry = loss_entry(loss)
+    entry = LOSSES.entry(loss)
     needed = [{"view": entry.first_view}] if entry.views[0] > 1 else []
     term = {"loss": loss, "weight": objective["terms"][place]["weight"], "views": needed}
     terms = [*objective["terms"]]

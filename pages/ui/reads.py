@@ -8,13 +8,13 @@ import threading
 
 import streamlit as st
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import TaskError
 from core.events import Step
 from core.store import RunRecord, Store, TaskLibrary, default_folder
 from core.tasks import TaskData
 from core.tasks.rows import is_own
-from core.training.prepare import prepare
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers import run_rows as rows
 from core.workers.limits import check_paths

@@ -6,16 +6,16 @@ from typing import Any
 
 import streamlit as st
 
+from core.advice.estimate import cut_share
+from core.catalogue.encoders import CHINESE, KOREAN, LISTED, knowing
 from core.config import RunConfig
-from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
-from core.encoders.source import encoder_shape
 from core.messages import N_, _, sentences
+from core.models.source import encoder_shape
 from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split
 from core.tasks.difficulty import expectation
 from core.tasks.survey import language_of
-from core.training.estimate import cut_share
 from pages.ui import state
 from pages.ui.parts import escaped
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.advice.defaults import Usual, default_sampler, usual
 from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
 from core.config.summary import row_labels
@@ -13,7 +14,6 @@ from core.errors import shown
 from core.messages import _, ngettext
 from core.store import LibraryTask
 from core.tasks import TASKS
-from core.training.defaults import Usual, default_sampler, usual
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
 from pages.ui.parameter_widget import segmented_field

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.encoders.counting import token_strings
-from core.encoders.source import tokenizer_file
+from core.advice.counting import token_strings
+from core.catalogue.views import VIEWS
 from core.errors import PlaygroundError, shown
 from core.messages import N_, _, sentences
+from core.models.source import tokenizer_file
 from core.parameters import Value
 from core.tasks.dataset import Input
-from core.views.preview import text_views
-from core.views.registry import view_entry
-from core.views.segments import Mark, Segment, ViewPreview, segments_of
+from core.texts.preview import text_views
+from core.texts.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers import JobRecord
 from core.workers.limits import check_model
 from pages.ui import reads, state
@@ -109,10 +109,10 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
         st.caption(_(preview.sentence))
         settings: dict[str, Value] = {
             p.name: parameter_widget(column, p, p.default, f"views.{p.name}")
-            for column, p in zip(st.columns(3), view_entry(TRANSLATE).parameters, strict=True)
+            for column, p in zip(st.columns(3), VIEWS.entry(TRANSLATE).parameters, strict=True)
         }
         try:
-            for p in view_entry(TRANSLATE).parameters:
+            for p in VIEWS.entry(TRANSLATE).parameters:
                 if p.kind == "name":
                     check_model(p.name, str(settings[p.name]))
         except PlaygroundError as error:

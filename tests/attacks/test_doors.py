@@ -19,10 +19,10 @@ from core.cli.main import cli, main
 from core.cli.sweeps import sweep
 from core.config import RunConfig, TaskConfig, parse_config
 from core.config.validation import build
-from core.encoders.source import local_folder
 from core.errors import ConfigError, StoreError, TaskError
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments
+from core.models.source import local_folder
 from core.settings import settings
 from core.store import Store
 from core.tasks import load_task

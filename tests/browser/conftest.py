@@ -206,7 +206,7 @@ def template(server_store: Store, draft: Any) -> Any:
     """The id of a run from whose settings the form can start: the tiny encoder on the small task."""
 
     def make(**arguments: Any) -> str:
-        from core.training.prepare import prepare
+        from core.advice.prepare import prepare
 
         made: RunConfig = draft(**arguments)
         config, _ = prepare(made, gpu=False)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.artifacts import map_job
+from core.artifacts import maps
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
 from core.config import RunConfig
@@ -487,7 +487,7 @@ def test_the_map_that_was_asked_for_is_shown_once_it_is_placed(
     address = {"runs": f"{made('a')},{made('b', seed=1)}", "show": "maps", "map": "tsne"}
     opened(**address)
     for job in Jobs(folder).jobs():
-        map_job.job(job.request, folder, lambda *_: None)
+        maps.job(job.request, folder, lambda *_: None)
     text = words(opened(**address))
     assert "t-SNE (perplexity" in text
     assert "not there yet" not in text

@@ -18,9 +18,9 @@ import streamlit as st
 from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
-from core.encoders import source
-from core.encoders.catalogue import KOREAN, LISTED
-from core.encoders.source import BUNDLED
+from core.catalogue.encoders import KOREAN, LISTED
+from core.models import source
+from core.models.source import BUNDLED
 from core.store import LibraryTask, TaskLibrary
 from core.store.job_table import JobStatus, JobTable
 from core.tasks import TASKS

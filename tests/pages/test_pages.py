@@ -12,20 +12,20 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import __version__
+from core.advice.prepare import prepare
+from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED, draft_of
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.events import Frame, Started, Step
-from core.losses.registry import LOSSES
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, TaskLibrary
 from core.store.budget import keep_within
 from core.store.liveness import boot_id, host_name
 from core.tasks.rows import Rows
-from core.training.prepare import prepare
-from core.training.starving import STEPS_IN_A_ROW, starving_sentences
-from core.views.registry import VIEWS
 from pages.ui.parts import duration, escaped
 from tests.cases import each
 from tests.conftest import made_rows

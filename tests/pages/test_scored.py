@@ -15,10 +15,10 @@ from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
 from core.config import RunConfig
 from core.config.objective import mixed_objective
+from core.config.score_source import classifier_note
 from core.events import Frame, Notice, Probe, Started, Step
 from core.representation.projections import pca_map
 from core.store import Status, Store
-from core.training.score_source import classifier_note
 from pages.ui.explore.run_reads import frames_of
 from pages.ui.explore.sentence import predicted_steps
 from tests.pages.test_compare import table

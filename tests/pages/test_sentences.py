@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from core.advice.counting import TokenCounts
 from core.artifacts.waiting_time import Place
-from core.encoders.counting import TokenCounts
 from core.tasks.dataset import Split, TaskData
 from pages.ui.lengths import _sentence
 from pages.ui.live import _in_line

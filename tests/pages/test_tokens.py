@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from streamlit.testing.v1 import AppTest
 
+from core.advice.prepare import prepare
 from core.artifacts.sentence import Deletions, Inspected, write_deletions, write_inspected
 from core.artifacts.weights import weight_stamps
 from core.config import RunConfig
@@ -24,8 +25,7 @@ from core.config.objective import mixed_objective
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Status, Store
-from core.training.prepare import prepare
-from core.training.weight_files import snapshot_path
+from core.weight_files import snapshot_path
 from core.workers import JobRecord, Jobs
 
 ROOT = Path(__file__).resolve().parents[2]

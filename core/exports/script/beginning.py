@@ -20,11 +20,11 @@ from torch import Tensor
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.model import Encoder, Tokenizer
-from core.encoders.own_pooling import Pooling
 from core.encoders.packing import Tokens
-from core.encoders.source import LOADING_ERRORS
 from core.encoders.tokenizer import special_ids
 from core.errors import EncoderError, first_line
+from core.models.own_pooling import Pooling
+from core.models.source import LOADING_ERRORS
 
 
 def arguments(encoder: str | None) -> argparse.Namespace:

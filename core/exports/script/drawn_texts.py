@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.config import PhaseConfig, RunConfig, phase_steps
+from core.config.plan import Pass
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import StoreError
 from core.exports.script.literals import Item
 from core.exports.script.structure import PhaseStage
 from core.tasks import TaskData
+from core.tasks.batches import RandomSampler, Sampler, make_sampler
 from core.tasks.dataset import Input
-from core.training.batches import RandomSampler, Sampler, make_sampler
 from core.training.inputs import StepInputs
-from core.training.plan import Pass
 
 # What a file can hold that people still open: beyond, a script is no way to hand on a run.
 MOST_CHARS = 20_000_000
@@ -141,7 +141,7 @@ class _Batches:
 
 def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: _Batches) -> dict[int, Item]:
     assert wanted.view is not None
-    if wanted.view.entry.by_model is not None:
+    if wanted.view.entry.by_model:
         rows = sorted({row for batch in batches for row in batch})
         return dict(zip(rows, inputs.texts(place, 0, rows), strict=True))
     if (count := batches.steps * batches.size) > MOST_DRAWN:

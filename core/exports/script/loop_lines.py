@@ -25,16 +25,16 @@ from core.parameters import number, whole
 TRAINING = "core.training"
 OUTPUTS = Home(f"{TRAINING}.outputs", "Outputs")
 SAMPLERS = {
-    "random": Home(f"{TRAINING}.batches", "RandomSampler"),
-    "class_balanced": Home(f"{TRAINING}.batches", "ClassBalancedSampler"),
-    "balanced": Home(f"{TRAINING}.batches", "EqualSharesSampler"),
+    "random": Home("core.tasks.batches", "RandomSampler"),
+    "class_balanced": Home("core.tasks.batches", "ClassBalancedSampler"),
+    "balanced": Home("core.tasks.batches", "EqualSharesSampler"),
 }
 OF_EVERY_PHASE = (
     Home(f"{TRAINING}.optimisers", "make_optimiser"),
     Home(f"{TRAINING}.optimisers", "parameter_groups"),
     Home(f"{TRAINING}.optimisers", "set_rates"),
     Home(f"{TRAINING}.optimisers", "take_clipped_step"),
-    Home(f"{TRAINING}.schedule", "learning_rate_factor"),
+    Home("core.config.schedule", "learning_rate_factor"),
     Home(f"{TRAINING}.trainable", "training_mode"),
 )
 FOLD = Home("core.exports.script.low_rank", "fold_adapters")

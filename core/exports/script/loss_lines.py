@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
+from core.config.plan import LogitsOf, TermPlan, VectorOf
 from core.exports.script.line_breaks import INDENT, WIDTH, broken
 from core.exports.script.source_file import Home
 from core.exports.script.structure import Structure
 from core.exports.script.tracing import Text, Traced, tensor, traced
-from core.losses.entry import Contrasted, Mixed, TermInput
+from core.losses.evaluate import Contrasted, Mixed, TermInput
 from core.parameters import number, whole
-from core.training.plan import LogitsOf, TermPlan, VectorOf
 
 MIX = Home("core.losses.cross_entropy", "mix")
 CLUSTERS = Home("core.views.token_clusters", "cluster_views")

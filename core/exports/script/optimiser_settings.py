@@ -1,4 +1,4 @@
-"""The optimiser of a phase as a script states it. Imports no torch."""
+"""The optimiser of a phase as a script states it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from core.config import RunConfig
 from core.config.describe import settings
 from core.config.folders import without_folders
 from core.config.labels import in_phase
-from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines
 from core.exports.script.drawn_texts import RunRows
 from core.exports.script.line_breaks import INDENT, WIDTH
@@ -23,6 +22,7 @@ from core.exports.script.loop_lines import PhaseAbout, PhaseText, phase_text
 from core.exports.script.run_facts import run_facts, uses_of
 from core.exports.script.source_file import Home, Outside, source_file
 from core.exports.script.structure import PhaseStage, phase_stages
+from core.models.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 
 BEGINNING = "core.exports.script.beginning"
 ROOTS = (
@@ -90,7 +90,6 @@ FROM_PACKAGE = (
 )
 FROM_HUB = "Without --encoder it takes {name} from the Hub, which needs a network the first time."
 MEAN = "# What is classified is the mean of the tokens; transformers' own class would take [CLS] of a saved model."
-NO_TORCH = " Imports no torch."
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
     given = arguments({encoder})
@@ -306,9 +305,8 @@ def _section(name: str, about: str) -> str:
     """A line across the page, and what comes below it."""
     path = name.replace(".", "/") + ".py" if name.startswith("core.") else name
     title = f"# ---- {path} "
-    words = about.replace(NO_TORCH, "")
     lines = textwrap.fill(
-        words, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+        about, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
     )
     return f"{title}{'-' * (WIDTH - len(title))}\n{lines}"
 

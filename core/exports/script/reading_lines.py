@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.config.plan import TRIPLET, Pass, TermPlan
 from core.exports.script.line_breaks import broken, indented
 from core.exports.script.source_file import Home
 from core.exports.script.structure import Structure
 from core.exports.script.tracing import tensor, traced, traced_change
-from core.losses.entry import Contrasted, TermInput
+from core.losses.evaluate import Contrasted, TermInput
+from core.registry import load
 from core.training.inputs import stream_of
-from core.training.plan import TRIPLET, Pass, TermPlan
 
 OUTPUTS = Home("core.training.outputs", "outputs_of")
 TAPS = Home("core.encoders.taps", "Taps")
-GENERATOR = Home("core.views.draws", "row_generator")
+GENERATOR = Home("core.texts.draws", "row_generator")
 GRADIENTS = Home("core.training.adversarial", "gradients_of")
 LAID_OUT = Home("core.training.adversarial", "laid_out")
 PLAIN = "texts"
@@ -50,12 +51,12 @@ def given_of(wanted: Pass, place: int, drawn: Drawn) -> tuple[Given, frozenset[H
     if view is None or view.entry.kind in ("pass", "embedding"):
         return PLAIN_TEXTS, frozenset()
     name = f"{PLAIN}_{place}"
-    if (change := view.entry.tokens) is not None:
-        function = Home(change.__module__, change.__name__)
+    if view.entry.tokens:
+        function = Home(*view.entry.tokens.split(":"))
         rng = f"row_generator(SEED, step, row, {stream_of(wanted)})"
         made = f"{function.name}(text, encoder.special_ids, {rng})"
         return Given(name, f"[{made} for row, text in zip(rows, texts, strict=True)]"), frozenset({function, GENERATOR})
-    if view.entry.by_model is not None:
+    if view.entry.by_model:
         return Given(name, f"tokenizer([{drawn(wanted)}[row] for row in rows])"), frozenset()
     return Given(name, f"tokenizer({drawn(wanted)}[step], keep=False)"), frozenset()
 
@@ -115,7 +116,7 @@ def _follows(wanted: Pass) -> bool:
 def _edits(structure: Structure, own: Sequence[str], functions: set[Home], lines: list[str]) -> Iterator[_Edit]:
     """The calls that change the embeddings of some passes; what they need before is added to `lines`."""
     for place, wanted in enumerate(structure.plan.passes):
-        if wanted.view is None or (change := wanted.view.entry.embedding) is None:
+        if wanted.view is None or not wanted.view.entry.embedding:
             continue
         entry, settings = wanted.view.entry, wanted.view.parameters
         texts = f"range({place} * size, {place + 1} * size)"
@@ -125,7 +126,7 @@ def _edits(structure: Structure, own: Sequence[str], functions: set[Home], lines
             gradient = f"laid_out(gradients_{place + 1}, embeddings, owners, {texts})"
         else:
             gradient = ""
-        found = traced_change(change, texts, gradient, settings)
+        found = traced_change(load(entry.embedding), texts, gradient, settings)
         functions |= found.functions
         if found.call != "embeddings":  # of a rate of 0
             yield _Edit(own[place], found.call)

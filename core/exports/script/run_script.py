@@ -58,13 +58,13 @@ def _check_known(run: RunRecord) -> None:
     """Refuse losses and views from outside the project, whose source a script could not take over."""
     for phase in run.effective.phases:
         for term in phase.objective.terms:
-            if not term.entry.compute.__module__.startswith(f"{PROJECT}."):
+            if not term.entry.compute.startswith(f"{PROJECT}."):
                 raise StoreError(
                     "{loss} is a loss from outside this project: no script can be made of it.", loss=term.entry.label
                 )
             for view in term.views:
                 for change in (view.entry.text, view.entry.tokens, view.entry.embedding, view.entry.by_model):
-                    if change is not None and not change.__module__.startswith(f"{PROJECT}."):
+                    if change and not change.startswith(f"{PROJECT}."):
                         raise StoreError(
                             "{view} is a view from outside this project: no script can be made of it.",
                             view=view.entry.label,

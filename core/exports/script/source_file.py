@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -64,25 +64,14 @@ def source_file(module: str) -> SourceFile:
     lines = text.splitlines()
     definitions: dict[str, str] = {}
     meanings: dict[str, Meaning] = {}
-    for node in _statements(tree):
+    for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             meanings |= _imported(node)
-        elif (late := _lazy(node)) is not None:
-            meanings |= late
         else:
             definitions |= dict.fromkeys(_names(node), _text(node, lines))
     docstring = (ast.get_docstring(tree) or "").split("\n\n", maxsplit=1)[0].replace("\n", " ")
     order = [one.module if isinstance(one, Home) else one for one in meanings.values() if not isinstance(one, Outside)]
     return SourceFile(module, docstring, definitions, meanings, tuple(dict.fromkeys(order)))
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Those at the top level, with those that are there for type checkers and for late imports."""
-    for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from (*node.body, *node.orelse)
-        else:
-            yield node
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, Meaning]:
@@ -121,23 +110,6 @@ def _is_module(name: str) -> bool:
 def _is_package(name: str) -> bool:
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.submodule_search_locations is not None
-
-
-def _lazy(node: ast.stmt) -> dict[str, Meaning] | None:
-    """What `torch, blockwise = lazy("torch"), lazy("core.losses.blockwise")` imports; None for another statement."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        return None
-    target, value = node.targets[0], node.value
-    pairs = [(target, value)]
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        pairs = list(zip(target.elts, value.elts, strict=True))
-    found: dict[str, Meaning] = {}
-    for name, call in pairs:
-        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "lazy" and isinstance(name, ast.Name)):
-            return None
-        module = str(ast.literal_eval(call.args[0]))
-        found[name.id] = module if module.startswith(PROJECT) else Outside(module, None, "")
-    return found
 
 
 def _names(node: ast.stmt) -> list[str]:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
+from core.config.plan import Plan, TermPlan, plan_phase
 from core.config.turns import Stage, stages
 from core.exports.script.tracing import Text
 from core.parameters import Value, number
-from core.training.plan import Plan, TermPlan, plan_phase
 
 RATE = "learning_rate"
 WEIGHT = "weight"

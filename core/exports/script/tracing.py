@@ -9,17 +9,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from torch import Tensor
 
 from core.config.term import TermConfig
 from core.exports.script.literals import quoted
 from core.exports.script.source_file import PROJECT, Home
-from core.losses.entry import TermInput
+from core.losses.evaluate import TermInput
 from core.parameters import Value
-from core.views.entry import Embedded, EmbeddingFunction
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from core.registry import load
+from core.views.embedding import Embedded
 
 LABELS = "labels"
 INTO_ONE = "mean_of"
@@ -86,7 +86,7 @@ def traced(term: TermConfig, given: TermInput, settings: Mapping[str, Value | Te
         settings: its parameters; what is not the same at every step is a text.
     """
     functions: set[Home] = set()
-    compute = term.entry.compute
+    compute = load(term.entry.compute)
     assert isinstance(compute, FunctionType)
     value = _followed(compute, functions)(given, Text(LABELS), settings)
     if not isinstance(value, tuple):
@@ -97,7 +97,7 @@ def traced(term: TermConfig, given: TermInput, settings: Mapping[str, Value | Te
     return Traced(call, str(total).replace(call, "{value}", 1), inside, frozenset(functions))
 
 
-def traced_change(change: EmbeddingFunction, texts: str, gradient: str, settings: Mapping[str, Value]) -> Traced:
+def traced_change(change: Callable[..., Any], texts: str, gradient: str, settings: Mapping[str, Value]) -> Traced:
     """What a view makes of embeddings, owners and special tokens; its call is "embeddings" where it changes nothing.
 
     Args:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from core.encoders.source import hub_answers
 from core.errors import PlaygroundError, TaskError, shown
 from core.messages import Message
+from core.models.source import hub_answers
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 

@@ -15,14 +15,14 @@ import ray
 import torch
 
 from core.config import RunConfig, parse_config
-from core.encoders.source import place
 from core.errors import TrainingError
 from core.events import Event
+from core.models.source import place
 from core.tasks.kept import read_data
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.untrained import FolderCache
-from core.training.weight_files import weight_files
+from core.weight_files import weight_files
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
 from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
 from core.workers.followers import ranks_of

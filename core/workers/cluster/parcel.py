@@ -16,7 +16,8 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.config.folders import translation_models
-from core.encoders.source import (
+from core.messages import N_
+from core.models.source import (
     SAFE_WEIGHTS,
     SMALL_FILES,
     TORCH_WEIGHTS,
@@ -24,12 +25,11 @@ from core.encoders.source import (
     has_safe_weights,
     model_folder,
 )
-from core.messages import N_
 from core.store import Store
 from core.store.store import Attempt
 from core.tasks.kept import write_data
 from core.training.half_precision import Predictions
-from core.training.weight_files import weight_files
+from core.weight_files import weight_files
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import known_predictions, start_of
 

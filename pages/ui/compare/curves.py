@@ -10,6 +10,7 @@ import streamlit as st
 from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.loss_sums import is_loss, same_loss
+from core.config.score_source import Scorer, scorers
 from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
 from core.figures.axes import Axis, axis_title, places
 from core.figures.curves import part_label
@@ -20,7 +21,6 @@ from core.messages import N_, _, listed, ngettext, sentences
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
-from core.training.score_source import Scorer, scorers
 from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch

@@ -12,13 +12,13 @@ import streamlit as st
 from core.artifacts.measures import FrameMeasures, measures_folder, measures_request, read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.diff import config_differences
+from core.config.score_source import PROBE_ROWS, scored
 from core.experiments.result_table import in_phrase
 from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
-from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared

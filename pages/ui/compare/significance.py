@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.seeds import SeedGroup
+from core.config.score_source import scored
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, notes, table_rows
 from core.experiments.results import TEST, Results, of_runs
 from core.messages import N_, _, sentences
 from core.store import ExperimentRun, Store
-from core.training.score_source import scored
 from pages.ui.compare.picking import Compared
 from pages.ui.parts import escaped
 

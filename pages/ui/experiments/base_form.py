@@ -8,14 +8,14 @@ from typing import Any
 
 import streamlit as st
 
+from core.advice.defaults import DEFAULT_STEPS
+from core.catalogue.encoders import LISTED
 from core.config import FILE_TASK, PhaseConfig, RunConfig
 from core.config.changes import changed
 from core.config.fields import fields_of
-from core.encoders.catalogue import LISTED
 from core.experiments.design import LEAN, MOST_SEEDS, EarlyStopping
 from core.messages import N_, _
 from core.parameters import Parameter
-from core.training.defaults import DEFAULT_STEPS
 from pages.ui import reads
 from pages.ui.address import Experiments, Item
 from pages.ui.bound import bound, bound_switch

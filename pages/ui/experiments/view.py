@@ -19,7 +19,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
-from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
+from core.experiments.vectors import VECTORS, unmeasured, vectors_request
 from core.messages import N_, Text, _, called, listed, ngettext
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store

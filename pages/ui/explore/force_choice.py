@@ -11,11 +11,10 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, shown_contrast
-from core.encoders.source import encoder_shape
+from core.catalogue.loss_entry import ForceLaw, temperature_parameter
 from core.errors import PlaygroundError
-from core.losses.entry import temperature_parameter
-from core.losses.law import ForceLaw
 from core.messages import N_, _, sentences
+from core.models.source import encoder_shape
 from core.parameters import Parameter
 from pages.ui.address import Explore
 from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest

@@ -22,12 +22,12 @@ from core.artifacts.maps import (
 )
 from core.artifacts.measures import FrameMeasures, measures_folder, read_measures
 from core.config import RunConfig
+from core.config.score_source import predictions_note, score_notes_of
 from core.events import Evaluation, FloatArray, Probe
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
-from core.training.score_source import predictions_note, score_notes_of
 from pages.ui.caching import Given, Made, cached
 
 

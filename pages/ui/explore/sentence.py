@@ -11,6 +11,7 @@ from core.artifacts import text_history as life
 from core.artifacts.sentence import Inspected, check_text, inspected, takes_pairs
 from core.artifacts.text_history import Biography, Place
 from core.artifacts.weights import all_known, weight_stamps
+from core.config.score_source import classifier_learns_from
 from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
@@ -19,7 +20,6 @@ from core.messages import N_, _, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
-from core.training.score_source import classifier_learns_from
 from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.explore import run_reads

@@ -14,8 +14,7 @@ from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
 from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
-from core.lab.answer import Move
-from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
+from core.lab.choices import BY_SPACE, LAB_LOSSES, Move, Setting, Stage
 from core.lab.process import LabProcess
 from core.messages import script_messages
 from pages.ui import state

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from core.errors import PlaygroundError
-from core.lab.answer import MOST_MOVES, Move
-from core.lab.choices import LAB_LOSSES, Setting
+from core.lab.choices import LAB_LOSSES, MOST_MOVES, Move, Setting
 
 BETWEEN, POINTS_BETWEEN = "_", "~"
 

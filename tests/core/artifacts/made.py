@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.events import FloatArray, Step
@@ -14,7 +15,6 @@ from core.store import RunRecord, Store
 from core.training.checkpoints import Checkpoints
 from core.training.encode import encode
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.probe import ProbeFrames
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource, keep_rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from core.artifacts.frame_loss import names_layers, shown_contrast
+from core.catalogue.loss_entry import ForceLaw
+from core.catalogue.losses import LOSSES
 from core.config import RunConfig, parse_config
-from core.losses.law import ForceLaw
-from core.losses.registry import LOSSES
 from tests.cases import each
 
 CE = {"loss": "cross_entropy", "weight": 0.1}

@@ -24,7 +24,7 @@ from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks.rows import Rows
-from core.training.weight_files import snapshot_path
+from core.weight_files import snapshot_path
 from core.workers import Cancelled
 from tests.core.artifacts.made import MORE, recorded, silent
 from tests.core.training.made import Draft, nli_csv

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from core.advice.prepare import prepare
 from core.artifacts import replay_file
 from core.artifacts.replay import open_replay, read_replay
 from core.artifacts.shipped import FOLDER, SHIPPED, draft_of, main, make
 from core.config import RunConfig
 from core.errors import PlaygroundError
 from core.store import Status, Store
-from core.training.prepare import prepare
 from tests.core.artifacts.made import MORE
 
 BYTES_MAX = 1_500_000

@@ -19,7 +19,7 @@ from core.store import Status, Store
 from core.store.budget import keep_within
 from core.training.checkpoints import Checkpoints
 from core.training.half_precision import halve_weights
-from core.training.weight_files import CHECKPOINT_NAME, snapshot_path
+from core.weight_files import CHECKPOINT_NAME, snapshot_path
 from core.workers.run_rows import TaskSource
 from tests.core.artifacts.made import MORE, frame_again, recorded
 from tests.core.training.made import Draft

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from core.advice.prepare import prepare
 from core.artifacts.shipped import SHIPPED
+from core.catalogue.losses import LOSSES
 from core.cli.main import cli, draft_from, main
 from core.config import RunConfig, parse_config
 from core.config.presets import GROUPS, PRESETS, Preset
@@ -23,10 +25,8 @@ from core.events import Step
 from core.exports.entry import always, file_stem
 from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
-from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
-from core.training.prepare import prepare
 from core.workers import LocalEngine, run_worker
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.diff import config_differences
 from core.config.presets import PRESETS
-from core.training.prepare import prepare
 from tests.cases import each
 
 CE: dict[str, Any] = {"terms": [{"loss": "cross_entropy"}]}

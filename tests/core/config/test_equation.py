@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from core.catalogue.losses import LOSSES
 from core.config.equation import PLACE, term_latex, term_words, total_latex
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.term import TermConfig
 from core.config.validation import build
-from core.losses.registry import LOSSES
 from tests.cases import each
 
 DROPOUT = [{"view": "dropout"}]

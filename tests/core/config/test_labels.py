@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config import OptimiserConfig, PhaseConfig, TaskConfig
 from core.config.fields import fields_of
 from core.config.labels import ABSENT, number_text, value_text
-from core.losses.registry import LOSSES
-from core.views.registry import VIEWS
 from tests.cases import each
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config.objective import Knob, ObjectiveConfig, mixed_objective
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
 from core.errors import ConfigError
-from core.losses.registry import LOSSES
-from core.views.registry import VIEWS
 from tests.cases import each
 
 DROPOUT = [{"view": "dropout"}]

@@ -8,11 +8,11 @@ import pytest
 
 from core.config import parse_config
 from core.config.objective import ObjectiveConfig
+from core.config.plan import plan_phase
 from core.config.presets import PRESETS, Preset, preset
 from core.config.validation import build
 from core.errors import ConfigError
 from core.parameters import AUTO
-from core.training.plan import plan_phase
 from tests.cases import each
 
 TWO = [name for name, entry in PRESETS.items() if len(entry.objectives) == 2]

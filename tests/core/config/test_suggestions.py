@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.diff import config_differences
 from core.config.objective import mixed_objective
@@ -13,7 +14,6 @@ from core.config.presets import PRESETS
 from core.config.suggestions import TwinSetting, twin_settings
 from core.config.twins import twin
 from core.errors import ConfigError
-from core.training.prepare import prepare
 from tests.cases import each
 
 RATE: dict[str, Any] = {"optimiser": {"learning_rate": 5e-5}}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from core.advice.prepare import prepare
 from core.artifacts.seeds import seed_groups
 from core.config import RunConfig, parse_config
 from core.config.diff import config_differences
 from core.config.twins import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
-from core.training.prepare import prepare
 from tests.cases import each
 
 TAU = "phases.0.objective.terms.supcon.temperature"

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config import PhaseConfig, RunConfig, parse_config
 from core.config.describe import settings
 from core.config.fields import fields_of
@@ -22,10 +24,8 @@ from core.config.sections import (
 from core.config.suggestions import twin_settings
 from core.config.sweepable import sweepable
 from core.config.twins import twin, twin_name
-from core.losses.registry import LOSSES
 from core.messages import in_language
 from core.parameters import Parameter
-from core.views.registry import VIEWS
 from tests.cases import each
 from tests.catalogues import code_messages
 

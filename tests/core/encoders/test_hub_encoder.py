@@ -29,8 +29,8 @@ CLIENT = """
 import json, sys
 import torch
 from core.encoders.model import load_encoder
-from core.encoders.own_pooling import own_pooling
-from core.encoders.source import encoder_shape
+from core.models.own_pooling import own_pooling
+from core.models.source import encoder_shape
 from core.errors import PlaygroundError
 
 names, texts = json.load(sys.stdin)

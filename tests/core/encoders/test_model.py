@@ -27,8 +27,8 @@ from core.config import TrainableConfig
 from core.encoders.families import FAMILIES
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
-from core.encoders.source import MODEL_TYPES
 from core.errors import ConfigError, EncoderError
+from core.models.source import MODEL_TYPES
 from core.training.trainable import apply_trainable, training_mode
 from tests.cases import each
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from core.advice.estimate import assumed_flops, estimate
 from core.config.changes import changed
-from core.encoders.source import encoder_shape
 from core.errors import ConfigError, TaskError
 from core.experiments.cost import cost
-from core.training.estimate import assumed_flops, estimate
+from core.models.source import encoder_shape
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
 

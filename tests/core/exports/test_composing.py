@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from core.catalogue.losses import LOSSES
 from core.config.term import TermConfig
 from core.exports.script.composing import Composer
 from core.exports.script.english import in_english
@@ -14,8 +15,8 @@ from core.exports.script.folding import folded
 from core.exports.script.line_breaks import broken
 from core.exports.script.source_file import Home, Outside, source_file
 from core.exports.script.tracing import Text, tensor, traced
-from core.losses.entry import Contrasted, TermInput
-from core.losses.registry import LOSSES
+from core.losses.evaluate import Contrasted, TermInput
+from core.registry import load
 
 UNIT = "core.losses.unit"
 LABELS = torch.tensor([0, 1, 0, 1, 1])
@@ -117,7 +118,7 @@ class TestComposing:
         vectors = torch.randn(5, 2, 4, dtype=torch.float64)
         entry = LOSSES["supcon"]
         term = TermConfig.model_validate({"loss": "supcon", "temperature": 0.2})
-        expected = entry.compute(TermInput(layers=(Contrasted(vectors),)), LABELS, term.parameters)
+        expected = load(entry.compute)(TermInput(layers=(Contrasted(vectors),)), LABELS, term.parameters)
         torch.testing.assert_close(names["supcon_loss"](vectors, LABELS, temperature=0.2), expected)
 
     def test_imports_from_outside_are_named(self) -> None:
@@ -175,7 +176,7 @@ class TestTracing:
         found = traced(
             term, TermInput(layers=tuple(Contrasted(tensor(name, views)) for name in names)), term.parameters
         )
-        own = term.entry.compute(TermInput(layers=tuple(map(Contrasted, given))), LABELS, term.parameters)
+        own = load(term.entry.compute)(TermInput(layers=tuple(map(Contrasted, given))), LABELS, term.parameters)
         functions = {home.name: getattr(__import__(home.module, fromlist=[""]), home.name) for home in found.functions}
         value = eval(found.call, functions | dict(zip(names, given, strict=True)) | {"labels": LABELS})
         torch.testing.assert_close(value, own)

@@ -27,7 +27,7 @@ from core.exports.model_card import ACTIVATIONS
 from core.exports.registry import EXPORTS
 from core.messages import in_language
 from core.store import RunRecord, Store
-from core.training.weight_files import CHECKPOINT_NAME
+from core.weight_files import CHECKPOINT_NAME
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.encoders.test_model import made

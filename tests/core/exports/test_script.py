@@ -20,19 +20,19 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig, BertModel
 
+from core.advice.prepare import prepare
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
-from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY
 from core.errors import StoreError
 from core.exports.entry import export_bytes, write_export
 from core.exports.registry import EXPORTS
 from core.exports.script.literals import lines_of
-from core.losses.registry import LOSSES
+from core.models.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY
 from core.store import RunRecord, Store, TaskLibrary
 from core.tasks.rows import Rows
-from core.training.prepare import prepare
-from core.training.weight_files import checkpoint_path
-from core.views.registry import VIEWS
+from core.weight_files import checkpoint_path
 from core.workers.run_rows import TaskSource
 from tests.cases import slow_but
 from tests.conftest import made_rows, write_csv
@@ -515,7 +515,7 @@ class TestEnds:
     def test_a_loss_from_outside_is_refused(
         self, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
+        outside = dataclasses.replace(LOSSES["cross_entropy"], compute="tests.core.losses.triplet:triplet_term")
         monkeypatch.setitem(LOSSES, "cross_entropy", outside)
         with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
             write_export(EXPORTS["script"], plain.store, plain.run.id, tmp_path / "script.py")
@@ -524,7 +524,7 @@ class TestEnds:
         self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]}, CE)})
-        outside = dataclasses.replace(VIEWS["eda"], text=lambda text, _settings, _rng: text)
+        outside = dataclasses.replace(VIEWS["eda"], text="tests.core.views.toy:backwards")
         monkeypatch.setitem(VIEWS, "eda", outside)
         with pytest.raises(StoreError, match=f"{VIEWS['eda'].label} is a view from outside this project"):
             write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")

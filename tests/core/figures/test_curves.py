@@ -10,6 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from core.catalogue.losses import LOSSES
 from core.config import KnobTurn
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
@@ -25,7 +26,6 @@ from core.figures.curves import (
 )
 from core.figures.smoothing import Smoothing
 from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
-from core.losses.registry import LOSSES
 from tests.cases import each
 
 

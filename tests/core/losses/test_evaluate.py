@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.catalogue.losses import LOSSES
 from core.losses import cross_entropy_loss, dscl_loss, mixup_loss, rdrop_loss, simcse_loss, supcon_loss
-from core.losses.entry import Contrasted, Mixed, TermInput
-from core.losses.evaluate import Objective, ObjectiveValue, Term
-from core.losses.registry import LOSSES
+from core.losses.evaluate import Contrasted, Mixed, Objective, ObjectiveValue, Term, TermInput
 from core.parameters import Value
 from tests.cases import each
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.catalogue.loss_entry import ForceLaw
 from core.losses.dscl import dscl_loss
 from core.losses.forces import batch_forces, push_spread, push_spreads
-from core.losses.law import ForceLaw
 from core.losses.simcse import simcse_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 

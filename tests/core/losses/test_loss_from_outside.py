@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from core.advice.prepare import prepare
+from core.catalogue.losses import LOSSES
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
 from core.config.equation import term_latex, total_latex
 from core.errors import ConfigError
 from core.events import Step
 from core.figures.curves import part_colour, part_label
-from core.losses.registry import LOSSES, loss_entry
 from core.training.loop import train
-from core.training.prepare import prepare
 from tests.core.losses.toy import TOY
 
 
@@ -65,6 +65,6 @@ def test_its_curve_has_its_name_and_its_colour() -> None:
 
 def test_it_comes_in_its_place_and_once() -> None:
     assert list(LOSSES)[-1] == "pull"
-    assert loss_entry("pull") is TOY
+    assert LOSSES.entry("pull") is TOY
     with pytest.raises(ValueError, match="name = 'pull': there is such a loss"):
         LOSSES.register(TOY)

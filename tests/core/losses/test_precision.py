@@ -13,14 +13,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.catalogue.losses import LOSSES
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
 from core.losses.dscl import dscl_loss
-from core.losses.entry import Contrasted, TermInput
-from core.losses.evaluate import reference_lines
+from core.losses.evaluate import Contrasted, TermInput
 from core.losses.forces import PushSpread, batch_forces, push_spread
 from core.losses.rdrop import rdrop_loss
-from core.losses.registry import LOSSES
+from core.losses.reference import reference_lines
 from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss

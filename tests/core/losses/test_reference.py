@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses.entry import Contrasted, ReferenceLines, TermInput
-from core.losses.evaluate import reference_lines
-from core.losses.registry import LOSSES, loss_entry
+from core.catalogue.losses import LOSSES
+from core.losses.evaluate import Contrasted, TermInput
+from core.losses.reference import ReferenceLines, reference_lines
 from core.parameters import Value
+from core.registry import load
 from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
@@ -52,7 +53,7 @@ def lines_of(loss: str, given: TermInput, **parameters: Value) -> ReferenceLines
 
 
 def loss_of(loss: str, given: TermInput, **parameters: Value) -> Tensor:
-    value = loss_entry(loss).compute(given, LABELS, settings(loss, **parameters))
+    value = load(LOSSES.entry(loss).compute)(given, LABELS, settings(loss, **parameters))
     assert isinstance(value, Tensor)
     return value
 
@@ -149,7 +150,7 @@ def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
     lines = reference_lines("supcon", given, labels, settings("supcon"))
     assert lines is not None
     assert lines.bound is not None
-    value = loss_entry("supcon").compute(given, labels, settings("supcon"))
+    value = load(LOSSES.entry("supcon").compute)(given, labels, settings("supcon"))
     assert isinstance(value, Tensor)
     assert value.item() == pytest.approx(lines.bound.item()) == pytest.approx(math.log(5))
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from core.losses import blockwise, supcon
-from core.losses.entry import Contrasted, TermInput
-from core.losses.evaluate import reference_lines
+from core.losses.evaluate import Contrasted, TermInput
+from core.losses.reference import reference_lines
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 from tests.cases import each
 

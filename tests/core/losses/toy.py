@@ -5,7 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from core.losses.entry import CONTRAST, LossEntry, ReferenceLines, Settings, TermInput
+from core.catalogue.loss_entry import CONTRAST, LossEntry, Settings
+from core.losses.evaluate import TermInput
+from core.losses.reference import ReferenceLines
 from core.parameters import Parameter, number
 
 
@@ -13,6 +15,10 @@ def pull(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     z = normalize(given.layers[0].vectors[:, 0], dim=1)
     alike = labels.unsqueeze(0) == labels.unsqueeze(1)
     return number(settings, "strength") * (1 - z @ z.T)[alike].mean()
+
+
+def at_zero(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+    return ReferenceLines(labels.double().mean() * 0, None)
 
 
 TOY = LossEntry(
@@ -25,8 +31,8 @@ TOY = LossEntry(
     source="made for a test",
     reads="vectors",
     colour="#123456",
-    compute=pull,
-    lines=lambda given, labels, settings: ReferenceLines(labels.double().mean() * 0, None),
+    compute="tests.core.losses.toy:pull",
+    lines="tests.core.losses.toy:at_zero",
     levels=("sentence",),
     parameters=(
         Parameter("strength", "Strength s", 0.5, "Times the sum.", low=0.0, high=9.0, slider=(0.0, 2.0), knob=True),

@@ -22,10 +22,10 @@ from core.config import parse_config
 from core.config.assign import from_settings
 from core.config.identity import config_hash
 from core.config.presets import PRESETS
-from core.encoders import source
 from core.exports.entry import write_export
 from core.exports.registry import EXPORTS
 from core.lab.process import LabProcess
+from core.models import source
 from core.representation.projections import MapSpec
 from core.store import Status, Store, TaskLibrary
 from core.store.database import MIGRATIONS

@@ -10,7 +10,7 @@ import pytest
 
 from core.store import Store, sizes
 from core.store.sizes import FolderSizes, RunSize, size_text
-from core.training.weight_files import checkpoint_path, snapshot_path
+from core.weight_files import checkpoint_path, snapshot_path
 
 FILES = {
     "checkpoint.safetensors": 1000,

@@ -23,7 +23,7 @@ from core.tasks.survey import (
     search,
     word_counts,
 )
-from core.views.eda import _split
+from core.texts.eda import _split
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
@@ -18,7 +19,6 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.passes import Machine
 from core.training.phase import Phase
-from core.training.prepare import prepare
 from core.training.step import commit_step, compute_step
 from tests.conftest import FILLERS, WORDS
 

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.encoders.model import load_encoder
 from core.events import Step
@@ -18,7 +19,6 @@ from core.training.checkpoints import Checkpoints
 from core.training.data_parallel import Ranks
 from core.training.loop import follow, train
 from core.training.phase import Phase
-from core.training.prepare import prepare
 from core.training.step import compute_step
 from tests.core.training.made import CPU
 

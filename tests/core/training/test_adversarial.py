@@ -8,15 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.catalogue.losses import LOSSES
 from core.config.objective import ObjectiveConfig
+from core.config.plan import TermPlan, plan_phase
 from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT
 from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss
-from core.losses.entry import Contrasted, TermInput
-from core.losses.registry import loss_entry
+from core.losses.evaluate import Contrasted, TermInput
+from core.registry import load
 from core.training.adversarial import embedding_gradients, laid_out
-from core.training.plan import TermPlan, plan_phase
 from core.views.embedding import add_step
 from tests.cases import each
 from tests.core.encoders.test_model import TEXTS
@@ -112,7 +113,7 @@ def test_a_small_step_raises_the_loss_and_the_opposite_one_lowers_it(model_type:
         with torch.no_grad():
             first, second = encoder.encode([*TEXTS, *TEXTS], change=change).pooled[3].chunk(2)
             given = TermInput(layers=(Contrasted(torch.stack([first, second], 1)),))
-            value = loss_entry(loss).compute(given, LABELS, plan.term.parameters)
+            value = load(LOSSES.entry(loss).compute)(given, LABELS, plan.term.parameters)
         assert isinstance(value, Tensor)
         return value.item()
 

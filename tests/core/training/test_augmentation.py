@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.changes import changed
 from core.errors import EncoderError
@@ -15,7 +16,6 @@ from core.events import Started, Step
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.views.back_translation import MemoryTranslationCache, RoundTrip
 from tests.core.training.made import Draft, nli_csv
 from tests.core.views.test_back_translation import make_marian

@@ -9,15 +9,15 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import load_encoder
 from core.events import Evaluation, Event, Step
 from core.tasks import TaskData
+from core.tasks.batches import make_sampler
 from core.training import baseline
 from core.training.baseline import Baseline, learned_rows
-from core.training.batches import make_sampler
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
 from tests.core.training.made import Draft, StopAt, curve, preset_phases
 

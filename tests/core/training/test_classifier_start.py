@@ -9,15 +9,15 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from core.advice.prepare import prepare
 from core.artifacts.weights import load_at, weight_steps
 from core.config import RunConfig, parse_config
 from core.config.identity import config_hash
 from core.encoders.model import load_encoder
 from core.encoders.packing import Tokens
 from core.store import Store
-from core.training.prepare import prepare
 from core.training.trainable import fit_classifier
-from core.training.weight_files import snapshot_path
+from core.weight_files import snapshot_path
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import frame_again, recorded
 from tests.core.training.made import Draft, curve, in_attempts, loaded, preset_phases

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.events import SHARED_COSINE, OfTerm, Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.workers.processes import ROOT
 from tests.core.training.ranks_program import first_gradients
 

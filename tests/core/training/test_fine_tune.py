@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from core.advice.prepare import prepare
 from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Notice
 from core.messages import Message
@@ -17,9 +18,8 @@ from core.training.checkpoints import Checkpoints
 from core.training.controls import NoControls
 from core.training.fine_tune import fine_tune
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
-from core.training.weight_files import checkpoint_path, checkpoint_step
+from core.weight_files import checkpoint_path, checkpoint_step
 from tests.core.training.made import Draft
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.training.batches import EqualSharesSampler, RandomSampler
+from core.tasks.batches import EqualSharesSampler, RandomSampler
 from core.training.frozen import OncePerRow
 from tests.cases import each
 

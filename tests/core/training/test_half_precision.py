@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import TrainingError
 from core.events import Step
@@ -18,8 +19,7 @@ from core.training import half_precision
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.half_precision import Trained, halve_weights, in_half
 from core.training.loop import train
-from core.training.prepare import prepare
-from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
+from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 from tests.core.training.made import Draft, StopAt, in_attempts
 from tests.core.training.test_probe import alone, loaded
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from core.advice.prepare import prepare
+from core.config.plan import TRIPLET, Pass
 from core.config.term import ViewConfig
 from core.encoders.packing import Tokens
 from core.training.inputs import StepInputs
-from core.training.plan import TRIPLET, Pass
-from core.training.prepare import prepare
 from core.views import back_translation
 from tests.conftest import write_csv
 from tests.core.training.made import Draft, loaded, nli_csv

@@ -14,9 +14,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
+from core.config.schedule import learning_rate_factor
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
 from core.events import (
@@ -36,8 +38,6 @@ from core.tasks import TaskData
 from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
-from core.training.prepare import prepare
-from core.training.schedule import learning_rate_factor
 from core.training.untrained import FolderCache, MemoryCache
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
 

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from core.config.objective import ObjectiveConfig
+from core.config.plan import Plan, plan_phase
 from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
-from core.losses.entry import TermInput
+from core.losses.evaluate import TermInput
 from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, joined, outputs_of, projection_head
-from core.training.plan import Plan, plan_phase
 from core.views.token_clusters import cluster_views
 from tests.cases import each
 from tests.core.encoders.test_model import made

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder
 from core.events import Evaluation, Event, Frame
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.precision import encoder_autocast, in_bfloat16
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
 from tests.cases import each
 from tests.core.training.made import Draft, curve, in_attempts, made_phase, preset_phases, take_steps

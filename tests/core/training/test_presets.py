@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
+from core.config.plan import plan_phase
 from core.config.presets import PRESETS
 from core.events import Evaluation, Finished, Step
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
-from core.training.plan import plan_phase
-from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
 from tests.cases import slow_but
 from tests.core.training.made import curve, in_attempts, nli_csv, preset_phases

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.events import TRAIN, VALIDATION, Event, Finished, Frame, Started, Tokens
@@ -16,8 +17,7 @@ from core.tasks import TaskData
 from core.training import probe as frames
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
-from core.training.prepare import prepare
-from core.training.weight_files import snapshot_path, snapshot_steps
+from core.weight_files import snapshot_path, snapshot_steps
 from tests.core.training.made import Draft
 from tests.core.training.test_loop import Script
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.objective import mixed_objective
+from core.config.score_source import PROBE_ROWS
 from core.events import Evaluation, Event, Frame, KnobTurned, Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.loop import train
-from core.training.prepare import prepare
-from core.training.score_source import PROBE_ROWS
 from core.training.untrained import MemoryCache, VectorCache
 from tests.core.training.made import CPU, Draft, in_attempts
 from tests.core.training.test_loop import Script

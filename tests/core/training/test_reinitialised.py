@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import ConfigError
 from core.events import Evaluation, Event, Frame, Notice
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.untrained import FolderCache, MemoryCache, VectorCache
 from tests.cases import slow_but
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of

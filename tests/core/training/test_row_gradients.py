@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from core.advice.prepare import prepare
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
-from core.training.prepare import prepare
 from core.training.row_gradients import LEAST_ROWS, RowGradients
 from core.training.untrained import MemoryCache
 from tests.cases import each

@@ -17,12 +17,12 @@ import huggingface_hub.constants
 import pytest
 import torch
 
-from core.encoders import source
 from core.errors import ConfigError, EncoderError
+from core.models import source
 from core.views import RoundTrip, TranslationCache, back_translation
 from core.views.back_translation import CANONICAL_ROWS, MemoryTranslationCache
 from tests.conftest import made_rows
-from tests.core.encoders.test_source import check_sentence
+from tests.core.models.test_source import check_sentence
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = [text for text, _ in made_rows(40)]

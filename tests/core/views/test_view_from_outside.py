@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from core.advice.prepare import prepare
+from core.catalogue.views import VIEWS
 from core.cli.main import draft_from
 from core.config import RunConfig
 from core.config.equation import term_words
+from core.config.plan import Pass
 from core.encoders.model import load_encoder
 from core.errors import ConfigError
 from core.events import Step
+from core.texts.preview import text_views
 from core.training.inputs import StepInputs
 from core.training.loop import train
-from core.training.plan import Pass
-from core.training.prepare import prepare
-from core.views.preview import text_views
-from core.views.registry import VIEWS, view_entry
 from tests.core.views.toy import TOY
 
 
@@ -54,8 +54,8 @@ def test_config_command_line_words_and_previews_know_it() -> None:
 
 def test_it_comes_in_its_place_and_once() -> None:
     assert list(VIEWS)[-1] == "backwards"
-    assert view_entry("backwards") is TOY
+    assert VIEWS.entry("backwards") is TOY
     with pytest.raises(ValueError, match="name = 'backwards': there is such a view"):
         VIEWS.register(TOY)
     with pytest.raises(ConfigError, match="choose one of dropout"):
-        view_entry("forwards")
+        VIEWS.entry("forwards")

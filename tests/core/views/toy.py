@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from numpy.random import Generator
+
+from core.catalogue.loss_entry import Settings
+from core.catalogue.view_entry import ViewEntry
 from core.parameters import Parameter
-from core.views.entry import ViewEntry
+
+
+def backwards(text: str, settings: Settings, rng: Generator) -> str:
+    return str(settings["between"]).join(reversed(text.split()))
+
 
 TOY = ViewEntry(
     name="backwards",
@@ -12,7 +20,7 @@ TOY = ViewEntry(
     summary="The words the other way round.",
     source="made for a test",
     kind="text",
-    text=lambda text, settings, rng: str(settings["between"]).join(reversed(text.split())),
+    text="tests.core.views.toy:backwards",
     cost="Reading backwards comes on top.",
     parameters=(Parameter("between", "Between words", " | ", "What lies between.", kind="name"),),
 )

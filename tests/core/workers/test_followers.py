@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import TrainingError
 from core.store import Status, Store
-from core.training.prepare import prepare
 from core.workers import LocalEngine, followers
 from core.workers.followers import ranks_of
 from core.workers.starters import WarmStarter

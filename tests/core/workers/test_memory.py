@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from core.advice.estimate import phase_memory
+from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.encoders.source import encoder_shape
 from core.errors import ConfigError
+from core.models.source import encoder_shape
 from core.store import Status, Store
-from core.training.estimate import phase_memory
-from core.training.prepare import prepare
 from core.workers import LocalEngine, memory
 from core.workers.run_worker import plain_failure, reads_less
 

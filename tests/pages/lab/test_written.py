@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from core.lab.answer import Move
-from core.lab.choices import Setting
+from core.lab.choices import Move, Setting
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
 from tests.cases import each
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.advice.prepare import prepare
 from core.config.validation import build
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
@@ -12,7 +13,6 @@ from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.results import SPLITS
 from core.representation.paired import LEVEL
 from core.store.names import new_id
-from core.training.prepare import prepare
 from tests.cases import each
 
 EXPECTED = {

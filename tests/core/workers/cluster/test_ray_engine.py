@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 from core.errors import ConfigError
 from core.store import RunRecord, Status, Store
 from core.store.job_table import JobTable
-from core.training.weight_files import weight_files
+from core.weight_files import weight_files
 from core.workers import LocalEngine, chosen_engine
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine

@@ -1,0 +1,202 @@
+"""How many tokens texts have under an encoder's own tokenizer.
+
+The tokenizer's file is read by the tokenizers library; only an encoder without one needs transformers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from tokenizers import Tokenizer, decoders, models
+
+from core.errors import EncoderError, first_line, shown
+from core.messages import Message, Text, _
+from core.models.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
+
+Input = str | tuple[str, str]
+
+# Texts whose tokens are held at once; a long text has some thousand.
+CHUNK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """How many tokens each text has, special ones included, before anything is cut off.
+
+    Attributes:
+        unknown_share: in [0, 1], of the tokens that are not special: those that replace what the tokenizer does not
+            know. 0 where there are no tokens.
+    """
+
+    counts: tuple[int, ...]
+    unknown_share: float
+
+
+class _Reader(Protocol):
+    """A tokenizer as it is needed here; `ids` has the special tokens, `special` says how many those are."""
+
+    unknown_id: int | None
+
+    def ids(self, texts: Sequence[Input]) -> list[list[int]]: ...
+
+    def special(self, text: Input) -> int: ...
+
+    def strings(self, text: Input) -> list[str]: ...
+
+
+def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
+    """A function that counts the tokens of texts and pairs as the encoder would read them, were there no limit.
+
+    Raises: EncoderError or ConfigError in one sentence when the tokenizer cannot be had or read.
+    """
+    reader = _reader(encoder_id)
+
+    def count(texts: Sequence[Input]) -> TokenCounts:
+        counts: list[int] = []
+        unknown = special = 0
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK]
+            for ids in reader.ids(chunk):
+                counts.append(len(ids))
+                unknown += 0 if reader.unknown_id is None else ids.count(reader.unknown_id)
+            special += sum(map(reader.special, chunk))
+        own = sum(counts) - special
+        return TokenCounts(tuple(counts), unknown / own if own else 0.0)
+
+    return count
+
+
+def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
+    """Count as a job of its own process, for a tokenizer that has to be fetched first, or that needs torch.
+
+    Args:
+        request: encoder, and texts (a pair as a list of two).
+    Returns: counts and unknown_share.
+    Raises: as `token_counter`.
+    """
+    progress(0, None, Message("Fetching the tokenizer"))
+    counted = token_counter(request["encoder"])(
+        [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
+    )
+    return {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
+
+
+def token_strings(encoder_id: str, text: Input) -> list[str]:
+    """A text's tokens as the vocabulary has them, special ones included, before anything is cut off.
+
+    Tokens of a byte-level vocabulary are given as the characters they encode, with Ġ for a space before them and �
+    for a part of a character.
+
+    Raises: EncoderError or ConfigError in one sentence when the tokenizer cannot be had or read.
+    """
+    return _reader(encoder_id).strings(text)
+
+
+def _reader(encoder_id: str) -> _Reader:
+    folder = tokenizer_folder(encoder_id)
+    file = folder / TOKENIZER_FILE
+    try:
+        if not file.is_file():
+            return _transformers_reader(folder, folder.stat().st_mtime_ns)
+        return _file_reader(file, file.stat().st_mtime_ns)
+    # The tokenizers library raises Exception itself for a file that it cannot read.
+    except Exception as error:
+        if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
+            raise
+        reason = shown(first_line(error))
+        raise EncoderError(
+            "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "
+            "files of a transformers tokenizer.",
+            name=shown(encoder_id),
+            problem=reason,
+        ) from None
+
+
+@lru_cache(maxsize=4)
+def _file_reader(file: Path, changed: int) -> _Reader:
+    """`changed` is when the file was written, so that a new one is read."""
+    return _FileReader(file)
+
+
+@lru_cache(maxsize=2)
+def _transformers_reader(folder: Path, changed: int) -> _Reader:
+    return _TransformersReader(folder)
+
+
+class _FileReader:
+    """Reads tokenizer.json."""
+
+    def __init__(self, file: Path) -> None:
+        self._tokenizer = Tokenizer.from_file(str(file))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._special = [self._tokenizer.num_special_tokens_to_add(is_pair) for is_pair in (False, True)]
+        self.unknown_id = _unknown_id(self._tokenizer, file)
+
+    def ids(self, texts: Sequence[Input]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+
+    def special(self, text: Input) -> int:
+        return self._special[not isinstance(text, str)]
+
+    def strings(self, text: Input) -> list[str]:
+        (ids,) = self.ids([text])
+        tokens: dict[int, str] = {number: self._tokenizer.id_to_token(number) or "" for number in ids}
+        if isinstance(self._tokenizer.decoder, decoders.ByteLevel):
+            added = self._tokenizer.get_added_tokens_decoder()
+            tokens |= {number: _characters(token) for number, token in tokens.items() if number not in added}
+        return [tokens[number] for number in ids]
+
+
+def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
+    """The id of what the model does not know; None where it knows every byte."""
+    if isinstance(tokenizer.model, models.Unigram):  # which does not say so; its file does
+        found: int | None = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
+        return found
+    name: str | None = getattr(tokenizer.model, "unk_token", None)
+    return None if name is None else tokenizer.token_to_id(name)
+
+
+def _characters(token: str) -> str:
+    """What a token of a byte-level vocabulary encodes."""
+    text: str = decoders.ByteLevel().decode([token])
+    return f"Ġ{text[1:]}" if text.startswith(" ") else text
+
+
+class _TransformersReader:
+    """Reads any other tokenizer through transformers, which imports torch."""
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoTokenizer
+
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        if set(self._tokenizer.get_vocab()) <= set(self._tokenizer.all_special_tokens):
+            # Without files transformers makes one that knows no word, and says nothing.
+            raise ValueError(_("it has no vocabulary"))
+        self._special = [self._tokenizer.num_special_tokens_to_add(pair) for pair in (False, True)]
+        # Such a tokenizer is changed while it works, and pages of several people may ask at once.
+        self._lock = Lock()
+        self.unknown_id: int | None = self._tokenizer.unk_token_id
+
+    def ids(self, texts: Sequence[Input]) -> list[list[int]]:
+        with self._lock:
+            return [self._ids(text) for text in texts]
+
+    def special(self, text: Input) -> int:
+        return self._special[not isinstance(text, str)]
+
+    def strings(self, text: Input) -> list[str]:
+        with self._lock:
+            found: list[str] = self._tokenizer.convert_ids_to_tokens(self._ids(text))
+            return found
+
+    def _ids(self, text: Input) -> list[int]:
+        sides = (text,) if isinstance(text, str) else text
+        found: list[int] = self._tokenizer(*sides, truncation=False, padding=False, verbose=False)["input_ids"]
+        return found

@@ -1,0 +1,379 @@
+"""From a draft to a run that can start: every default filled in and everything checked, before anything is created."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from core.advice.defaults import DEFAULT_STEPS, default_classifier_start, default_sampler, with_rates
+from core.advice.momentum import momentum_of
+from core.advice.token_views import count_tokens
+from core.config import (
+    FILE_TASK,
+    TRAIN_POINTS_MAX,
+    CheckpointConfig,
+    EncoderConfig,
+    PhaseConfig,
+    ProbeConfig,
+    RunConfig,
+    TaskConfig,
+)
+from core.config.plan import Plan, plan_phase
+from core.config.schedule import default_frame_steps, frame_steps
+from core.errors import ConfigError, TaskError, shown
+from core.messages import Message
+from core.models.own_pooling import own_pooling
+from core.models.source import EncoderShape, encoder_shape, is_local
+from core.tasks import TaskData, load_task
+from core.tasks.batches import SMALLEST_BALANCED
+
+Load = Callable[[TaskConfig, int], TaskData]
+
+PROBE_ON_CPU = 120
+PROBE_ON_GPU = 500
+# One text of a class says nothing of how near its like are.
+PROBE_OF_A_CLASS = 2
+# Validation rows on the map for each training row.
+TRAIN_SHARE = 3
+# Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
+SNAPSHOTS = 4
+SNAPSHOT_BYTES_MAX = 200 * 2**20
+# Training rows that can be on the map.
+MAX_VECTORS_STORED = 2_000_000
+
+
+def default_probe_size(classes: int, *, gpu: bool) -> int:
+    return max(PROBE_ON_GPU if gpu else PROBE_ON_CPU, PROBE_OF_A_CLASS * classes)
+
+
+def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bool) -> int:
+    """How many validation rows a run takes where it does not say: those on its map, as every frame scores all of them.
+
+    The others of a split that was cut from the training rows stay training rows.
+
+    Args:
+        natural: the task with all rows of its splits.
+        probe_size: validation rows on the map, None for the default.
+    """
+    return min(len(natural.validation), probe_size or default_probe_size(len(natural.classes), gpu=gpu))
+
+
+def prepare(
+    draft: RunConfig, *, gpu: bool, bfloat16: bool = False, load: Load = load_task
+) -> tuple[RunConfig, TaskData]:
+    """The draft with every default filled in, and its data.
+
+    Args:
+        gpu: whether a GPU is there; it decides the default probe size.
+        bfloat16: whether the run's device computes in bfloat16; it decides the default precision.
+        load: gives the rows of a task under a seed; by itself, of bundled tasks and files.
+    Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
+    Raises: ConfigError, TaskError or EncoderError in one sentence.
+    """
+    gpu = gpu and draft.device != "cpu"
+    shape = encoder_shape(draft.encoder.id)
+    _check_encoder(draft, shape)
+    encoder = draft.encoder
+    if encoder.pooling == "auto":
+        encoder = encoder.model_copy(update={"pooling": own_pooling(encoder.id)})
+    if is_local(encoder.id):
+        encoder = encoder.model_copy(update={"id": _expanded(encoder.id)})
+    task = draft.task
+    if task.id == FILE_TASK and task.path:
+        task = task.model_copy(update={"path": _expanded(task.path)})
+    if task.test_path:
+        task = task.model_copy(update={"test_path": _expanded(task.test_path)})
+    if task.validation_size is None:
+        natural = load(_whole(task), draft.seed)
+        task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
+    data = load(task, draft.seed)
+    probe, data = _fewer_where_groups_stay_whole(draft.probe, task.validation_size, data)
+    found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
+    if task.sampler == "auto":
+        found["sampler"] = default_sampler(len(data.classes))
+    task = task.model_copy(update=found)
+    counted_phases = _with_tokens(draft.phases, encoder, data)
+    learned = data.with_more(data.train.texts, data.train.seconds) if task.back_translation is not None else data
+    phases = tuple(_phase(phase, learned, shape, _where(draft, number)) for number, phase in enumerate(counted_phases))
+    _check_whole(phases)
+    _check_sampler(task.sampler, phases)
+    _check_reinitialised(phases)
+    config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
+    if config.classifier_start == "auto":
+        start = default_classifier_start(len(data.classes), phases)
+        config = config.model_copy(update={"classifier_start": start})
+    if config.precision == "auto":
+        config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
+    config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
+    return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
+
+
+def _whole(task: TaskConfig) -> TaskConfig:
+    """The task with all its training rows as they are."""
+    plain = TaskConfig()
+    kept = {"train_size", "imbalance", "label_noise", "text_noise", "content_hash"}
+    return task.model_copy(update={name: getattr(plain, name) for name in kept})
+
+
+def _where(draft: RunConfig, number: int) -> str:
+    """How a message names a field of a phase: by itself where there is one phase."""
+    return f"phases.{number}." if len(draft.phases) > 1 else ""
+
+
+def _expanded(path: str) -> str:
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError:
+        raise TaskError(
+            "{path} is below a home folder that does not exist: check the path.", path=shown(path)
+        ) from None
+
+
+def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
+    if draft.encoder.max_length > shape.positions:
+        raise ConfigError(
+            "encoder.max_length",
+            draft.encoder.max_length,
+            "{encoder} reads {limit} tokens.",
+            encoder=shown(draft.encoder.id),
+            limit=shape.positions,
+        )
+
+
+def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
+    """The phases with a k where it was left to the lengths of the training texts."""
+    if not any(phase.objective.counts_tokens for phase in phases):
+        return phases
+    tokens = float(np.mean(count_tokens(encoder.id, data.train, encoder.max_length).tokens))
+    return tuple(phase.model_copy(update={"objective": phase.objective.with_tokens(tokens)}) for phase in phases)
+
+
+def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:
+    rows = len(data.train)
+    if phase.batch_size > rows:
+        raise ConfigError(
+            f"{where}batch_size",
+            phase.batch_size,
+            "there are {rows:,} training rows; give at most {rows:,}.",
+            rows=rows,
+        )
+    _check_trainable(phase, shape, where)
+    plan = plan_phase(phase.objective, shape.blocks)
+    _check_learning(phase, plan, shape, where)
+    _check_positives(phase, plan, data, where)
+    _check_micro_batch(phase, plan, where)
+    steps = phase.steps
+    if steps is None and phase.epochs is not None:
+        steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
+    steps = steps or DEFAULT_STEPS
+    found = {
+        "objective": phase.objective.with_momentum(momentum_of(steps)),
+        "optimiser": with_rates(phase.optimiser, phase.trainable, shape),
+    }
+    return phase.model_copy(update={"steps": steps, "epochs": None, **found})
+
+
+def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
+    trainable = phase.trainable
+    if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
+        raise ConfigError(
+            f"{where}trainable.blocks",
+            trainable.blocks,
+            "the encoder has {blocks}.",
+            blocks=Message("{count} block", "{count} blocks", count=shape.blocks),
+        )
+    learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
+    if trainable.reinitialised_blocks > learning:
+        remedy = Message(
+            "{count} block learns here, and re-initialised blocks must learn; give at most that many.",
+            "{count} blocks learn here, and re-initialised blocks must learn; give at most that many.",
+            count=learning,
+        )
+        raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
+
+
+def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: str) -> None:
+    """Somebody must learn: contrast reaches the contrasted blocks and those below them, not the classifier."""
+    if phase.objective.classifies or phase.trainable.part in ("all", "lora"):
+        return
+    if phase.trainable.part == "last_blocks":
+        highest = max(vector.layer for term in plan.terms for group in term.groups for vector in group)
+        frozen = shape.blocks - phase.trainable.blocks
+        if highest <= frozen:
+            raise ConfigError(
+                f"{where}trainable.blocks",
+                phase.trainable.blocks,
+                "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
+                "frozen; train more blocks, or contrast higher layers.",
+                highest=highest,
+                frozen=frozen,
+            )
+        return
+    raise ConfigError(
+        f"{where}trainable.part",
+        "classifier",
+        "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
+    )
+
+
+def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
+    """Labels of the terms that count in the loss and can move no weight, because everything they contrast is frozen."""
+    frozen = phase.trainable.frozen(blocks)
+    plan = plan_phase(phase.objective, blocks)
+    return tuple(
+        term.term.entry.label
+        for term in plan.terms
+        if term.groups and term.term.weight > 0 and max(v.layer for group in term.groups for v in group) <= frozen
+    )
+
+
+def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str) -> None:
+    if not phase.objective.contrastive:
+        return
+    if phase.batch_size < 2:
+        raise ConfigError(f"{where}batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
+    if plan.reads_triplets and not data.triplets:
+        raise ConfigError(
+            f"{where}objective",
+            next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
+            "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
+            "contradiction for one premise, and enough training rows to hold both.",
+            task=data.name,
+        )
+    if plan.reads_triplets and phase.batch_size > len(data.triplets):
+        count, given = len(data.triplets), Message("{count} triplet", "{count} triplets", count=len(data.triplets))
+        raise ConfigError(
+            f"{where}batch_size",
+            phase.batch_size,
+            "{task} gives {triplets}; give at most {count:,}.",
+            task=data.name,
+            triplets=given,
+            count=count,
+        )
+    of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
+    if of_class and max(Counter(data.train.labels).values()) < 2:
+        raise ConfigError(
+            "train_size", len(data.train), "no class has two rows, so no anchor has a positive; give more rows."
+        )
+
+
+def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
+    if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
+        raise ConfigError(
+            f"{where}micro_batch",
+            phase.micro_batch,
+            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view.",
+        )
+
+
+def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
+    if len(phases) > 1 and not phases[-1].objective.classifies:
+        raise ConfigError(
+            f"phases.{len(phases) - 1}.objective",
+            Message("no loss on the classifier"),
+            "the last of two phases trains the classifier; give it a cross-entropy.",
+        )
+
+
+def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
+    for number, phase in enumerate(phases[1:], 1):
+        if blocks := phase.trainable.reinitialised_blocks:
+            raise ConfigError(
+                f"phases.{number}.trainable.reinitialised_blocks",
+                blocks,
+                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+            )
+
+
+def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
+    smallest = min(phase.batch_size for phase in phases)
+    if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
+        raise ConfigError(
+            "batch_size",
+            smallest,
+            "class-balanced batches hold two rows of at least two classes; give at least {least}, or take random "
+            "batches.",
+            least=SMALLEST_BALANCED,
+        )
+
+
+def _fewer_where_groups_stay_whole(
+    probe: ProbeConfig, validation_size: int | None, data: TaskData
+) -> tuple[ProbeConfig, TaskData]:
+    """The probe with the validation rows that there are, and the data with a note on it.
+
+    Rows with the same first text stay in one split, so a split may hold a few rows less than were asked for.
+
+    Args:
+        validation_size: rows that the split was to have.
+    """
+    asked, there = probe.size, len(data.validation)
+    if asked is None or validation_size is None or not there < asked <= validation_size:
+        return probe, data
+    note = Message(
+        "{texts} can be on the map instead of {asked:,}: rows with the same first text stay in one split.",
+        texts=Message("{count} validation text", "{count} validation texts", count=there),
+        asked=asked,
+    )
+    return probe.model_copy(update={"size": there}), replace(data, notes=(*data.notes, note))
+
+
+def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:
+    available = len(data.validation)
+    if probe.size is not None and probe.size > available:
+        raise ConfigError(
+            "probe.size",
+            probe.size,
+            "the validation split has {rows}; give at most that.",
+            rows=Message("{count} row", "{count} rows", count=available),
+        )
+    size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
+    beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
+    frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
+    if len(frames) * (size + beside) > MAX_VECTORS_STORED:
+        raise ConfigError(
+            "probe.frame_steps",
+            Message("{frames:,} frames of {points:,} points", frames=len(frames), points=size + beside),
+            "at most {most:,} vectors are stored; give fewer of either.",
+            most=MAX_VECTORS_STORED,
+        )
+    return ProbeConfig(size=size, train_size=beside, frame_steps=frames)
+
+
+def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
+    if probe.train_size is None:
+        return min(available, size // TRAIN_SHARE)
+    if probe.train_size > available:
+        rows = Message("{count} training row", "{count} training rows", count=available)
+        raise ConfigError(
+            "probe.train_size", probe.train_size, "{rows} can be on the map; give at most that.", rows=rows
+        )
+    return probe.train_size
+
+
+def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
+    """With the steps of the snapshots: some of the frames, evenly spread, as many as fit into what they may take."""
+    frames = config.probe.frame_steps or ()
+    wanted = config.checkpoint.snapshot_steps
+    if wanted is None:
+        largest = max(4 * _learning_parameters(phase, shape) for phase in config.phases)
+        count = min(SNAPSHOTS, SNAPSHOT_BYTES_MAX // max(1, largest))
+        wanted = tuple(frames[(i * (len(frames) - 1)) // (count + 1)] for i in range(1, count + 1))
+    steps = {step for step in wanted if 0 < step < config.steps and step in frames}
+    # No seed draws a fitted classifier again.
+    steps |= {0} if config.classifier_start == "probe" else set()
+    return config.checkpoint.model_copy(update={"snapshot_steps": tuple(sorted(steps))})
+
+
+def _learning_parameters(phase: PhaseConfig, shape: EncoderShape) -> int:
+    trainable = phase.trainable
+    if trainable.part == "lora":  # kept as the weights that the adapters change
+        return 2 * shape.blocks * shape.hidden_size**2
+    if trainable.part == "all":
+        return shape.parameters
+    return trainable.blocks * shape.block_parameters if trainable.part == "last_blocks" else 0

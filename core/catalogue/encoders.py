@@ -1,0 +1,49 @@
+"""Encoders that a form offers by name: known to load and to fit. Any other Hub name or folder can be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.messages import N_
+from core.models.source import BUNDLED
+
+ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_("many languages")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A Hub name, and the language of the texts that it was trained on, marked with `N_`."""
+
+    name: str
+    language: str = ENGLISH
+
+    def knows(self, language: str) -> bool:
+        return self.language in (language, MANY)
+
+
+_LISTED = (
+    Listed(BUNDLED),
+    Listed("distilbert/distilbert-base-uncased"),
+    Listed("google/electra-small-discriminator"),
+    Listed("microsoft/mpnet-base"),
+    Listed("FacebookAI/roberta-base"),
+    Listed("FacebookAI/roberta-large"),
+    Listed("microsoft/deberta-v3-base"),
+    Listed("intfloat/multilingual-e5-small", MANY),
+    Listed("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", MANY),
+    Listed("FacebookAI/xlm-roberta-base", MANY),
+    Listed("microsoft/mdeberta-v3-base", MANY),
+    Listed("hfl/chinese-roberta-wwm-ext", CHINESE),
+    Listed("klue/roberta-base", KOREAN),
+    Listed("monologg/koelectra-small-v3-discriminator", KOREAN),
+)
+LISTED: Mapping[str, Listed] = {encoder.name: encoder for encoder in _LISTED}
+
+
+def knowing(language: str) -> list[str]:
+    """Names of the listed encoders that know a language, those of that language alone first."""
+    return sorted(
+        (name for name, encoder in LISTED.items() if encoder.knows(language)),
+        key=lambda name: LISTED[name].language != language,
+    )

@@ -1,0 +1,204 @@
+"""Where a further view of a text comes from: an entry for each view, from which everything that lists views is made."""
+
+from __future__ import annotations
+
+from core.catalogue.view_entry import CONSERT, ViewEntry, rate_parameter
+from core.messages import N_
+from core.parameters import Parameter
+from core.registry import Registry
+
+DROPOUT = ViewEntry(
+    name="dropout",
+    label=N_("Second dropout pass"),
+    summary=N_("The encoder reads the text once more, with other dropout masks."),
+    source=N_("SimCSE: Gao et al. 2021, arXiv:2104.08821; R-Drop two-stage"),
+    kind="pass",
+    place=0,
+)
+
+HEAD_DROPOUT = ViewEntry(
+    name="head_dropout",
+    label=N_("Head dropout"),
+    summary=N_("One encoder pass; two dropout masks on the pooled vector."),
+    source=N_("R-Drop one-stage, from the notes"),
+    kind="head",
+    parameters=(
+        rate_parameter(
+            0.1,
+            N_("The share of the pooled vector's entries that a mask drops; losses on logits take the head's own."),
+        ),
+    ),
+    place=1,
+)
+
+LAYERS = ViewEntry(
+    name="layers",
+    label=N_("Layers as views"),
+    summary=N_("The pooled vectors of other blocks as further views in one loss."),
+    source=N_("the multi-view notes"),
+    kind="layers",
+    parameters=(
+        Parameter(
+            "layers",
+            N_("Layers"),
+            "every_third",
+            N_("Blocks that are views beside the last one."),
+            kind="layers",
+        ),
+    ),
+    others_compute=N_("Not the same as one loss per layer, which is the term's own setting Layers."),
+    place=2,
+)
+
+EDA = ViewEntry(
+    name="eda",
+    label=N_("Easy data augmentation"),
+    summary=N_("Words replaced by synonyms, deleted, duplicated or swapped."),
+    source="Wei & Zou 2019, arXiv:1901.11196",
+    kind="text",
+    parameters=(
+        Parameter(
+            "operation",
+            N_("Operation"),
+            "mixed",
+            N_("What is done to a text; mixed draws one of the four for each."),
+            kind="choice",
+            choices={
+                "mixed": N_("Mixed"),
+                "replace": N_("Replace by synonyms"),
+                "delete": N_("Delete"),
+                "duplicate": N_("Duplicate"),
+                "swap": N_("Swap"),
+            },
+        ),
+        rate_parameter(0.1, N_("The share of the words that are changed, at least one.")),
+    ),
+    others_compute=N_("The paper inserts random synonyms where the notes, and we, duplicate words."),
+    place=3,
+    text="core.texts.eda:eda_view",
+    preview="core.texts.preview:eda_previews",
+    notice="core.texts.synonyms:synonym_notice",
+)
+
+TOKEN_SHUFFLE = ViewEntry(
+    name="token_shuffle",
+    label=N_("Token shuffle"),
+    summary=N_("The tokens take each other's positions."),
+    source=CONSERT,
+    kind="tokens",
+    others_compute=N_("ConSERT's code moves [CLS] and [SEP] too; here they stay."),
+    place=4,
+    tokens="core.views.token_shuffle:shuffle_tokens",
+    preview="core.texts.preview:shuffle_previews",
+)
+
+TOKEN_CUTOFF = ViewEntry(
+    name="token_cutoff",
+    label=N_("Token cut-off"),
+    summary=N_("The embeddings of some tokens are zeroed."),
+    source=CONSERT,
+    kind="embedding",
+    parameters=(rate_parameter(0.15, N_("The share of the tokens that are zeroed.")),),
+    place=5,
+    embedding="core.views.embedding:token_cutoff_view",
+    preview="core.texts.preview:cutoff_previews",
+)
+
+FEATURE_CUTOFF = ViewEntry(
+    name="feature_cutoff",
+    label=N_("Feature cut-off"),
+    summary=N_("Some features of the embeddings are zeroed, in all tokens of a text alike."),
+    source=CONSERT,
+    kind="embedding",
+    parameters=(rate_parameter(0.2, N_("The share of the features that are zeroed.")),),
+    place=6,
+    embedding="core.views.embedding:feature_cutoff_view",
+)
+
+EMBEDDING_DROPOUT = ViewEntry(
+    name="embedding_dropout",
+    label=N_("Embedding dropout"),
+    summary=N_("Entries of the embeddings are dropped at random."),
+    source=CONSERT,
+    kind="embedding",
+    parameters=(rate_parameter(0.2, N_("The share of the entries that are dropped.")),),
+    place=7,
+    embedding="core.views.embedding:embedding_dropout_view",
+)
+
+ADVERSARIAL = ViewEntry(
+    name="adversarial",
+    label=N_("Adversarial step"),
+    summary=N_("The embeddings take a small step up the contrastive loss; costs three more passes."),
+    source=CONSERT,
+    kind="embedding",
+    parameters=(
+        Parameter(
+            "epsilon",
+            N_("Step ε"),
+            0.01,
+            N_("The step's length, as a share of each embedding's norm."),
+            low=0.0,
+            high=1.0,
+            slider=(0.0, 0.1),
+        ),
+    ),
+    others_compute=N_("ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike."),
+    place=8,
+    embedding="core.views.embedding:adversarial_view",
+    follows_gradient=True,
+)
+
+BACK_TRANSLATION = ViewEntry(
+    name="back_translation",
+    label=N_("Back-translation"),
+    summary=N_("The text, translated into another language and back by sampling. Models come from the Hub."),
+    source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
+    kind="text",
+    parameters=(
+        Parameter(
+            "forward",
+            N_("Model there"),
+            "Helsinki-NLP/opus-mt-en-de",
+            N_("A Marian model on the Hub, or a folder."),
+            kind="name",
+        ),
+        Parameter(
+            "backward",
+            N_("Model back"),
+            "Helsinki-NLP/opus-mt-de-en",
+            N_("The Marian model for the way back."),
+            kind="name",
+        ),
+        Parameter(
+            "temperature",
+            N_("Sampling temperature T"),
+            0.7,
+            N_("Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9."),
+            low=0.0,
+            high=10.0,
+            above=True,
+            slider=(0.1, 1.5),
+        ),
+    ),
+    place=9,
+    by_model="core.views.back_translation:round_trip",
+    cost=N_("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept."),
+)
+
+# One from outside is added by `VIEWS.register`.
+VIEWS: Registry[ViewEntry] = Registry(
+    "view",
+    (
+        DROPOUT,
+        HEAD_DROPOUT,
+        LAYERS,
+        EDA,
+        TOKEN_SHUFFLE,
+        TOKEN_CUTOFF,
+        FEATURE_CUTOFF,
+        EMBEDDING_DROPOUT,
+        ADVERSARIAL,
+        BACK_TRANSLATION,
+    ),
+)

@@ -1,0 +1,235 @@
+"""What a step has to compute, from what its terms need: nothing twice and nothing for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig, ViewConfig
+from core.errors import ConfigError
+from core.messages import Message
+from core.parameters import number, resolve_layers, whole
+
+Source = Literal["rows", "premise", "entailment", "contradiction"]
+TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")
+
+# Texts that the encoder reads, forward and backward, to find an adversarial step, beside the pass itself.
+ADVERSARIAL_PASSES = 2
+
+# Memory for the outputs of frozen blocks. A constant, not what is free at the moment: if it depended on that, a resumed
+# run would compute other texts together and differ in the last bit.
+KEPT_BYTES = 2 * 2**30
+
+
+class Pass(NamedTuple):
+    """One reading of the batch by the encoder.
+
+    Attributes:
+        source: the rows of the batch, or one side of its triplets.
+        view: what changes on the way in; None for the texts as they are.
+        draw: distinguishes passes that differ in their random draws only.
+    """
+
+    source: Source = "rows"
+    view: ViewConfig | None = None
+    draw: int = 0
+
+    @property
+    def changes_input(self) -> bool:
+        return self.view is not None and self.view.entry.changes_input
+
+
+class LogitsOf(NamedTuple):
+    """The classifier's answer to a pass; draws differ in the head's dropout."""
+
+    number: int
+    draw: int
+
+
+class VectorOf(NamedTuple):
+    """The pooled vector of a pass at a layer; `mask` numbers the dropout mask put on it, of rate `rate`."""
+
+    number: int
+    layer: int
+    mask: int | None = None
+    rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TermPlan:
+    """What one term reads.
+
+    Attributes:
+        logits: for a loss on logits, and for contrast at the level of logits: one per view.
+        groups: for contrast of vectors or tokens: the views, once per contrasted layer.
+    """
+
+    key: str
+    term: TermConfig
+    logits: tuple[LogitsOf, ...] = ()
+    groups: tuple[tuple[VectorOf, ...], ...] = ()
+
+    def highest_block(self, blocks: int) -> int:
+        """The highest block whose output the term reads, of an encoder of `blocks`: it reaches all weights up to it."""
+        return blocks if self.logits else max(vector.layer for group in self.groups for vector in group)
+
+    @property
+    def views(self) -> int:
+        """Vectors that represent one text in the loss."""
+        if self.logits:
+            return len(self.logits)
+        if self.term.level == "token":
+            return len(self.groups[0]) * (whole(self.term.parameters, "clusters") or whole(self.term.parameters, "k"))
+        return len(self.groups[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a step computes.
+
+    Attributes:
+        layers: blocks whose pooled vectors are kept; tokens: (block, k) whose top tokens are kept.
+    """
+
+    passes: tuple[Pass, ...]
+    layers: tuple[int, ...]
+    tokens: tuple[tuple[int, int], ...]
+    terms: tuple[TermPlan, ...]
+
+    def same_passes(self, other: Plan) -> bool:
+        """Whether the encoder has to give the same, whatever the terms make of it."""
+        return (self.passes, self.layers, self.tokens) == (other.passes, other.layers, other.tokens)
+
+    def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
+        """Whether the outputs of the lowest `frozen` of `blocks` blocks can be kept and read again.
+
+        Not where something changes a text on its way in, nor where a term reads a frozen block below one that learns. A
+        gradient cache reads in parts; with all blocks frozen it has nothing to save.
+        """
+        if not frozen or self.changes_input or self.reads_triplets:
+            return False
+        lowest = min([*self.layers, *(layer for layer, _ in self.tokens), blocks])
+        return frozen == blocks or (not in_parts and lowest > frozen)
+
+    @property
+    def reads_triplets(self) -> bool:
+        return any(p.source != "rows" for p in self.passes)
+
+    @property
+    def changes_input(self) -> bool:
+        """Whether some pass reads something else than the texts as they are."""
+        return any(p.changes_input for p in self.passes)
+
+    @property
+    def readings(self) -> int:
+        """How often the encoder reads each text of the batch in a step."""
+        adversarial = sum(p.view is not None and p.view.entry.follows_gradient for p in self.passes)
+        queues = sum(bool(whole(t.term.parameters, "queue")) for t in self.terms)
+        return len(self.passes) + ADVERSARIAL_PASSES * adversarial + queues
+
+
+def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
+    """The plan of an objective on an encoder of `blocks` blocks.
+
+    A term of weight 0 is followed where the other terms compute all it needs, and left out where it would cost a pass
+    or a queue.
+
+    Raises: ConfigError for a layer that the encoder does not have, or a view that adds nothing.
+    """
+    planner = _Planner(blocks)
+    terms: dict[str, TermPlan] = {}
+    weighted = list(zip(objective.keys, objective.terms, strict=True))
+    for key, term in weighted:
+        if term.weight > 0:
+            terms[key] = planner.term(key, term)
+    for key, term in weighted:
+        if term.weight == 0:
+            tried = planner.copy()
+            planned = tried.term(key, term)
+            if tried.needs() == planner.needs() and not whole(term.parameters, "queue"):
+                terms[key] = planned
+    passes, layers, tokens = planner.needs()
+    return Plan(passes, layers, tokens, tuple(terms[key] for key in objective.keys if key in terms))
+
+
+class _Planner:
+    """Collects passes and taps, each once."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.passes: list[Pass] = []
+        self.layers: set[int] = set()
+        self.tokens: dict[int, int] = {}
+
+    def copy(self) -> _Planner:
+        twin = _Planner(self.blocks)
+        twin.passes, twin.layers, twin.tokens = [*self.passes], {*self.layers}, {**self.tokens}
+        return twin
+
+    def needs(self) -> tuple[tuple[Pass, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
+        return tuple(self.passes), tuple(sorted(self.layers)), tuple(sorted(self.tokens.items()))
+
+    def term(self, key: str, term: TermConfig) -> TermPlan:
+        if term.entry.reads == "triplets":
+            numbers = [self._number(Pass(side)) for side in TRIPLET]
+            return TermPlan(key, term, groups=self._per_layer(term, [(n, None, 0.0) for n in numbers]))
+        numbers = self._passes(term)
+        heads = [view for view in term.views if view.entry.kind == "head"]
+        if term.entry.reads == "logits" or term.level == "logits":
+            self.layers.add(self.blocks)
+            draws = [LogitsOf(number, 0) for number in numbers]
+            return TermPlan(key, term, logits=(*draws, *(LogitsOf(numbers[0], 1) for _ in heads)))
+        if term.level == "token":
+            groups = []
+            for layer in self._layers_of(term):
+                self.tokens[layer] = max(self.tokens.get(layer, 0), whole(term.parameters, "k"))
+                groups.append(tuple(VectorOf(number, layer) for number in numbers))
+            return TermPlan(key, term, groups=tuple(groups))
+        rate = number(heads[0].parameters, "rate") if heads else 0.0
+        sources: list[tuple[int, int | None, float]] = [(n, 0 if heads else None, rate) for n in numbers]
+        sources += [(numbers[0], 1, rate) for _ in heads]
+        others = self._layer_views(term)
+        self.layers.update(others)
+        beside = tuple(VectorOf(numbers[0], layer) for layer in others)
+        return TermPlan(key, term, groups=tuple((*group, *beside) for group in self._per_layer(term, sources)))
+
+    def _per_layer(
+        self, term: TermConfig, sources: Sequence[tuple[int, int | None, float]]
+    ) -> tuple[tuple[VectorOf, ...], ...]:
+        layers = self._layers_of(term)
+        self.layers.update(layers)
+        return tuple(tuple(VectorOf(n, layer, mask, rate) for n, mask, rate in sources) for layer in layers)
+
+    def _passes(self, term: TermConfig) -> list[int]:
+        """Numbers of the passes that a term's views need; views that are alike get draws of their own."""
+        passes = [Pass()] if term.original else []
+        for view in term.views:
+            if view.entry.runs_encoder:
+                passes.append(Pass("rows", view, sum(p.view == view for p in passes)))
+        return [self._number(wanted) for wanted in passes]
+
+    def _number(self, wanted: Pass) -> int:
+        if wanted not in self.passes:
+            self.passes.append(wanted)
+        return self.passes.index(wanted)
+
+    def _layers_of(self, term: TermConfig) -> tuple[int, ...]:
+        return resolve_layers(term.layers, self.blocks, f"{term.loss}.layers")
+
+    def _layer_views(self, term: TermConfig) -> tuple[int, ...]:
+        """The other blocks that are views beside the last one."""
+        chosen = [view.parameters["layers"] for view in term.views if view.entry.kind == "layers"]
+        if not chosen:
+            return ()
+        layers = resolve_layers(chosen[0], self.blocks, f"{term.loss}.views.layers")  # type: ignore[arg-type]
+        others = tuple(layer for layer in layers if layer != self.blocks)
+        if not others and isinstance(chosen[0], str) and self.blocks > 1:
+            return (self.blocks - 1,)  # an encoder too small for a third has one neighbour of its last block
+        if not others:
+            remedy = Message("the last block is a view already; the encoder has no other, so remove it.")
+            if self.blocks > 1:
+                remedy = Message("the last block is a view already; name others, such as [1].")
+            raise ConfigError(f"{term.loss}.views.layers", ", ".join(map(str, layers)), remedy)
+        return others

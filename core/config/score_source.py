@@ -1,0 +1,179 @@
+"""From which step on a run trains its classifier, and what the scores of a frame are therefore scores of.
+
+A classifier that no loss has reached yet is a random one, and its accuracy says nothing. Such a frame is scored by a
+linear probe instead: a logistic regression on the frame's own vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from core.config import RunConfig
+from core.config.turns import objective_at
+from core.events import BASELINE, VALIDATION, Evaluation
+from core.messages import ENGLISH, N_, Message, Text, _, sentences
+from core.quantities import percent
+
+# Training rows that the linear probe of a frame is fitted on, those on the map among them.
+PROBE_ROWS = 200
+
+Scorer = Literal["classifier", "linear probe"]
+
+# How a score compares with that of a linear probe, by whether it is a later frame of that very probe.
+LEVEL = {
+    False: N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, level with the {start} of its linear probe at step 0"),
+}
+ABOVE = {
+    False: N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, above the {start} of its linear probe at step 0"),
+}
+BELOW = {
+    False: N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, below the {start} of its linear probe at step 0"),
+}
+
+
+def classifier_learns_from(config: RunConfig) -> int | None:
+    """The first step of a prepared run that trains the classifier; None where no step does."""
+    begins = [1, *(end + 1 for end in config.phase_ends[:-1])]
+    changes = sorted({*begins, *(turn.step for turn in config.knob_turns if turn.step <= config.steps)})
+    return next((step for step in changes if objective_at(config, step).objective.trains_classifier), None)
+
+
+def classifier_learned(config: RunConfig, step: int) -> bool:
+    """Whether the classifier has been trained by `step`; at step 0, whether the first step will train it."""
+    first = classifier_learns_from(config)
+    return first is not None and first <= max(1, step)
+
+
+def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer | None]:
+    """What each evaluation scored; None for the random classifier of a run recorded before frames had a probe.
+
+    Args:
+        config: with the knob turns that were made.
+    """
+    first = classifier_learns_from(config)
+    learned = [first is not None and first <= max(1, evaluation.step) for evaluation in evaluations]
+    return [
+        "linear probe" if evaluation.probe_rows is not None else "classifier" if known else None
+        for evaluation, known in zip(evaluations, learned, strict=True)
+    ]
+
+
+def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations whose scores mean something."""
+    return [e for e, by in zip(evaluations, scorers(config, evaluations), strict=True) if by is not None]
+
+
+def score_note(evaluation: Evaluation) -> str:
+    """What a frame scored on validation, and what was scored where it is not the classifier."""
+    score = percent(evaluation.values["accuracy"])
+    by_probe = evaluation.probe_rows is not None
+    return _("linear probe {score}", score=score) if by_probe else _("validation {score}", score=score)
+
+
+def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
+    """`score_note` of each of these steps; "" where none was scored."""
+    notes = {e.step: score_note(e) for e in scored(config, evaluations) if e.split == VALIDATION}
+    return tuple(notes.get(step, "") for step in steps)
+
+
+def is_first_note(message: Text | None, config: RunConfig) -> bool:
+    """Whether a run's message, or none, is what its worker noted when it began; λ may have been turned since."""
+    note = classifier_note(config)
+    return message == note or (note is not None and message == note.render(ENGLISH))  # as older runs keep it
+
+
+def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
+    """A few words about a prepared run that does not train its classifier from the first step; else None.
+
+    Args:
+        over: whether the run has ended, so that no knob can be turned any more.
+    """
+    first = classifier_learns_from(config)
+    if first == 1:
+        return None
+    if first is not None:
+        return Message(
+            "The classifier learns from step {step:,} on. Until then, scores are those of a linear probe, fitted on "
+            "each frame's vectors of up to {rows} training rows.",
+            step=first,
+            rows=PROBE_ROWS,
+        )
+    by_weight = "lambda" in config.phases[0].objective.knobs
+    cause = Message("At λ = 1 the classifier never learns.")
+    if not by_weight:
+        cause = Message("With contrastive terms alone the classifier never learns.")
+    scores = Message(
+        "Scores are those of a linear probe, fitted on each frame's vectors of up to {rows} training rows.",
+        rows=PROBE_ROWS,
+    )
+    note = Message("{first} {next}", first=cause, next=scores)
+    if over or not by_weight:
+        return note
+    return Message("{first} {next}", first=note, next=Message("Turn λ below 1 to train the classifier."))
+
+
+def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
+    """A sentence about whose predictions the frames of a run hold, where it is not the classifier from the start."""
+    frames = [evaluation for evaluation in evaluations if evaluation.split == VALIDATION]
+    by = scorers(config, frames)
+    if set(by) <= {"classifier"}:
+        return None
+    first = classifier_learns_from(config)
+    learned = first if "classifier" in by else None
+    rows = next((frame.probe_rows for frame in frames if frame.probe_rows is not None), None)
+    if rows is None:
+        return _by_nothing(learned)
+    if learned is None:
+        return _(
+            "The classifier has learned nothing, so predictions, confidence and loss are a linear probe's, fitted on "
+            "{rows:,} training rows at each frame.",
+            rows=rows,
+        )
+    return _(
+        "Before step {step:,}, predictions, confidence and loss are a linear probe's, fitted on {rows:,} training rows "
+        "at each frame.",
+        step=learned,
+        rows=rows,
+    )
+
+
+def _by_nothing(learned: int | None) -> str:
+    """Of a run that was recorded before frames had a probe; `learned` is the first step that trains its classifier."""
+    if learned is None:
+        return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
+    return _(
+        "Before step {step:,} the classifier had learned nothing: its predictions, confidence and loss mean nothing.",
+        step=learned,
+    )
+
+
+def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
+    """How the newest validation score compares with the linear probe of the untrained encoder; None without both.
+
+    Where the classifier never learned, the probe of the frame is compared with that of step 0: both are fitted on the
+    same rows.
+    """
+    given = scored(config, evaluations)
+    frames = [e for e in given if e.split == VALIDATION]
+    if not frames:
+        return None
+    last = frames[-1]
+    by_probe = last.probe_rows is not None
+    references = [frame for frame in frames[:-1] if frame.step == 0] if by_probe else given
+    reference = next((e for e in references if by_probe or e.split == BASELINE), None)
+    if reference is None:
+        return None
+    score, start = last.values["accuracy"], reference.values["accuracy"]
+    low, high = last.values["accuracy_low"], last.values["accuracy_high"]
+    relation = LEVEL if score == start else ABOVE if score > start else BELOW
+    comparison = _(relation[by_probe], score=percent(score), start=percent(start))
+    known = {"comparison": comparison, "low": percent(low), "high": percent(high)}
+    sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
+    if low <= start <= high and score != start:
+        sentence = _("{comparison}, perhaps by chance; 95% interval {low} to {high}.", **known)
+    remedy = [_("More steps, or a higher learning rate, may lift it.")] if start > high and not by_probe else []
+    return sentences([sentence, *remedy])

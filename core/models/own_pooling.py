@@ -1,0 +1,86 @@
+"""How an encoder was trained to make one vector of a text: as its sentence-transformers files say."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from core.errors import EncoderError, PlaygroundError, shown
+from core.messages import Message, listed
+from core.models.source import hub_small_file, local_folder
+
+Pooling = Literal["cls", "mean"]
+
+# The order of an encoder's modules, and the file of the one that pools.
+MODULES, SETTINGS = "modules.json", "config.json"
+# Pooling modes under the names of both formats of that file. A mean divided by another number points the same way.
+MODES: dict[str, Pooling] = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
+SAME_DIRECTION: dict[str, Pooling] = {"mean_sqrt_len_tokens": "mean"}
+PLAIN: Pooling = "cls"
+
+
+def own_pooling(encoder_id: str) -> Pooling:
+    """The encoder's own pooling; [CLS] for a language model without sentence-transformers files.
+
+    Of an encoder on the Hub the two small files are fetched.
+
+    Raises: EncoderError where it pools in another way than by [CLS] or the mean, or cannot be had.
+    """
+    folder = local_folder(encoder_id)
+    return pooling_of(folder, encoder_id) if folder else _hub_pooling(encoder_id)
+
+
+def known_pooling(encoder_id: str) -> Pooling | None:
+    """The same without asking the Hub: None for an encoder that is not on this machine, or pools in another way."""
+    try:
+        folder = local_folder(encoder_id)
+        return pooling_of(folder, encoder_id) if folder else None
+    except PlaygroundError:
+        return None
+
+
+def pooling_of(folder: Path, encoder_id: str) -> Pooling:
+    """The same from an encoder's files in a folder."""
+    place = _pooling_module(_read(folder / MODULES))
+    return PLAIN if place is None else _mode(_read(folder / place / SETTINGS), encoder_id)
+
+
+@lru_cache(maxsize=64)
+def _hub_pooling(encoder_id: str) -> Pooling:
+    place = _pooling_module(_read(hub_small_file(encoder_id, MODULES)))
+    return PLAIN if place is None else _mode(_read(hub_small_file(encoder_id, f"{place}/{SETTINGS}")), encoder_id)
+
+
+def _pooling_module(modules: Any) -> str | None:
+    """The folder of the pooling module, which the file names relative to its own; None where there is none."""
+    if not isinstance(modules, list):
+        return None
+    paths = [
+        module.get("path")
+        for module in modules
+        if isinstance(module, dict) and str(module.get("type", "")).endswith(".Pooling")
+    ]
+    known = [path for path in paths if isinstance(path, str) and path.isascii() and path.replace("_", "").isalnum()]
+    return known[0] if known else None
+
+
+def _mode(settings: Any, encoder_id: str) -> Pooling:
+    given = settings if isinstance(settings, dict) else {}
+    modes = [
+        name.removeprefix("pooling_mode_") for name, on in given.items() if name.startswith("pooling_mode_") and on
+    ]
+    modes += [str(given["pooling_mode"])] if "pooling_mode" in given else []
+    if len(modes) == 1 and modes[0] in MODES | SAME_DIRECTION:
+        return (MODES | SAME_DIRECTION)[modes[0]]
+    mode = shown(listed(modes)) if modes else Message("an unknown mode")
+    raise EncoderError("Encoder {name} pools by {mode}: choose [CLS] or the mean.", name=shown(encoder_id), mode=mode)
+
+
+def _read(path: Path | None) -> Any:
+    """A JSON file; None for one that is missing or damaged."""
+    try:
+        return None if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None

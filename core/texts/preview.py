@@ -1,0 +1,105 @@
+"""What each view of the registry makes of a text, word by word, for people to see.
+
+The random numbers are not those of a run, which depend on its steps and rows: a preview is one example of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from core.catalogue.view_entry import ViewEntry
+from core.catalogue.views import VIEWS
+from core.errors import ConfigError
+from core.messages import _
+from core.registry import load
+from core.texts.draws import row_generator, stream
+from core.texts.eda import eda
+from core.texts.segments import Segment, Subject, ViewPreview, segments_of
+
+# What the tokenizers of the supported families put around texts; these tokens keep their places.
+SPECIAL_TOKENS = frozenset(["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"])
+
+
+def text_views(
+    text: str | tuple[str, str],
+    *,
+    seed: int,
+    rate: float,
+    tokens: Sequence[str] | None = None,
+    special: Collection[str] = SPECIAL_TOKENS,
+) -> list[ViewPreview]:
+    """What every view of the registry makes of a text, in the registry's order.
+
+    Args:
+        seed: ≥ 0; same arguments, same previews.
+        rate: share of the words or tokens that change, in [0, 1), for the views that have one.
+        tokens: of the text under the chosen encoder, special ones included; without them token views are described.
+        special: tokens that no view touches.
+    Raises: ConfigError for a rate outside [0, 1) or a negative seed.
+    """
+    if not 0 <= rate < 1:
+        raise ConfigError("rate", rate, "give a share from 0 to below 1.")
+    if seed < 0:
+        raise ConfigError("seed", seed, "give a whole number from 0.")
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    subject = Subject(texts, None if tokens is None else tuple(tokens), special, seed, rate)
+    return [preview for entry in VIEWS.values() for preview in _previews(entry, subject)]
+
+
+def _previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    shown = load(entry.preview)(entry, subject) if entry.preview else []
+    on_request = bool(entry.by_model)
+    return shown or [ViewPreview(entry.name, _(entry.label), _sentence(entry), on_request=on_request)]
+
+
+def _sentence(entry: ViewEntry) -> str:
+    """What a view changes where the text does not show it."""
+    summary = _(entry.summary)
+    if entry.by_model:
+        return _("{summary} It is made when asked for.", summary=summary)
+    if entry.kind == "text":
+        return summary
+    if entry.kind == "tokens" or entry.preview:
+        return _("{summary} The encoder's tokens show it.", summary=summary)
+    return _("{summary}; the words stay.", summary=summary.rstrip(".。"))
+
+
+def eda_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    """One preview for each operation."""
+    (operations,) = [p.choices for p in entry.parameters if p.name == "operation"]
+    found = []
+    for operation, label in (operations or {}).items():
+        # One generator for both texts of a pair, as a run has.
+        rng = row_generator(subject.seed, 0, 0, stream(entry.name, operation))
+        views = [eda(text, operation=operation, rate=subject.rate, rng=rng) for text in subject.texts]
+        segments = tuple(segments_of(*both) for both in zip(subject.texts, views, strict=True))
+        named = _("{view}: {operation}", view=_(entry.label), operation=_(label))
+        found.append(ViewPreview(entry.name, named, _(entry.summary), "text", segments))
+    return found
+
+
+def shuffle_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    if subject.tokens is None:
+        return []
+    movable = subject.movable
+    drawn = row_generator(subject.seed, 0, 0, stream(entry.name)).permutation(movable).tolist()
+    order = list(range(len(subject.tokens)))
+    for place, origin in zip(movable, drawn, strict=True):
+        order[place] = int(origin)
+    segments = tuple(
+        Segment(subject.tokens[origin], "same" if origin == place else "moved") for place, origin in enumerate(order)
+    )
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), tuple(order))]
+
+
+def cutoff_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    if subject.tokens is None:
+        return []
+    movable = subject.movable
+    count = max(1, round(subject.rate * len(movable))) if subject.rate and movable else 0
+    cut = set(row_generator(subject.seed, 0, 0, stream(entry.name)).permutation(movable)[:count].tolist())
+    segments = tuple(
+        Segment(token, "removed" if place in cut else "same") for place, token in enumerate(subject.tokens)
+    )
+    places = tuple(range(len(segments)))
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), places)]

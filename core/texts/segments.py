@@ -1,0 +1,171 @@
+"""What a view has made of a text, in pieces that people can see."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+Mark = Literal["same", "changed", "removed", "added", "moved"]
+
+WORD = re.compile(r"\s*\S+\s*|\s+")
+# Han, kana, Thai, Lao, Khmer and Burmese are written without spaces. Korean is written with them.
+UNSPACED_LETTER = re.compile(
+    "[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f]"
+)
+UNSPACED_UNIT = re.compile(r"[A-Za-z0-9]+|.", re.DOTALL)
+# Beyond this many pairs of words a comparison of two texts takes seconds, and only their ends are compared.
+MOST_COMPARED = 4_000_000
+
+
+class Segment(NamedTuple):
+    """A piece of a view's text, or one of its tokens, and what has become of it."""
+
+    text: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPreview:
+    """What one view, or one operation of it, makes of a text.
+
+    Attributes:
+        name: the view's in the registry.
+        label: the view's, with the operation where it has several; translated, as is the sentence.
+        unit: what the segments are: pieces of text that are laid end to end, or tokens one by one. None where there is
+            only the sentence.
+        segments: for each text, one of a single text and two of a pair; the tokens of a pair are one sequence. Without
+            those marked "removed" they are exactly the view. A removed token is one whose embedding is zeroed.
+        order: for tokens, the place that each one had before, from 0.
+        sentence: what the view changes, for people.
+        on_request: whether the view of this text has to be computed by a model first.
+    """
+
+    name: str
+    label: str
+    sentence: str
+    unit: Literal["text", "tokens"] | None = None
+    segments: tuple[tuple[Segment, ...], ...] = ()
+    order: tuple[int, ...] = ()
+    on_request: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is to be seen in the segments."""
+        return any(segment.mark != "same" for text in self.segments for segment in text)
+
+
+class Subject(NamedTuple):
+    """What is looked at: one text or two, its tokens where they are known."""
+
+    texts: tuple[str, ...]
+    tokens: tuple[str, ...] | None
+    special: Collection[str]
+    seed: int
+    rate: float
+
+    @property
+    def movable(self) -> list[int]:
+        """Places of the tokens that a view may touch."""
+        return [place for place, token in enumerate(self.tokens or ()) if token not in self.special]
+
+
+def segments_of(before: str, after: str) -> tuple[Segment, ...]:
+    """A view's text in pieces that say what has become of the words of the text before.
+
+    Those not marked "removed" give `after` when they are joined. Texts without spaces are compared by character.
+    """
+    if before == after:
+        return (Segment(after, "same"),) if after else ()
+    unspaced = _is_unspaced(before)
+    old, new = _units(before, unspaced), _units(after, unspaced)
+    old_words, new_words = [_word(unit) for unit in old], [_word(unit) for unit in new]
+    matches = _matches(old_words, new_words)
+    # A word that is gone here and found there has moved, and is shown where it is now.
+    kept_old, kept_new = {i for i, _ in matches}, {j for _, j in matches}
+    gone = Counter(word for i, word in enumerate(old_words) if i not in kept_old)
+    come = Counter(word for j, word in enumerate(new_words) if j not in kept_new)
+    moved = gone & come
+    unseen = Counter(moved)
+    pieces: list[Segment] = []
+    i = j = 0
+    for next_i, next_j in [*matches, (len(old), len(new))]:
+        removed = []
+        for place in range(i, next_i):
+            if unseen[old_words[place]] > 0:
+                unseen[old_words[place]] -= 1
+            else:
+                removed.append(old[place] if unspaced else f"{old_words[place]} ")
+        if removed and pieces and not unspaced and not pieces[-1].text[-1].isspace():
+            removed.insert(0, " ")
+        pieces += [Segment(piece, "removed") for piece in removed]
+        for place in range(j, next_j):
+            if moved[new_words[place]] > 0:
+                moved[new_words[place]] -= 1
+                pieces.append(Segment(new[place], "moved"))
+            else:
+                pieces.append(Segment(new[place], "changed" if removed else "added"))
+        if next_j < len(new):
+            pieces.append(Segment(new[next_j], "same"))
+        i, j = next_i + 1, next_j + 1
+    return tuple(_merged(pieces))
+
+
+def _is_unspaced(text: str) -> bool:
+    return 2 * len(UNSPACED_LETTER.findall(text)) > sum(map(str.isalpha, text))
+
+
+def _units(text: str, unspaced: bool) -> list[str]:
+    """Words with the white space around them, or characters; joined they are the text."""
+    return UNSPACED_UNIT.findall(text) if unspaced else WORD.findall(text)
+
+
+def _word(unit: str) -> str:
+    return unit.strip() or unit
+
+
+def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Places (in old, in new) of words that stay, both ascending; exact where words were only deleted or only added."""
+    if (found := _places(new, old)) is not None:
+        return [(i, j) for j, i in enumerate(found)]
+    if (found := _places(old, new)) is not None:
+        return list(enumerate(found))
+    in_place = [(i, i) for i, (one, other) in enumerate(zip(old, new, strict=False)) if one == other]
+    same_length = len(old) == len(new)
+    if same_length and (2 * len(in_place) >= len(old) or Counter(old) == Counter(new)):
+        return in_place
+    if len(old) * len(new) > MOST_COMPARED:
+        return _ends(old, new)
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
+
+
+def _ends(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The words that both begin with, and those that both end with."""
+    shorter = min(len(old), len(new))
+    first = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+    last = next((k for k in range(shorter - first) if old[-1 - k] != new[-1 - k]), shorter - first)
+    ends = ((len(old) - k, len(new) - k) for k in range(last, 0, -1))
+    return [*((k, k) for k in range(first)), *ends]
+
+
+def _places(part: Sequence[str], whole: Sequence[str]) -> list[int] | None:
+    """Where the words of `part` are in `whole`, in their order; None where they do not."""
+    places: list[int] = []
+    rest = iter(enumerate(whole))
+    for word in part:
+        place = next((i for i, other in rest if other == word), None)
+        if place is None:
+            return None
+        places.append(place)
+    return places
+
+
+def _merged(pieces: Sequence[Segment]) -> Iterator[Segment]:
+    for mark, run in groupby(pieces, key=lambda piece: piece.mark):
+        yield Segment("".join(piece.text for piece in run), mark)

@@ -1,0 +1,310 @@
+"""Token counts without torch, against what transformers' tokenizer gives one text at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from core.advice import counting
+from core.advice.counting import CHUNK, token_counter, token_strings
+from core.encoders.packing import Tokens
+from core.encoders.tokenizer import Tokenizer as EncoderTokenizer
+from core.errors import EncoderError, PlaygroundError
+from core.models.source import BUNDLED, encoder_folder, tokenizer_file, tokenizer_folder
+from core.texts.preview import SPECIAL_TOKENS
+from tests.cases import each
+from tests.core.models.test_source import FakeHub, check_sentence
+
+ROOT = Path(__file__).resolve().parents[3]
+Input = str | tuple[str, str]
+TEXTS: list[Input] = [
+    "The film was lovely, and its music felt warm.",
+    "wonderment",
+    "",
+    "  \n\t ",
+    "我非常喜欢这部电影，演员也很好。",
+    "영화가 정말 좋았어요 🙂",
+    "Ça c’était très émouvant; cafe\u0301",
+    "a literal [SEP] and a [MASK] and <s> too </s>",
+    "x" * 300,
+    "the film was long " * 400,
+    ("the film", "was lovely"),
+    ("", "its music"),
+    ("the film was long " * 200, "영화가"),
+]
+
+
+def sides(text: Input) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def transformers_ids(folder: Path, texts: list[Input]) -> list[list[int]]:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return [tokenizer(*sides(text), verbose=False)["input_ids"] for text in texts]
+
+
+def saved(folder: Path, tokenizer: Tokenizer, unknown: str, first: str, last: str) -> Path:
+    """A tokenizer that puts one token before a text and one behind, as transformers saves it."""
+    ids = {token: tokenizer.token_to_id(token) for token in (first, last)}
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}", pair=f"{first} $A {last} {last} $B {last}", special_tokens=list(ids.items())
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token=unknown, cls_token=first, sep_token=last, pad_token="<pad>"
+    ).save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps({"model_type": "roberta", "vocab_size": 300}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["the film was lovely and the film was long"] * 20, trainer)
+    return saved(tmp_path_factory.mktemp("byte-level"), tokenizer, "<unk>", "<s>", "</s>")
+
+
+@pytest.fixture(scope="module")
+def unigram(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁the", -1.0), ("▁film", -2.0), ("▁", -3.0)]
+    tokenizer = Tokenizer(models.Unigram([*pieces, *((letter, -5.0) for letter in "abcdefghij")], unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
+    return saved(tmp_path_factory.mktemp("unigram"), tokenizer, "<unk>", "<s>", "</s>")
+
+
+@pytest.fixture(scope="module")
+def word_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder of before tokenizer.json."""
+    folder = tmp_path_factory.mktemp("word-list")
+    for name in ("vocab.txt", "config.json", "tokenizer_config.json", "special_tokens_map.json"):
+        shutil.copy(encoder_folder(BUNDLED) / name, folder / name)
+    return folder
+
+
+@pytest.fixture(params=["bundled", "tiny", "byte_level", "unigram", "word_list"])
+def encoder(
+    request: pytest.FixtureRequest, tiny_encoder: Path, byte_level: Path, unigram: Path, word_list: Path
+) -> tuple[str, Path]:
+    """An encoder's id and its folder."""
+    if request.param == "bundled":
+        return BUNDLED, encoder_folder(BUNDLED)
+    folders = {"tiny": tiny_encoder, "byte_level": byte_level, "unigram": unigram, "word_list": word_list}
+    return str(folders[request.param]), folders[request.param]
+
+
+class TestCounts:
+    def test_they_are_those_of_transformers(self, encoder: tuple[str, Path]) -> None:
+        expected = transformers_ids(encoder[1], TEXTS)
+        assert token_counter(encoder[0])(TEXTS).counts == tuple(map(len, expected))
+
+    def test_the_unknown_share_is_of_the_tokens_that_are_not_special(self, encoder: tuple[str, Path]) -> None:
+        tokenizer = AutoTokenizer.from_pretrained(encoder[1])
+        plain = [text for text in TEXTS if "[SEP]" not in text]  # a literal one is the text's own here
+        own = [i for text in plain for side in sides(text) for i in tokenizer(side, add_special_tokens=False).input_ids]
+        share = own.count(tokenizer.unk_token_id) / len(own)
+        assert token_counter(encoder[0])(plain).unknown_share == pytest.approx(share)
+
+    def test_what_the_encoder_reads_is_as_long_up_to_its_limit(self, encoder: tuple[str, Path]) -> None:
+        read: list[Tokens] = EncoderTokenizer(AutoTokenizer.from_pretrained(encoder[1]), 32)(TEXTS)
+        assert [len(tokens.ids) for tokens in read] == [min(32, n) for n in token_counter(encoder[0])(TEXTS).counts]
+
+    def test_words_that_no_vocabulary_has_are_unknown(self, tiny_encoder: Path, unigram: Path) -> None:
+        assert token_counter(str(tiny_encoder))(["the film zzz", "电影"]).unknown_share == 0.5
+        assert token_counter(str(unigram))(["the film zz"]).unknown_share == pytest.approx(1 / 4)
+
+    def test_bytes_are_always_known(self, byte_level: Path) -> None:
+        assert token_counter(str(byte_level))(["电影 🙂"]).unknown_share == 0.0
+
+    def test_many_texts_are_counted_in_their_order(self, tiny_encoder: Path) -> None:
+        texts = ["film " * (i % 7) for i in range(2 * CHUNK + 3)]
+        found = token_counter(str(tiny_encoder))(texts)
+        assert found.counts == tuple(i % 7 + 2 for i in range(len(texts)))
+        assert found.unknown_share == 0.0
+
+    def test_nothing_has_no_tokens(self, tiny_encoder: Path) -> None:
+        assert token_counter(str(tiny_encoder))([]) == counting.TokenCounts((), 0.0)
+        assert token_counter(str(tiny_encoder))([""]) == counting.TokenCounts((2,), 0.0)
+
+
+class TestStrings:
+    def test_they_are_as_many_as_are_counted_and_those_of_transformers(self, encoder: tuple[str, Path]) -> None:
+        tokenizer = AutoTokenizer.from_pretrained(encoder[1])
+        is_byte_level = isinstance(tokenizer.backend_tokenizer.decoder, decoders.ByteLevel)
+        for text, ids in zip(TEXTS, transformers_ids(encoder[1], TEXTS), strict=True):
+            found = token_strings(encoder[0], text)
+            assert len(found) == len(ids)
+            if not is_byte_level:
+                assert found == tokenizer.convert_ids_to_tokens(ids)
+
+    def test_bytes_are_shown_as_what_they_stand_for(self, byte_level: Path) -> None:
+        assert token_strings(str(byte_level), "the film") == ["<s>", "the", "Ġfilm", "</s>"]
+        assert token_strings(str(byte_level), "é <unk>") == ["<s>", "�", "�", "Ġ", "<unk>", "</s>"]
+        for text in ("the film was lovely", "a, b"):
+            assert "".join(token_strings(str(byte_level), text)[1:-1]).replace("Ġ", " ") == text
+
+    def test_a_pair_has_the_tokens_of_both(self, tiny_encoder: Path) -> None:
+        found = token_strings(str(tiny_encoder), ("The film", "was zzz"))
+        assert found == ["[CLS]", "the", "film", "[SEP]", "was", "[UNK]", "[SEP]"]
+
+    def test_special_ones_are_those_that_views_leave_alone(self, encoder: tuple[str, Path]) -> None:
+        assert set(token_strings(encoder[0], "")) <= SPECIAL_TOKENS
+
+
+class TestTrouble:
+    @pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "1.0"}', "not json"])
+    def test_a_broken_file_gives_one_sentence(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / "tokenizer.json").write_text(content)
+        with pytest.raises(EncoderError, match="The tokenizer of encoder") as refused:
+            token_counter(str(tmp_path))
+        check_sentence(refused.value)
+
+    @pytest.mark.parametrize("model_type", ["bert", "roberta", "xlm-roberta"])
+    def test_an_encoder_without_a_tokenizer_is_refused(self, tmp_path: Path, model_type: str) -> None:
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type, "vocab_size": 30}))
+        with pytest.raises(EncoderError) as refused:
+            token_strings(str(tmp_path), "a film")
+        check_sentence(refused.value)
+
+    @each("name", ["", "\0", "/no/such/folder", "a/b/c"])
+    def test_what_is_no_encoder_is_refused(self, name: str) -> None:
+        with pytest.raises(PlaygroundError) as refused:
+            token_counter(name)
+        check_sentence(refused.value)
+
+    def test_a_file_that_was_replaced_is_read_again(self, tiny_encoder: Path, unigram: Path, tmp_path: Path) -> None:
+        file = tmp_path / "tokenizer.json"
+        shutil.copyfile(tiny_encoder / "tokenizer.json", file)
+        assert token_strings(str(tmp_path), "the")[0] == "[CLS]"
+        shutil.copyfile(unigram / "tokenizer.json", file)
+        os.utime(file, ns=(1, 1))
+        assert token_strings(str(tmp_path), "the")[0] == "<s>"
+
+    def test_another_error_than_of_reading_is_not_hidden(
+        self, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(file: Path, changed: int) -> Any:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(counting, "_file_reader", broken)
+        with pytest.raises(ZeroDivisionError):
+            token_counter(str(tiny_encoder))
+
+
+class TestFolder:
+    def test_the_bundled_one_is_verified(self, monkeypatch: pytest.MonkeyPatch, tiny_encoder: Path) -> None:
+        from core.models import source
+
+        assert tokenizer_folder(BUNDLED) == encoder_folder(BUNDLED)
+        monkeypatch.setattr(source, "local_folder", lambda encoder_id: tiny_encoder)
+        with pytest.raises(EncoderError, match=r"tokenizer\.json has the SHA-256"):
+            tokenizer_folder(BUNDLED)
+
+    def test_of_a_folder_it_is_the_folder(self, tiny_encoder: Path) -> None:
+        assert tokenizer_folder(str(tiny_encoder)) == tiny_encoder
+
+
+def run(code: str, *arguments: str, env: dict[str, str] | None = None) -> Any:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+COUNTING = """
+import json, sys
+from core.advice.counting import token_counter, token_strings
+from core.errors import PlaygroundError
+try:
+    counts = token_counter(sys.argv[1])(["the film", ("the film", "was")]).counts
+    strings = token_strings(sys.argv[1], "the film")
+    heavy = [name for name in ("torch", "transformers", "umap") if name in sys.modules]
+    print(json.dumps({"counts": counts, "strings": strings, "heavy": heavy}))
+except PlaygroundError as error:
+    print(json.dumps({"refused": str(error)}))
+"""
+
+
+def test_counting_imports_neither_torch_nor_transformers() -> None:
+    assert run(COUNTING, BUNDLED) == {"counts": [4, 6], "strings": ["[CLS]", "the", "film", "[SEP]"], "heavy": []}
+
+
+class TestHub:
+    @pytest.fixture
+    def hub(self, tmp_path: Path, tiny_encoder: Path) -> Iterator[FakeHub]:
+        shutil.copytree(tiny_encoder, tmp_path / "hub" / "tests" / "tiny")
+        (tmp_path / "hub" / "tests" / "tiny" / "pytorch_model.bin").write_bytes(b"unsafe")
+        server = FakeHub(tmp_path / "hub")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    @staticmethod
+    def counted(address: str, tmp_path: Path, name: str) -> Any:
+        kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("HF_")}
+        env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        return run(COUNTING, name, env=env)
+
+    def test_small_files_alone_are_fetched_and_found_again_without_a_network(
+        self, hub: FakeHub, tmp_path: Path
+    ) -> None:
+        expected = {"counts": [4, 6], "strings": ["[CLS]", "the", "film", "[SEP]"], "heavy": []}
+        assert self.counted(hub.address, tmp_path, "tests/tiny") == expected
+        folder = hub.folder / "tests" / "tiny"
+        assert sorted(hub.fetched) == sorted(file.name for file in folder.glob("*.json"))
+        assert self.counted("http://127.0.0.1:1", tmp_path, "tests/tiny") == expected
+
+    def test_an_unknown_name_is_refused(self, hub: FakeHub, tmp_path: Path) -> None:
+        answer = self.counted(hub.address, tmp_path, "tests/nothing")
+        assert answer == {"refused": "Encoder 'tests/nothing' does not exist on the Hub: check the name."}
+
+
+class TestJob:
+    def test_it_counts_what_the_counter_counts(self, tiny_encoder: Path, tmp_path: Path) -> None:
+        texts: list[Any] = ["the film was lovely", "unheard of", ["a scene", "its music"]]
+        reported: list[tuple[int, int | None, str]] = []
+        result = counting.job(
+            {"encoder": str(tiny_encoder), "texts": texts}, tmp_path, lambda *now: reported.append(now)
+        )
+        counted = token_counter(str(tiny_encoder))(["the film was lovely", "unheard of", ("a scene", "its music")])
+        assert result == {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
+        assert json.loads(json.dumps(result)) == result
+        assert reported
+
+
+class TestTokenizerFile:
+    def test_it_is_found_in_a_folder_and_for_the_bundled_encoder(self, tiny_encoder: Path, tmp_path: Path) -> None:
+        assert tokenizer_file(str(tiny_encoder)) == tiny_encoder / "tokenizer.json"
+        assert tokenizer_file(BUNDLED) == encoder_folder(BUNDLED) / "tokenizer.json"
+        assert tokenizer_file(str(tmp_path)) is None
+
+    def test_the_hub_is_not_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("socket.create_connection", lambda *given, **more: pytest.fail("the network was used"))
+        assert tokenizer_file("acme/never-fetched") is None
+
+    @each("name", ["", "a b/c", "x//y", "/no/folder"])
+    def test_what_can_be_no_encoder_is_refused(self, name: str) -> None:
+        with pytest.raises(PlaygroundError):
+            tokenizer_file(name)

@@ -1,0 +1,302 @@
+"""What a run will cost: the arithmetic must at least point the right way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.advice.estimate import (
+    CHARACTERS_PER_TOKEN,
+    LEAST_STEP_S,
+    SPECIAL_TOKENS,
+    Estimate,
+    assumed_flops,
+    estimate,
+    mean_tokens,
+    measured_flops,
+    step_operations,
+)
+from core.advice.prepare import prepare
+from core.config import RunConfig, TrainableConfig
+from core.config.objective import mixed_objective
+from core.config.score_source import PROBE_ROWS
+from core.events import Step
+from core.models.source import EncoderShape, encoder_shape
+from tests.cases import each
+
+Estimated = Callable[..., Estimate]
+MINI_LM = EncoderShape("bert", hidden_size=384, blocks=6, feed_forward=1536, positions=512, vocabulary=30_522)
+
+
+@pytest.fixture
+def estimated(draft: Callable[..., RunConfig], tiny_encoder: Path) -> Estimated:
+    def made(flops: float = 1e9, shape: EncoderShape | None = None, **phase: Any) -> Estimate:
+        config, data = prepare(draft(**phase), gpu=False)
+        return estimate(config, data, shape or encoder_shape(str(tiny_encoder)), flops, measured=False)
+
+    return made
+
+
+def test_more_steps_take_longer_in_proportion(estimated: Estimated) -> None:
+    one, ten = estimated(steps=10), estimated(steps=100)
+    assert ten.steps_s == pytest.approx(10 * one.steps_s)
+    assert ten.memory_bytes == one.memory_bytes
+
+
+def test_a_larger_batch_takes_longer_and_more_memory(estimated: Estimated) -> None:
+    small, large = estimated(1e7, batch_size=8), estimated(1e7, batch_size=32)
+    assert large.steps_s == pytest.approx(4 * small.steps_s)
+    assert large.memory_bytes > small.memory_bytes
+
+
+def test_a_linear_probe_reads_further_rows_at_every_frame_and_at_the_end(
+    draft: Callable[..., RunConfig], tiny_encoder: Path
+) -> None:
+    shape = encoder_shape(str(tiny_encoder))
+    probed, plain = (
+        prepare(draft(objective=mixed_objective(weight).model_dump(mode="json")), gpu=False) for weight in (1.0, 0.9)
+    )
+    data, probe = probed[1], probed[0].probe
+    read = mean_tokens(data.train.shown, 32) * 2 * shape.blocks * shape.block_parameters
+    assert len(data.train) < PROBE_ROWS
+    more, less = (estimate(*made, shape, 1e9, measured=False) for made in (probed, plain))
+    further = len(probe.frame_steps or ()) * (len(data.train) - (probe.train_size or 0))
+    assert more.frames_s - less.frames_s == pytest.approx(further * read / 1e9)
+    assert more.test_s - less.test_s == pytest.approx(len(data.train) * read / 1e9)
+    assert more.steps_s == less.steps_s
+
+
+def test_the_less_learns_the_less_it_costs(estimated: Estimated) -> None:
+    parts = [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, {"part": "classifier"}]
+    costs = [estimated(trainable=part, shape=MINI_LM) for part in parts]
+    assert costs[0].steps_s > costs[1].steps_s > costs[2].steps_s
+    assert costs[0].memory_bytes > costs[1].memory_bytes > costs[2].memory_bytes
+    assert costs[0].test_s == costs[2].test_s
+
+
+def test_a_faster_machine_needs_less_time_and_the_same_memory(estimated: Estimated) -> None:
+    slow, fast = estimated(flops=1e4), estimated(flops=1e7)
+    assert fast.total_s == pytest.approx(slow.total_s / 1000)
+    assert fast.memory_bytes == slow.memory_bytes
+
+
+def test_more_frames_take_longer(estimated: Estimated) -> None:
+    few = estimated(more={"probe": {"frame_steps": []}}, steps=30)
+    many = estimated(more={"probe": {"frame_steps": list(range(30))}}, steps=30)
+    assert many.frames_s > 5 * few.frames_s
+    assert many.steps_s == few.steps_s
+
+
+def test_a_larger_encoder_costs_more(estimated: Estimated) -> None:
+    small, large = estimated(), estimated(shape=MINI_LM)
+    assert large.total_s > 100 * small.total_s
+    assert large.memory_bytes > small.memory_bytes
+
+
+def test_the_total_is_the_sum_of_its_parts(estimated: Estimated) -> None:
+    cost = estimated()
+    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s + cost.weights_s
+    assert min(cost.steps_s, cost.frames_s, cost.test_s, cost.weights_s) > 0
+
+
+def test_each_file_of_weights_predicts_the_validation_split_at_the_end(estimated: Estimated) -> None:
+    last, two = (
+        estimated(more={"checkpoint": {"snapshot_steps": steps}, "probe": {"frame_steps": [0, 2, 8]}})
+        for steps in ([], [2])
+    )
+    assert two.weights_s == pytest.approx(2 * last.weights_s)
+
+
+def test_a_step_takes_time_though_the_encoder_computes_nothing(estimated: Estimated) -> None:
+    read = estimated(trainable={"part": "classifier"}, shape=MINI_LM, flops=1e15, steps=120)
+    assert read.steps_s == pytest.approx(120 * LEAST_STEP_S)
+
+
+def test_operations_are_two_forward_and_four_backward_per_weight() -> None:
+    weights = MINI_LM.block_parameters
+    assert weights == 4 * 384**2 + 2 * 384 * 1536
+    assert step_operations(MINI_LM, TrainableConfig(part="all"), 10) == 10 * 6 * 6 * weights
+    assert step_operations(MINI_LM, TrainableConfig(part="last_blocks", blocks=2), 10) == 10 * (12 + 8) * weights
+    assert step_operations(MINI_LM, TrainableConfig(part="classifier"), 10) == 10 * 12 * weights
+
+
+CE: dict[str, Any] = {"loss": "cross_entropy"}
+
+
+def costing(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"objective": {"terms": list(terms), "combine": "additive"}, "shape": MINI_LM}
+
+
+def seen(*names: str) -> dict[str, Any]:
+    return {"loss": "supcon", "views": [{"view": name} for name in names]}
+
+
+class TestObjectives:
+    @pytest.mark.parametrize(
+        ("term", "factor"),
+        [
+            ({"loss": "rdrop", "views": [{"view": "head_dropout"}]}, 1),
+            (seen("head_dropout", "layers"), 1),
+            ({"loss": "supcon", "level": "token"}, 1),
+            (seen("dropout"), 2),
+            (seen("dropout", "eda"), 3),
+            (seen("adversarial"), 4),
+            ({"loss": "supcon", "queue": 64}, 2),
+        ],
+        ids=str,
+    )
+    def test_every_reading_of_the_encoder_costs_once_more(
+        self, estimated: Estimated, term: dict[str, Any], factor: int
+    ) -> None:
+        plain, dearer = estimated(**costing(CE)), estimated(**costing(CE, term))
+        assert dearer.steps_s == pytest.approx(factor * plain.steps_s)
+        assert (dearer.test_s, dearer.frames_s) == (plain.test_s, plain.frames_s)
+        if factor == 1:
+            assert dearer.memory_bytes == plain.memory_bytes
+        else:
+            assert dearer.memory_bytes > plain.memory_bytes
+
+    def test_a_queue_keeps_a_copy_of_the_encoder(self, estimated: Estimated) -> None:
+        two = estimated(**costing(CE, {"loss": "supcon", "queue": 64}))
+        same = estimated(**costing(CE, seen("dropout")))
+        assert two.memory_bytes - same.memory_bytes == pytest.approx(4 * MINI_LM.parameters)
+
+    def test_a_weight_of_zero_that_is_left_out_costs_nothing(self, estimated: Estimated) -> None:
+        off = [seen("dropout") | {"weight": 0.0}, {"loss": "supcon", "queue": 64, "weight": 0.0}]
+        assert estimated(**costing(CE, *off)) == estimated(**costing(CE))
+
+    def test_phases_add_up_in_time_and_the_larger_one_counts_in_memory(
+        self, draft: Callable[..., RunConfig], tiny_encoder: Path
+    ) -> None:
+        shape = encoder_shape(str(tiny_encoder))
+        given = [{"steps": 4, "batch_size": size, "objective": {"terms": [CE]}} for size in (8, 32)]
+
+        def cost(*phases: dict[str, Any]) -> Estimate:
+            config, data = prepare(draft(more={"phases": list(phases)}), gpu=False)
+            return estimate(config, data, shape, 1e9, measured=False)
+
+        first, second, both = cost(given[0]), cost(given[1]), cost(*given)
+        assert both.steps_s == pytest.approx(first.steps_s + second.steps_s)
+        assert both.memory_bytes == max(first.memory_bytes, second.memory_bytes)
+
+
+class TestWhatIsTrained:
+    def test_lora_saves_the_gradients_of_the_weights_and_their_moments(self, estimated: Estimated) -> None:
+        full = estimated(**costing(CE))
+        lora = estimated(**costing(CE), trainable={"part": "lora", "lora_rank": 8})
+        assert lora.steps_s == pytest.approx(full.steps_s * 4 / 6)
+        adapters = 4 * 8 * MINI_LM.hidden_size * MINI_LM.blocks
+        assert full.memory_bytes - lora.memory_bytes == pytest.approx(12 * (MINI_LM.parameters - adapters))
+
+    def test_adafactor_keeps_no_moments(self, estimated: Estimated) -> None:
+        adam, adafactor = (estimated(**costing(CE), optimiser={"name": name}) for name in ("adamw", "adafactor"))
+        assert adam.memory_bytes - adafactor.memory_bytes == pytest.approx(8 * MINI_LM.parameters)
+        assert adam.steps_s == adafactor.steps_s
+
+    def test_a_micro_batch_bounds_memory_and_costs_a_forward_more(self, estimated: Estimated) -> None:
+        whole, micro, small = (
+            estimated(**costing(CE), **more)
+            for more in ({"batch_size": 32}, {"batch_size": 32, "micro_batch": 8}, {"batch_size": 8})
+        )
+        assert micro.memory_bytes == small.memory_bytes < whole.memory_bytes
+        assert micro.steps_s == pytest.approx(whole.steps_s * 8 / 6)
+
+    @pytest.mark.parametrize("size", [32, 100])
+    def test_a_micro_batch_as_large_as_the_batch_changes_nothing(self, estimated: Estimated, size: int) -> None:
+        assert estimated(**costing(CE), batch_size=32, micro_batch=size) == estimated(**costing(CE), batch_size=32)
+
+    def test_checkpointing_saves_memory_and_costs_a_forward_more(self, estimated: Estimated) -> None:
+        plain, saving = (estimated(**costing(CE), gradient_checkpointing=on) for on in (False, True))
+        assert saving.memory_bytes < plain.memory_bytes
+        assert saving.steps_s == pytest.approx(plain.steps_s * 8 / 6)
+
+    def test_frozen_blocks_are_computed_in_the_first_epoch_only(self, estimated: Estimated) -> None:
+        def cost(steps: int, **more: Any) -> float:
+            part = {"part": "last_blocks", "blocks": 2}
+            return estimated(**costing(CE), trainable=part, steps=steps, batch_size=34, **more).steps_s
+
+        first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows are two batches
+        assert first / later == pytest.approx((2 * 6 + 4 * 2) / (6 * 2))
+
+    def test_the_classifier_alone_costs_next_to_nothing_once_all_rows_were_read(self, estimated: Estimated) -> None:
+        part = {"part": "classifier"}
+        once, often = (estimated(**costing(CE), trainable=part, steps=n, batch_size=34) for n in (2, 200))
+        assert often.steps_s == pytest.approx(once.steps_s)
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            costing(CE, seen("eda")),
+            costing(CE, {"loss": "supcon", "layers": [1, 2]}),
+            costing(CE, {"loss": "supcon", "level": "token", "layers": [2]}),
+            costing(CE) | {"micro_batch": 8},
+        ],
+        ids=["a changed text", "a frozen layer", "tokens of a frozen layer", "a micro batch"],
+    )
+    def test_what_keeps_frozen_blocks_from_being_kept_costs_them_every_time(
+        self, estimated: Estimated, more: dict[str, Any]
+    ) -> None:
+        part = {"part": "last_blocks", "blocks": 2}
+        one, ten = (estimated(**more, trainable=part, steps=n, batch_size=34).steps_s for n in (2, 20))
+        assert ten == pytest.approx(10 * one)
+
+    def test_two_dropout_passes_share_the_frozen_blocks(self, estimated: Estimated) -> None:
+        part = {"part": "classifier"}
+        one, two = (estimated(**costing(CE, *more), trainable=part).steps_s for more in ([], [seen("dropout")]))
+        assert two == pytest.approx(one)
+
+
+def test_the_second_text_of_a_pair_is_read_too(tmp_path: Path, draft: Callable[..., RunConfig]) -> None:
+    def cost(header: str, row: str) -> Estimate:
+        path = tmp_path / "rows.csv"
+        path.write_text(header + "".join(f"{row},{'ab'[i % 2]}\n" for i in range(80)))
+        config, data = prepare(draft(task={"path": str(path)}), gpu=False)
+        return estimate(config, data, MINI_LM, 1e9, measured=False)
+
+    single, pair = cost("text,label\n", "x" * 40), cost("text,text_b,label\n", f"{'x' * 40},{'y' * 40}")
+    assert 1.5 < pair.steps_s / single.steps_s < 2
+    assert 1.5 < pair.test_s / single.test_s < 2
+
+
+def test_tokens_follow_the_characters() -> None:
+    assert mean_tokens(["x" * 43], 128) == pytest.approx(43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
+    assert mean_tokens(["x" * 10_000], 128) == 128
+    assert mean_tokens(["猫" * 20], 128) == 20 + SPECIAL_TOKENS
+    assert mean_tokens(["x" * 43, "x" * 86], 128) == pytest.approx(1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
+
+
+def test_tokens_of_many_texts_come_from_a_sample_over_all_of_them() -> None:
+    assert mean_tokens(["x" * 43] * 1000 + ["x" * 86] * 1000, 128) == pytest.approx(
+        1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS
+    )
+
+
+class TestMeasured:
+    STEPS = tuple(Step(i, {"tokens": 100.0, "step_s": 0.5}) for i in range(10))
+
+    def test_the_speed_is_operations_over_seconds(self) -> None:
+        expected = step_operations(MINI_LM, TrainableConfig(), 100) / 0.5
+        assert measured_flops(self.STEPS, MINI_LM, TrainableConfig()) == pytest.approx(expected)
+
+    def test_slow_first_steps_and_one_hiccup_do_not_count(self) -> None:
+        steps = list(self.STEPS)
+        for i in (0, 1, 7):
+            steps[i] = replace(steps[i], values={"tokens": 100.0, "step_s": 60.0})
+        assert measured_flops(steps, MINI_LM, TrainableConfig()) == measured_flops(
+            self.STEPS, MINI_LM, TrainableConfig()
+        )
+
+    @each("count", [0, 2, 4])
+    def test_too_few_steps_tell_nothing(self, count: int) -> None:
+        assert measured_flops(self.STEPS[:count], MINI_LM, TrainableConfig()) is None
+
+    def test_steps_without_a_time_tell_nothing(self) -> None:
+        assert measured_flops([Step(i, {"tokens": 100.0}) for i in range(10)], MINI_LM, TrainableConfig()) is None
+
+
+def test_a_gpu_is_assumed_to_be_faster() -> None:
+    assert assumed_flops(gpu=True) > assumed_flops(gpu=False) > 0

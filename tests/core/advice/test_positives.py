@@ -1,0 +1,148 @@
+"""What is said of positives before launch equals what many batches of the real sampler show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from core.advice.positives import anchors_without_positive, class_shares, class_views, expected_positives
+from core.tasks.batches import make_sampler
+from tests.cases import each
+
+SAMPLERS = ["random", "class_balanced", "balanced"]
+
+
+def labels_of(counts: Sequence[int]) -> list[int]:
+    return [label for label, count in enumerate(counts) for _ in range(count)]
+
+
+@cache
+def dealt(counts: Sequence[int], batch_size: int, sampler: str, steps: int) -> list[list[int]]:
+    """The batches of some steps."""
+    made = make_sampler(sampler, labels_of(counts), batch_size, seed=0)
+    return [made.rows(step) for step in range(1, steps + 1)]
+
+
+def measured(
+    counts: Sequence[int], vectors: Sequence[int], batch_size: int, sampler: str, steps: int
+) -> tuple[list[float], list[float]]:
+    """Mean positives per anchor and share of anchors without any, of each class, one anchor at a time.
+
+    Args:
+        vectors: how many each text has.
+    """
+    labels = labels_of(counts)
+    anchors, positives, lonely = (np.zeros(len(counts)) for _ in range(3))
+    for batch in dealt(counts, batch_size, sampler, steps):
+        of_class = np.zeros(len(counts))
+        for row in batch:
+            of_class[labels[row]] += vectors[row]
+        for row in batch:
+            for _ in range(vectors[row]):
+                found = of_class[labels[row]] - 1
+                anchors[labels[row]] += 1
+                positives[labels[row]] += found
+                lonely[labels[row]] += found == 0
+    return list(positives / anchors), list(lonely / anchors)
+
+
+@pytest.mark.slow
+@each(
+    "counts",
+    [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20],
+)
+@each("sampler", ["random", "class_balanced"])
+def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
+    for batch_size in [2, 3, 5, 8, 16, 33, 64]:
+        positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
+        assert expected_positives(counts, batch_size, sampler) == pytest.approx(positives, abs=0.2)
+        assert anchors_without_positive(counts, batch_size, sampler) == pytest.approx(lonely, abs=0.07)
+
+
+def test_77_classes_in_a_batch_of_32() -> None:
+    """Random batches leave most anchors alone, equal shares every one, class-balanced batches none."""
+    counts = [40] * 77
+    assert min(anchors_without_positive(counts, 32, "random")) > 0.6
+    assert anchors_without_positive(counts, 32, "balanced") == [1.0] * 77
+    assert anchors_without_positive(counts, 32, "class_balanced") == [0.0] * 77
+    assert expected_positives(counts, 32, "class_balanced") == [1.0] * 77
+
+
+@each("views", [1, 2, 3])
+@each(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6), ((8,) * 12, 8)])
+@each("sampler", SAMPLERS)
+def test_several_views(counts: tuple[int, ...], batch_size: int, views: int, sampler: str) -> None:
+    positives, lonely = measured(counts, [views] * sum(counts), batch_size, sampler, steps=4000)
+    assert expected_positives(counts, batch_size, sampler, views) == pytest.approx(positives, abs=0.08 * views)
+    assert anchors_without_positive(counts, batch_size, sampler, views) == pytest.approx(lonely, abs=0.04)
+
+
+@each("sampler", ["random", "class_balanced"])
+@each("most", [1, 2, 9])
+@each("batch_size", [4, 9])
+def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_size: int) -> None:
+    """As at token level; some texts have no vector at all."""
+    counts = (30, 12, 4)
+    vectors = [int(v) for v in np.random.default_rng(1).integers(0, most + 1, sum(counts))]
+    starts = np.cumsum((0, *counts))
+    vectors[-1] = 1  # no class without an anchor
+    views = [class_views(vectors[a:b]) for a, b in pairwise(starts)]
+    positives, lonely = measured(counts, vectors, batch_size, sampler, steps=4000)
+    assert expected_positives(counts, batch_size, sampler, views) == pytest.approx(positives, rel=0.03, abs=0.05)
+    assert anchors_without_positive(counts, batch_size, sampler, views) == pytest.approx(lonely, abs=0.03)
+
+
+@each("sampler", SAMPLERS)
+def test_the_shares_of_the_classes(sampler: str) -> None:
+    counts = (40, 20, 6)
+    labels = labels_of(counts)
+    shares = np.bincount([labels[row] for batch in dealt(counts, 8, sampler, 4000) for row in batch])
+    assert class_shares(counts, 8, sampler) == pytest.approx(shares / shares.sum(), abs=0.01)
+
+
+@each("views", [1, 2, 3])
+@each("sampler", SAMPLERS)
+def test_a_batch_of_one_has_only_its_own_other_views(sampler: str, views: int) -> None:
+    assert expected_positives([5, 5], 1, sampler, views) == [views - 1.0] * 2
+    assert anchors_without_positive([5, 5], 1, sampler, views) == [float(views == 1)] * 2
+
+
+@each("sampler", ["random", "class_balanced"])
+def test_the_only_row_of_its_class_never_has_a_positive(sampler: str) -> None:
+    assert expected_positives([9, 1], 4, sampler)[1] == 0.0
+    assert anchors_without_positive([9, 1], 4, sampler)[1] == 1.0
+
+
+@each("sampler", SAMPLERS)
+def test_a_class_without_rows_has_no_anchors(sampler: str) -> None:
+    assert expected_positives([6, 0, 6], 4, sampler)[1] == 0.0
+    assert anchors_without_positive([6, 0, 6], 4, sampler)[1] == 0.0
+    assert class_shares([6, 0, 6], 4, sampler) == pytest.approx([0.5, 0.0, 0.5])
+
+
+@each("sampler", ["random", "class_balanced"])
+def test_a_batch_of_everything_leaves_nobody_alone(sampler: str) -> None:
+    assert expected_positives([6, 4], 10, sampler) == pytest.approx([5.0, 3.0])
+    assert anchors_without_positive([6, 4], 10, sampler) == [0.0, 0.0]
+
+
+def test_chances_stay_chances_for_large_batches() -> None:
+    assert np.isfinite(anchors_without_positive([100_000, 3], 4096, "random")).all()
+    assert anchors_without_positive([2, 2], 100, "random") == [0.0, 0.0]
+
+
+def test_the_views_of_a_class_are_those_of_its_anchors() -> None:
+    vectors = [3, 1, 0, 5]
+    pairs = [(i, j) for i, v in enumerate(vectors) for _ in range(v) for j in range(len(vectors)) if j != i]
+    found = class_views(vectors)
+    assert found.mean == 9 / 4
+    assert found.own == pytest.approx((3 * 2 + 5 * 4) / 9)
+    assert found.other == pytest.approx(np.mean([vectors[j] for _, j in pairs]))
+    assert found.alone == pytest.approx(1 / 9)
+    assert found.present == 3 / 4
+    assert class_views([0, 0]).own == class_views([0, 0]).present == 0.0
+    assert class_views([4]).other == 0.0

@@ -1,0 +1,125 @@
+"""A contrastive term that is 0 for want of positives is seen in the steps, and said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.advice.prepare import prepare
+from core.advice.starving import STEPS_IN_A_ROW, starving_sentences, starving_terms
+from core.config import RunConfig
+from core.config.objective import mixed_objective
+from core.events import Event, Notice
+from core.training.loop import train
+from tests.conftest import FILLERS, WORDS
+from tests.core.training.made import Draft, steps_of
+
+SCL = {"loss": "supcon", "weight": 0.5}
+CE = {"loss": "cross_entropy", "weight": 0.5}
+
+
+@pytest.fixture
+def many_classes(tmp_path: Path) -> Path:
+    """24 classes of six texts."""
+    rows = ["text,label"]
+    for label in range(24):
+        rows += [
+            f"{FILLERS[label % len(FILLERS)]} {word} film number {label},c{label:02}" for word in WORDS["good"][:6]
+        ]
+    path = tmp_path / "many.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def run_of(draft: Draft, path: Path, sampler: str, *terms: dict[str, Any], **phase: Any) -> list[Event]:
+    made: RunConfig = draft(
+        task={"path": str(path), "sampler": sampler}, objective={"terms": [*terms]}, batch_size=8, **phase
+    )
+    config, data = prepare(made, gpu=False)
+    return list(train(config, data))
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [str(event.message) for event in events if isinstance(event, Notice)]
+
+
+def test_equal_shares_of_more_classes_than_rows_starve_and_class_balanced_batches_do_not(
+    draft: Draft, many_classes: Path
+) -> None:
+    starved = run_of(draft, many_classes, "balanced", SCL, CE)
+    for step in steps_of(starved):
+        assert step.values["active_anchors.supcon"] == step.values["loss.supcon"] == 0.0
+    (message,) = notices(starved)
+    assert "SCL is 0" in message
+    assert "class-balanced batches, or a batch larger than 8" in message
+    fed = run_of(draft, many_classes, "class_balanced", SCL, CE)
+    for step in steps_of(fed):
+        assert step.values["active_anchors.supcon"] == 1.0
+        assert step.values["loss.supcon"] > 0
+    assert notices(fed) == []
+
+
+def test_the_share_is_that_of_the_batch(draft: Draft, many_classes: Path) -> None:
+    """Random batches: an anchor is active where another row of its batch has its label."""
+    task = {"path": str(many_classes), "sampler": "random"}
+    config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False)
+    from core.tasks.batches import make_sampler
+
+    sampler = make_sampler("random", data.train.labels, 8, config.seed)
+    shares = []
+    for step in range(1, 9):
+        labels = [data.train.labels[row] for row in sampler.rows(step)]
+        shares.append(sum(labels.count(label) > 1 for label in labels) / 8)
+    assert [s.values["active_anchors.supcon"] for s in steps_of(list(train(config, data)))] == shares
+    assert len(set(shares)) > 1
+
+
+def test_two_views_and_a_queue_feed_every_anchor(draft: Draft, many_classes: Path) -> None:
+    views = run_of(draft, many_classes, "balanced", SCL | {"views": [{"view": "dropout"}]}, CE)
+    assert [step.values["active_anchors.supcon"] for step in steps_of(views)] == [1.0] * 8
+    queue = run_of(draft, many_classes, "balanced", SCL | {"queue": 64}, CE)
+    shares = [step.values["active_anchors.supcon"] for step in steps_of(queue)]
+    assert shares[:3] == [0.0] * 3, "equal shares come back to a class after 24 / 8 batches"
+    assert shares[3:] == [1.0] * 5
+    assert notices(views) == notices(queue) == []
+
+
+def test_two_texts_of_a_class_alone_have_nothing_to_be_told_from(draft: Draft, small_csv: Path) -> None:
+    config, data = prepare(draft(objective={"terms": [SCL, CE]}, batch_size=2), gpu=False)
+    events = list(train(config, data))
+    for step in steps_of(events):
+        assert step.values["loss.supcon"] == pytest.approx(0.0, abs=1e-6)
+        assert step.values["active_anchors.supcon"] == 0.0
+    assert len(notices(events)) == 1
+
+
+def test_a_term_of_weight_0_or_without_labels_starves_nobody(draft: Draft, many_classes: Path) -> None:
+    unweighted = run_of(draft, many_classes, "balanced", SCL | {"weight": 0.0}, CE | {"weight": 1.0})
+    assert notices(unweighted) == []
+    simcse = {"loss": "simcse", "weight": 0.5, "views": [{"view": "dropout"}]}
+    assert all(
+        "active_anchors.simcse" not in s.values for s in steps_of(run_of(draft, many_classes, "random", simcse, CE))
+    )
+
+
+def hungry(share: float = 0.0) -> dict[str, float]:
+    return {"active_anchors.supcon": share}
+
+
+def test_only_steps_in_a_row_count() -> None:
+    mix, alone = mixed_objective(0.9), mixed_objective(0.0)
+    assert starving_terms([hungry()] * STEPS_IN_A_ROW, mix) == ("supcon",)
+    assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1), mix) == ()
+    assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)], mix) == ()
+    assert starving_terms([hungry(0.1), *[hungry()] * STEPS_IN_A_ROW], mix) == ("supcon",)
+    assert starving_terms([hungry()] * STEPS_IN_A_ROW, alone) == ()
+    assert starving_terms([{}] * STEPS_IN_A_ROW, mix) == starving_terms([], mix) == ()
+
+
+def test_the_remedy_follows_from_the_batches() -> None:
+    recent, mix = [hungry()] * STEPS_IN_A_ROW, mixed_objective(0.9)
+    (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
+    assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
+    assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")

@@ -1,0 +1,155 @@
+"""From which step on the classifier learns, and whose scores a frame holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.config import RunConfig, parse_config
+from core.config.objective import ObjectiveConfig, mixed_objective
+from core.config.presets import PRESETS
+from core.config.score_source import (
+    classifier_learned,
+    classifier_learns_from,
+    classifier_note,
+    outcome_sentence,
+    predictions_note,
+    scored,
+    scorers,
+)
+from core.config.validation import build
+from core.events import Evaluation
+from tests.cases import each
+
+CE = {"loss": "cross_entropy"}
+SCL = {"loss": "supcon"}
+
+
+def one_phase(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    return run([{"objective": {"terms": list(terms), "combine": "additive"}, "steps": 10}], turns)
+
+
+def run(phases: list[dict[str, Any]], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
+    return parse_config({"phases": phases, "knob_turns": made})
+
+
+def mixed(weight: float, turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    return run([{"objective": mixed_objective(weight).model_dump(mode="json"), "steps": 10}], turns)
+
+
+TWO = [
+    {"objective": {"terms": [SCL], "combine": "additive"}, "steps": 4},
+    {"objective": {"terms": [CE], "combine": "additive"}, "steps": 6},
+]
+
+
+@each(
+    ("config", "first"),
+    [
+        (mixed(0.9), 1),
+        (mixed(0.0), 1),
+        (mixed(1.0), None),
+        (mixed(1.0, ((6, "lambda", 0.5),)), 6),
+        (mixed(1.0, ((6, "lambda", 0.5), (6, "lambda", 1.0))), None),
+        (mixed(1.0, ((6, "temperature", 0.5), (8, "learning_rate", 2.0))), None),
+        (mixed(0.5, ((3, "lambda", 1.0),)), 1),
+        (mixed(0.5, ((1, "lambda", 1.0), (4, "lambda", 0.9))), 4),
+        (mixed(1.0, ((11, "lambda", 0.5),)), None),
+        (one_phase(SCL), None),
+        (one_phase(SCL, CE | {"weight": 0.0}), None),
+        (one_phase(SCL, CE | {"weight": 0.0}, turns=((7, "cross_entropy.weight", 0.2),)), 7),
+        (one_phase({"loss": "rdrop", "views": [{"view": "head_dropout"}]}), 1),
+        (run(TWO), 5),
+    ],
+)
+def test_the_first_step_that_trains_the_classifier(config: RunConfig, first: int | None) -> None:
+    assert classifier_learns_from(config) == first
+    learned = [classifier_learned(config, step) for step in range(11)]
+    assert learned == [first is not None and max(1, step) >= first for step in range(11)]
+
+
+@each("loss", ["supcon", "simcse"])
+def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss: str) -> None:
+    term = {"loss": loss, "level": "logits", "views": [{"view": "dropout"}]}
+    objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
+    assert objective.classifies
+    assert not objective.trains_classifier
+
+
+@each("name", PRESETS)
+def test_every_preset_trains_the_classifier_in_its_last_phase(name: str) -> None:
+    *before, last = (build(ObjectiveConfig, given) for given in PRESETS[name].objectives)
+    assert last.trains_classifier
+    assert not any(objective.trains_classifier for objective in before)
+
+
+def frame(step: int, rows: int | None = None) -> Evaluation:
+    return Evaluation(step, "validation", {"accuracy": 0.5} | ({} if rows is None else {"train_rows": float(rows)}))
+
+
+def test_an_evaluation_says_itself_when_a_probe_was_scored() -> None:
+    evaluations = [frame(0, 200), frame(4, 200), frame(5), Evaluation(10, "test", {"accuracy": 0.9})]
+    assert scorers(run(TWO), evaluations) == ["linear probe", "linear probe", "classifier", "classifier"]
+    assert scored(run(TWO), evaluations) == evaluations
+
+
+def test_scores_of_a_random_classifier_mean_nothing() -> None:
+    """As runs have them that were made before frames had a probe."""
+    baseline = Evaluation(0, "baseline", {"accuracy": 0.8, "train_rows": 500.0})
+    old = [frame(0), baseline, frame(4), frame(5), Evaluation(10, "test", {"accuracy": 0.5})]
+    assert scorers(mixed(1.0), old) == [None, "linear probe", None, None, None]
+    assert scored(mixed(1.0), old) == [baseline]
+    assert scored(run(TWO), old) == [baseline, *old[3:]]
+    assert scored(mixed(0.5), old) == old
+
+
+def test_what_is_said_before_launch() -> None:
+    assert classifier_note(mixed(0.9)) is None
+    note = str(classifier_note(mixed(1.0)))
+    assert note.startswith("At λ = 1 the classifier never learns. Scores are those of a linear probe")
+    assert note.endswith("Turn λ below 1 to train the classifier.")
+    assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
+    assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))
+    assert "learns from step 5 on" in str(classifier_note(run(TWO)))
+    assert "learns from step 6 on" in str(classifier_note(mixed(1.0, ((6, "lambda", 0.5),))))
+
+
+def test_whose_predictions_the_frames_hold() -> None:
+    assert predictions_note(mixed(0.9), [frame(0), frame(10)]) is None
+    assert "linear probe's, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
+    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
+    assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
+    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))
+
+
+def score(step: int, accuracy: float, split: str = "validation", rows: int | None = None) -> Evaluation:
+    values = {"accuracy": accuracy, "accuracy_low": accuracy - 0.05, "accuracy_high": accuracy + 0.05}
+    return Evaluation(step, split, values | ({} if rows is None else {"train_rows": float(rows)}))
+
+
+@each(
+    ("last", "said"),
+    [
+        (0.9, "90.0% on validation, above the 80.0% of a linear probe of the untrained encoder; 95% interval 85.0% to"),
+        (0.82, "82.0% on validation, above the 80.0% of a linear probe"),
+        (0.8, "80.0% on validation, level with the 80.0% of a linear probe"),
+        (0.6, "60.0% on validation, below the 80.0% of a linear probe"),
+    ],
+)
+def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> None:
+    found = outcome_sentence(mixed(0.9), [score(0, 0.5), score(0, 0.8, "baseline", 400), score(10, last)])
+    assert found is not None
+    assert found.startswith(said)
+    assert ("encoder, perhaps by chance; 95% interval 77.0% to 87.0%." in found) == (last == 0.82)
+    assert found.endswith("More steps, or a higher learning rate, may lift it.") == (last == 0.6)
+
+
+def test_a_probe_is_compared_with_that_of_step_0() -> None:
+    given = [score(0, 0.5, rows=80), score(0, 0.8, "baseline", 400), score(10, 0.7, rows=80)]
+    assert "above the 50.0% of its linear probe at step 0" in str(outcome_sentence(mixed(1.0), given))
+
+
+def test_without_a_probe_or_a_frame_nothing_is_compared() -> None:
+    assert outcome_sentence(mixed(0.9), [score(10, 0.7)]) is None
+    assert outcome_sentence(mixed(0.9), [score(0, 0.8, "baseline", 400)]) is None
+    assert outcome_sentence(mixed(1.0), [score(10, 0.7, rows=80)]) is None

@@ -1,0 +1,68 @@
+"""Measuring the vectors that runs end with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.config.changes import changed
+from core.experiments.design import parse_design
+from core.experiments.lifecycle import make_runs
+from core.experiments.results import results
+from core.experiments.vectors import job, unmeasured, vectors_request
+from core.representation.metrics import frame_measures
+from core.store import ExperimentTable, Store
+from core.workers import LocalEngine
+from core.workers.run_worker import work
+from tests.core.experiments.conftest import Make
+
+
+class HereEngine(LocalEngine):
+    """Carries runs out in this process."""
+
+    def dispatch(self) -> None:
+        while (claim := self.store.claim_next(range(1))) is not None:
+            work(str(self.store.folder), *claim)
+
+
+@pytest.fixture
+def trained(store: Store, design: Make) -> tuple[Store, str]:
+    """Two runs of one cell, really trained."""
+    base = changed(design().base, {"steps": 2, "probe.frame_steps": []})
+    made = design(axes=[], baseline={}, base=base.model_dump(mode="json"))
+    experiment_id = ExperimentTable(store.folder).create("", made.to_json())
+    make_runs(HereEngine(store), experiment_id, lambda *_: None)
+    return store, experiment_id
+
+
+def test_it_measures_what_is_not_measured_and_no_more(trained: tuple[Store, str]) -> None:
+    store, experiment_id = trained
+    runs = ExperimentTable(store.folder).runs(experiment_id)
+    assert len(unmeasured(store, runs)) == 2
+    assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 2}
+    assert unmeasured(store, runs) == []
+    assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 0}
+
+
+def test_the_table_holds_the_measures_of_the_last_frame(trained: tuple[Store, str]) -> None:
+    store, experiment_id = trained
+    job(vectors_request(experiment_id), store.folder, lambda *_: None)
+    table = ExperimentTable(store.folder)
+    experiment = table.experiment(experiment_id)
+    found = results(store, experiment, parse_design(experiment.design), measure="knn1", split="test")
+    assert found.split == "validation"
+    for row in table.runs(experiment_id):
+        run = store.run(str(row.run_id))
+        assert run.probe is not None
+        vectors = store.embeddings(run.id, run.steps)[: run.probe.held_out]
+        expected = frame_measures(vectors, run.probe.labels[: run.probe.held_out])["knn1"]
+        assert found.cells[0].scores[row.seed] == expected
+
+
+def test_a_frame_that_is_damaged_costs_its_run_alone(trained: tuple[Store, str], tmp_path: Path) -> None:
+    store, experiment_id = trained
+    run_id = str(ExperimentTable(store.folder).runs(experiment_id)[0].run_id)
+    for path in store.run_folder(run_id).glob("frame-*"):
+        path.write_bytes(b"nonsense")
+    assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 1}

@@ -1,0 +1,384 @@
+"""Where an encoder's files are: bundled and verified, a folder, or a Hub, here one that runs in this test."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+
+from core.config import EncoderConfig
+from core.errors import ConfigError, EncoderError, PlaygroundError
+from core.models import source
+from core.models.source import (
+    BUNDLED,
+    BUNDLED_SHA256,
+    EncoderShape,
+    encoder_folder,
+    encoder_shape,
+    has_safe_weights,
+    read_shape,
+    verify,
+)
+from tests.cases import each
+
+ROOT = Path(__file__).resolve().parents[3]
+BERT = {
+    "model_type": "bert",
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    "vocab_size": 30,
+}
+
+
+def written(path: Path, config: object) -> Path:
+    path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+    return path
+
+
+def check_sentence(error: PlaygroundError) -> None:
+    message = str(error)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert len(message) < 300
+
+
+class TestShape:
+    def test_it_is_read_from_the_config_file(self, tmp_path: Path) -> None:
+        shape = read_shape(written(tmp_path / "config.json", BERT), "tiny")
+        assert shape == EncoderShape("bert", hidden_size=16, blocks=2, feed_forward=32, positions=64, vocabulary=30)
+
+    def test_distilberts_names_are_understood(self, tmp_path: Path) -> None:
+        config = {"model_type": "distilbert", "dim": 16, "n_layers": 2, "hidden_dim": 32}
+        config |= {"max_position_embeddings": 64, "vocab_size": 30}
+        shape = read_shape(written(tmp_path / "config.json", config), "tiny")
+        assert (shape.hidden_size, shape.blocks, shape.feed_forward) == (16, 2, 32)
+
+    def test_of_a_folder_and_its_weights(self, tiny_encoder: Path) -> None:
+        from safetensors import safe_open
+
+        shape = encoder_shape(str(tiny_encoder))
+        with safe_open(tiny_encoder / "model.safetensors", "np") as file:
+            sizes = {name: file.get_tensor(name).size for name in file.keys()}  # noqa: SIM118
+        matrices = sum(n for name, n in sizes.items() if "layer.0." in name and "dense.weight" in name)
+        matrices += sum(n for name, n in sizes.items() if "layer.0.attention.self" in name and "weight" in name)
+        assert shape.block_parameters == matrices
+        assert shape.parameters == pytest.approx(sum(sizes.values()), rel=0.15)
+
+    @pytest.mark.parametrize("model_type", ["gpt2", "", None, "t5", ["bert"]])
+    def test_an_unsupported_type_is_answered_with_those_that_are(self, tmp_path: Path, model_type: object) -> None:
+        path = written(tmp_path / "config.json", BERT | {"model_type": model_type})
+        with pytest.raises(EncoderError, match="choose one of bert, roberta") as caught:
+            read_shape(path, "tiny")
+        check_sentence(caught.value)
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            "",
+            "{",
+            "[]",
+            "null",
+            "3",
+            "\xff\xfe",
+            {k: v for k, v in BERT.items() if k != "hidden_size"},
+            BERT | {"hidden_size": None},
+            BERT | {"hidden_size": "wide"},
+            BERT | {"hidden_size": [16]},
+            json.dumps(BERT).replace("16", "Infinity"),
+            json.dumps(BERT).replace("16", "NaN"),
+            '{"a": ' * 100_000,
+        ],
+        ids=[
+            "empty",
+            "cut",
+            "list",
+            "null",
+            "number",
+            "not JSON",
+            "no size",
+            "null size",
+            "word",
+            "a list as size",
+            "infinity",
+            "nan",
+            "nested",
+        ],
+    )
+    def test_a_broken_config_file_is_refused_in_one_sentence(self, tmp_path: Path, config: object) -> None:
+        with pytest.raises(EncoderError, match=r"'tiny' has no readable config.json") as caught:
+            read_shape(written(tmp_path / "config.json", config), "tiny")
+        check_sentence(caught.value)
+
+    def test_a_missing_config_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(EncoderError, match=r"no readable config.json"):
+            encoder_shape(str(tmp_path))
+
+
+class TestVerify:
+    def published(self, folder: Path) -> dict[str, str]:
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
+
+    def test_untouched_files_pass(self, tiny_encoder: Path) -> None:
+        verify(tiny_encoder, self.published(tiny_encoder))
+
+    def test_a_changed_file_is_named(self, tiny_encoder: Path, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(tiny_encoder, tmp_path / "copy"))
+        published = self.published(copy)
+        raw = bytearray((copy / "model.safetensors").read_bytes())
+        raw[-1] ^= 1
+        (copy / "model.safetensors").write_bytes(raw)
+        with pytest.raises(EncoderError, match=r"model\.safetensors has the SHA-256") as caught:
+            verify(copy, published)
+        check_sentence(caught.value)
+
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(EncoderError, match=r"model\.safetensors cannot be read"):
+            verify(tmp_path, {"model.safetensors": "0" * 64})
+
+
+class TestBundled:
+    def test_it_is_found_and_verified_without_a_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(source, "hub_answers", lambda: pytest.fail("the Hub was asked"))
+        folder = encoder_folder(BUNDLED)
+        assert all((folder / name).is_file() for name in BUNDLED_SHA256)
+        assert encoder_shape(BUNDLED).hidden_size == 384
+        assert EncoderConfig().id == BUNDLED
+
+    def test_a_tampered_one_is_refused(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(source, "local_folder", lambda encoder_id: tiny_encoder)
+        with pytest.raises(EncoderError, match="has the SHA-256"):
+            encoder_folder(BUNDLED)
+
+
+class TestLocal:
+    def test_a_folder_is_taken_as_it_is(self, tiny_encoder: Path) -> None:
+        assert encoder_folder(str(tiny_encoder)) == tiny_encoder
+        assert has_safe_weights(tiny_encoder)
+
+    def test_a_folder_in_the_home_folder_is_found(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tiny_encoder.parent))
+        assert encoder_folder(f"~/{tiny_encoder.name}") == tiny_encoder
+
+    @each("ask", [encoder_shape, encoder_folder])
+    @each("name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~no_such_person/x"])
+    def test_an_unknown_path_is_refused(self, name: str, ask: Any) -> None:
+        with pytest.raises(EncoderError, match="is not a folder: give its whole path") as caught:
+            ask(name)
+        check_sentence(caught.value)
+
+    @pytest.mark.parametrize("ask", [encoder_shape, encoder_folder])
+    @pytest.mark.parametrize("name", ["", "  ", "a\0b", "a/b/c", "a b", "https://hub/x", "x" * 5000, "<b>", "a\nb"])
+    def test_what_can_be_no_name_is_refused(self, name: str, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(source, "hub_answers", lambda: False)
+        with pytest.raises(ConfigError, match=r"^encoder = ") as caught:
+            ask(name)
+        check_sentence(caught.value)
+
+
+@pytest.mark.parametrize("ask", [encoder_shape, encoder_folder])
+@pytest.mark.parametrize("name", ["bert-base-uncased", "someone/an-encoder"])
+def test_without_a_network_a_hub_name_gives_one_sentence(
+    name: str, ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(EncoderError, match=f"'{name}' is not on this machine and the Hub cannot be reached") as caught:
+        ask(name)
+    check_sentence(caught.value)
+    assert BUNDLED in str(caught.value)
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class FakeHub(ThreadingHTTPServer):
+    """Just enough of the Hub: the model's state, its file list and its files, from a folder per repository."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.folder = folder
+        self.fetched: list[str] = []
+        self.trouble: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: FakeHub
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0].strip("/")
+        if self.server.trouble == "hangs up":
+            self.close_connection = True
+            return
+        if self.server.trouble == "login page":
+            self._send(200, b"<html>Welcome to the hotel</html>", {"Content-Type": "text/html"})
+        elif self.server.trouble == "down":
+            self._send(500, b"")
+        elif self.server.trouble == "gated":
+            self._send(403, b"", {"X-Error-Code": "GatedRepo"})
+        elif path.startswith("api/models/"):
+            self._describe(*path.removeprefix("api/models/").split("/")[:3])
+        else:
+            owner, name, _, _, *file = path.split("/")
+            self._send_file(f"{owner}/{name}", "/".join(file))
+
+    def _describe(self, owner: str, name: str, what: str = "") -> None:
+        folder = self.server.folder / owner / name
+        if not folder.is_dir():
+            self._send(404, b"", {"X-Error-Code": "RepoNotFound"})
+            return
+        files = [f for f in sorted(folder.iterdir()) if f.is_file()]
+        tree = [{"type": "file", "path": f.name, "size": f.stat().st_size, "oid": _digest(f)} for f in files]
+        found: Any = tree if what == "tree" else {"id": f"{owner}/{name}", "sha": COMMIT, "siblings": []}
+        self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
+
+    def _send_file(self, repository: str, name: str) -> None:
+        file = self.server.folder / repository / name
+        if not file.parent.is_dir():
+            self._send(404, b"", {"X-Error-Code": "RepoNotFound"})
+        elif not file.is_file():
+            self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
+        else:
+            if self.command == "GET":
+                self.server.fetched.append(name)
+            self._send(200, file.read_bytes(), {"ETag": f'"{_digest(file)}"', "X-Repo-Commit": COMMIT})
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in ((headers or {}) | {"Content-Length": str(len(body))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha1(file.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, tiny_encoder: Path) -> Iterator[FakeHub]:
+    """Holds tests/tiny with safe weights, a .bin and a script, tests/old with a .bin only, and tests/gpt."""
+    folder = tmp_path / "hub" / "tests"
+    shutil.copytree(tiny_encoder, folder / "tiny")
+    (folder / "tiny" / "pytorch_model.bin").write_bytes(b"unsafe")
+    (folder / "tiny" / "modeling.py").write_text("raise SystemExit")
+    shutil.copytree(tiny_encoder, folder / "old", ignore=shutil.ignore_patterns("*.safetensors"))
+    (folder / "old" / "pytorch_model.bin").write_bytes(b"old weights")
+    (folder / "gpt").mkdir()
+    written(folder / "gpt" / "config.json", BERT | {"model_type": "gpt2"})
+    (folder / "gpt" / "model.safetensors").write_bytes(b"large")
+    server = FakeHub(tmp_path / "hub")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+ASKING = """
+import json, sys
+from core.models import source
+from core.errors import PlaygroundError
+try:
+    found = getattr(source, sys.argv[1])(sys.argv[2])
+    print(json.dumps({"found": str(found)}))
+except PlaygroundError as error:
+    print(json.dumps({"refused": str(error)}))
+"""
+
+
+def asked(address: str, tmp_path: Path, function: str, name: str) -> dict[str, str]:
+    """What a process of its own answers, whose Hub is at the address and whose cache is in the test's folder."""
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("HF_")}
+    env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    command = [sys.executable, "-c", ASKING, function, name]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+class TestHub:
+    def test_the_shape_costs_one_small_file(self, hub: FakeHub, tmp_path: Path) -> None:
+        answer = asked(hub.address, tmp_path, "encoder_shape", "tests/tiny")
+        assert "hidden_size=16" in answer["found"]
+        assert hub.fetched == ["config.json"]
+
+    def test_safe_weights_are_fetched_and_neither_pickles_nor_code(self, hub: FakeHub, tmp_path: Path) -> None:
+        folder = Path(asked(hub.address, tmp_path, "encoder_folder", "tests/tiny")["found"])
+        original = hub.folder / "tests" / "tiny"
+        expected = {f.name for f in original.iterdir()} - {"pytorch_model.bin", "modeling.py"}
+        assert {f.name for f in folder.iterdir()} == expected
+        assert (folder / "model.safetensors").read_bytes() == (original / "model.safetensors").read_bytes()
+        assert sorted(hub.fetched) == sorted(expected)
+
+    def test_an_old_encoder_has_its_bin_file_fetched(self, hub: FakeHub, tmp_path: Path) -> None:
+        folder = Path(asked(hub.address, tmp_path, "encoder_folder", "tests/old")["found"])
+        assert (folder / "pytorch_model.bin").read_bytes() == b"old weights"
+        assert not has_safe_weights(folder)
+
+    def test_the_weights_of_an_unsupported_encoder_are_not_fetched(self, hub: FakeHub, tmp_path: Path) -> None:
+        assert "is of the type 'gpt2'" in asked(hub.address, tmp_path, "encoder_folder", "tests/gpt")["refused"]
+        assert hub.fetched == ["config.json"]
+
+    def test_what_was_fetched_once_is_found_without_a_network(self, hub: FakeHub, tmp_path: Path) -> None:
+        fetched = asked(hub.address, tmp_path, "encoder_folder", "tests/tiny")
+        assert asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny") == fetched
+        assert "hidden_size=16" in asked("http://127.0.0.1:1", tmp_path, "encoder_shape", "tests/tiny")["found"]
+
+    def test_a_config_file_alone_is_no_encoder_without_a_network(self, hub: FakeHub, tmp_path: Path) -> None:
+        asked(hub.address, tmp_path, "encoder_shape", "tests/tiny")
+        answer = asked("http://127.0.0.1:1", tmp_path, "encoder_folder", "tests/tiny")
+        assert "is not on this machine and the Hub cannot be reached" in answer.get("refused", str(answer))
+
+    @pytest.mark.parametrize("function", ["encoder_shape", "encoder_folder"])
+    def test_an_unknown_name_is_refused(self, hub: FakeHub, tmp_path: Path, function: str) -> None:
+        answer = asked(hub.address, tmp_path, function, "tests/nothing")
+        assert answer["refused"] == "Encoder 'tests/nothing' does not exist on the Hub: check the name."
+
+    @pytest.mark.parametrize(
+        ("function", "trouble", "part"),
+        [
+            ("encoder_shape", "gated", "asks for an account"),
+            ("encoder_folder", "gated", "asks for an account"),
+            # The Hub's client retries a file for 23 s when the Hub is down; the list of files fails at once.
+            ("encoder_folder", "down", "'tests/tiny'"),
+            ("encoder_shape", "hangs up", "'tests/tiny'"),
+            ("encoder_folder", "hangs up", "'tests/tiny'"),
+            ("encoder_shape", "login page", "'tests/tiny'"),
+            ("encoder_folder", "login page", "'tests/tiny'"),
+        ],
+    )
+    def test_trouble_on_the_hub_gives_one_sentence(
+        self, hub: FakeHub, tmp_path: Path, function: str, trouble: str, part: str
+    ) -> None:
+        hub.trouble = trouble
+        answer = asked(hub.address, tmp_path, function, "tests/tiny")
+        assert part in answer["refused"]
+        check_sentence(EncoderError(answer["refused"]))

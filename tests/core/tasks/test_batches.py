@@ -1,0 +1,220 @@
+"""Which rows meet in a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+from core.tasks.batches import (
+    ClassBalancedSampler,
+    EqualSharesSampler,
+    RandomSampler,
+    Sampler,
+    make_sampler,
+)
+from tests.cases import each
+
+LABELS = [0] * 37 + [1] * 11 + [2] * 5
+
+
+def epoch(sampler: Sampler, number: int = 0) -> list[int]:
+    first = number * sampler.steps_per_epoch + 1
+    return [row for step in range(first, first + sampler.steps_per_epoch) for row in sampler.rows(step)]
+
+
+@each("name", ["random", "class_balanced", "balanced"])
+class TestEverySampler:
+    def test_a_batch_depends_on_seed_and_step_alone(self, name: str) -> None:
+        steps = list(range(1, 40))
+        forward = make_sampler(name, LABELS, 8, seed=3)
+        backward = make_sampler(name, LABELS, 8, seed=3)
+        there = [forward.rows(step) for step in steps]
+        back = [backward.rows(step) for step in reversed(steps)]
+        assert there == back[::-1]
+        assert there == [make_sampler(name, LABELS, 8, seed=3).rows(step) for step in steps]
+
+    def test_another_seed_gives_other_batches(self, name: str) -> None:
+        one, other = (make_sampler(name, LABELS, 8, seed=seed) for seed in (0, 1))
+        assert one.rows(1) != other.rows(1)
+
+    def test_every_batch_is_full_and_of_plain_row_numbers(self, name: str) -> None:
+        sampler = make_sampler(name, LABELS, 8, seed=0)
+        for step in range(1, 60):
+            rows = sampler.rows(step)
+            assert len(rows) == 8
+            assert all(type(row) is int and 0 <= row < len(LABELS) for row in rows)
+
+    def test_an_epoch_has_as_many_steps_as_full_batches(self, name: str) -> None:
+        assert make_sampler(name, LABELS, 8, seed=0).steps_per_epoch == len(LABELS) // 8
+        assert make_sampler(name, LABELS, 1000, seed=0).steps_per_epoch == 1
+
+
+class TestRandom:
+    @each("number", [0, 1, 5])
+    def test_every_row_comes_once_an_epoch(self, number: int) -> None:
+        assert sorted(epoch(RandomSampler(24, 8, seed=0), number)) == list(range(24))
+
+    def test_no_row_comes_twice_in_an_epoch_that_leaves_some_out(self) -> None:
+        rows = epoch(RandomSampler(53, 8, seed=0))
+        assert len(set(rows)) == len(rows) == 48
+
+    def test_epochs_have_orders_of_their_own(self) -> None:
+        sampler = RandomSampler(24, 8, seed=0)
+        assert epoch(sampler, 0) != epoch(sampler, 1)
+
+    def test_every_row_comes_sooner_or_later(self) -> None:
+        sampler = RandomSampler(53, 8, seed=0)
+        assert {row for number in range(20) for row in epoch(sampler, number)} == set(range(53))
+
+
+SHAPES = {
+    "77 classes": [40] * 77,
+    "2 classes": [70, 70],
+    "12 classes": [30] * 12,
+    "imbalance": [90, 40, 12, 5, 3],
+    "one class": [80],
+}
+
+
+def labels_of(counts: list[int]) -> list[int]:
+    return [label for label, count in enumerate(counts) for _ in range(count)]
+
+
+def class_rows(labels: list[int], batch: list[int]) -> Counter[int]:
+    return Counter(labels[row] for row in batch)
+
+
+class TestClassBalanced:
+    @each("counts", SHAPES.values())
+    def test_a_batch_is_full_of_distinct_rows_and_no_class_with_another_row_comes_alone(
+        self, counts: list[int]
+    ) -> None:
+        for batch_size in [2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64]:
+            labels = labels_of(counts)
+            sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+            for step in range(1, 160):
+                batch = sampler.rows(step)
+                assert len(batch) == len(set(batch)) == batch_size
+                assert min(class_rows(labels, batch).values()) >= 2
+
+    @each("batch_size", [4, 5, 8, 16, 31, 32, 64])
+    @each("name", ["77 classes", "2 classes", "12 classes"])
+    def test_as_many_classes_as_fit_have_shares_within_one_of_each_other(self, name: str, batch_size: int) -> None:
+        counts = SHAPES[name]
+        sampler = ClassBalancedSampler(labels_of(counts), batch_size, seed=1)
+        for step in range(1, 160):
+            shares = class_rows(labels_of(counts), sampler.rows(step))
+            assert len(shares) == min(len(counts), batch_size // 2)
+            assert max(shares.values()) - min(shares.values()) <= 1
+
+    @each("batch_size", [2, 4, 8, 9, 32, 64])
+    def test_the_classes_take_turns(self, batch_size: int) -> None:
+        """In a round each comes at least once; over all rounds the left-over places are shared out to within one."""
+        labels = labels_of(SHAPES["77 classes"])
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        batches = -(-77 // (batch_size // 2))
+        turns = Counter[int]()
+        for number in range(30):
+            found = [class_rows(labels, sampler.rows(number * batches + batch)) for batch in range(1, batches + 1)]
+            seen = Counter(label for shares in found for label in shares)
+            assert set(seen) == set(range(77))
+            turns += seen
+        assert max(turns.values()) - min(turns.values()) <= 1
+
+    def test_which_classes_meet_is_drawn_for_every_round(self) -> None:
+        labels = labels_of(SHAPES["77 classes"])
+        sampler = ClassBalancedSampler(labels, 32, seed=0)
+        met = Counter[tuple[int, int]]()
+        for step in range(1, 401):
+            met.update(combinations(sorted(class_rows(labels, sampler.rows(step))), 2))
+        pairs = 77 * 76 // 2
+        assert len(met) == pairs
+        assert max(met.values()) < 4 * met.total() / pairs
+
+    @each(("classes", "batch_size"), [(2, 5), (3, 7), (12, 32), (5, 64)])
+    def test_the_classes_take_turns_at_the_rows_that_do_not_divide_evenly(self, classes: int, batch_size: int) -> None:
+        labels = labels_of([40] * classes)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        dealt = sum((class_rows(labels, sampler.rows(step)) for step in range(1, 10 * classes + 1)), Counter[int]())
+        assert dealt == dict.fromkeys(range(classes), 10 * batch_size)
+
+    @each(("counts", "batch_size"), [([40] * 77, 32), ([12, 12], 8), ([20, 8, 4], 12)])
+    def test_every_row_of_a_class_comes_once_before_any_comes_again(self, counts: list[int], batch_size: int) -> None:
+        labels = labels_of(counts)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        dealt = [row for step in range(1, 1500) for row in sampler.rows(step)]
+        for label, count in enumerate(counts):
+            mine = [row for row in dealt if labels[row] == label]
+            for start in range(0, len(mine) - count, count):
+                assert len(set(mine[start : start + count])) == count
+
+    def test_a_small_class_gives_all_it_has_and_the_others_fill_up(self) -> None:
+        labels = labels_of([37, 11, 5])
+        sampler = ClassBalancedSampler(labels, 32, seed=0)
+        for step in range(1, 60):
+            assert class_rows(labels, sampler.rows(step)) == {0: 16, 1: 11, 2: 5}
+
+    def test_the_only_row_of_a_class_comes_alone_and_comes(self) -> None:
+        labels = labels_of([50, 1, 1])
+        sampler = ClassBalancedSampler(labels, 8, seed=0)
+        for step in range(1, 60):
+            assert class_rows(labels, sampler.rows(step)) == {0: 6, 1: 1, 2: 1}
+
+    @each("batch_size", [2, 5, 8, 16, 30])
+    def test_classes_too_small_to_fill_a_batch_are_joined_by_others(self, batch_size: int) -> None:
+        labels = labels_of([1] * 20 + [2] * 10)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        seen = set[int]()
+        for step in range(1, 160):
+            batch = sampler.rows(step)
+            assert len(batch) == len(set(batch)) == batch_size
+            seen |= set(batch)
+        assert seen == set(range(40))
+
+    def test_a_batch_of_everything_is_everything(self) -> None:
+        assert sorted(ClassBalancedSampler(LABELS, len(LABELS), seed=0).rows(5)) == list(range(len(LABELS)))
+        assert sorted(ClassBalancedSampler(LABELS, 1000, seed=0).rows(5)) == list(range(len(LABELS)))
+
+    def test_labels_need_not_count_from_zero(self) -> None:
+        sampler = ClassBalancedSampler([7, 7, 7, -1, -1], 4, seed=0)
+        assert sum(row < 3 for row in sampler.rows(1)) == 2
+
+
+class TestEqualShares:
+    """The sampler of earlier runs, which resume on their own curve."""
+
+    def test_its_batches_are_those_of_earlier_runs(self) -> None:
+        sampler = make_sampler("balanced", LABELS, 8, seed=3)
+        assert [sampler.rows(step) for step in (1, 2, 50)] == [
+            [29, 36, 12, 44, 41, 47, 52, 48],
+            [31, 28, 17, 38, 39, 49, 50, 51],
+            [23, 22, 20, 43, 41, 49, 50, 52],
+        ]
+
+    @each("batch_size", [1, 2, 3, 4, 7, 9, 16])
+    def test_the_classes_of_a_batch_are_within_one_of_each_other(self, batch_size: int) -> None:
+        sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
+        for step in range(1, 60):
+            counts = Counter(LABELS[row] for row in sampler.rows(step))
+            sizes = [counts[label] for label in (0, 1, 2)]
+            assert max(sizes) - min(sizes) <= 1
+            assert sum(sizes) == batch_size
+
+    @each("batch_size", [4, 7])
+    def test_the_classes_take_turns_at_the_extra_row(self, batch_size: int) -> None:
+        sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
+        counts = Counter(LABELS[row] for step in range(1, 31) for row in sampler.rows(step))
+        assert counts == dict.fromkeys((0, 1, 2), 10 * batch_size)
+
+    def test_every_row_of_a_class_comes_once_before_any_comes_again(self) -> None:
+        sampler = EqualSharesSampler(LABELS, 9, seed=0)
+        dealt = [row for step in range(1, 200) for row in sampler.rows(step)]
+        for label in (0, 1, 2):
+            members = [row for row, y in enumerate(LABELS) if y == label]
+            mine = [row for row in dealt if LABELS[row] == label]
+            for start in range(0, len(mine) - len(members), len(members)):
+                assert sorted(mine[start : start + len(members)]) == members
+
+    def test_labels_need_not_count_from_zero(self) -> None:
+        sampler = EqualSharesSampler([7, 7, -1, -1], 2, seed=0)
+        assert {row < 2 for row in sampler.rows(1)} == {True, False}
