@@ -12,12 +12,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from core.catalogue.loss_entry import ForceLaw
+from core.catalogue.losses import SUPCON
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
 from core.messages import N_, _, joined, listed, ngettext
-from core.parameters import number, resolve_layers, whole
+from core.parameters import resolve_layers, whole
 
 # Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
 USUAL_TAU = 0.3
@@ -37,7 +38,7 @@ class ShownContrast:
 
     Attributes:
         law: the loss, on one vector per text.
-        temperature: τ at that step.
+        temperature: τ at that step; None for a loss without one.
         own: whether the run used this loss at that step.
         source: what the loss compares of a frame.
         about: a sentence that names the loss.
@@ -46,7 +47,7 @@ class ShownContrast:
     """
 
     law: ForceLaw
-    temperature: float
+    temperature: float | None
     own: bool
     source: Literal["vectors", "logits"]
     about: str
@@ -83,27 +84,27 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     batch_size = config.phases[used.phase].batch_size
     usable = [term for term in used.objective.contrastive if term.entry.forces is not None]
     if not usable:
-        law = ForceLaw()
+        law = ForceLaw(SUPCON, {**SUPCON.defaults, "temperature": USUAL_TAU})
         about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
         return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
     term = max(usable, key=lambda term: term.weight)  # the first of equals
-    temperature = number(term.parameters, "temperature")
     remarks = [
         *_weight_remarks(term, len(used.objective.contrastive)),
         *_place_remarks(term, layer, blocks),
         *_view_remarks(term, _views(term, blocks)),
     ]
-    forces = term.entry.forces
-    assert forces is not None
-    about = _(
-        "{loss}, τ {tau:g}: the contrastive loss of this run at step {step:,}.",
-        loss=forces.name(_(term.entry.label), term.parameters),
-        tau=temperature,
-        step=step,
-    )
+    law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], _views(term, blocks)))
+    if law.temperature is None:
+        about = _("{loss}: the contrastive loss of this run at step {step:,}.", loss=law.name, step=step)
+    else:
+        about = _(
+            "{loss}, τ {tau:g}: the contrastive loss of this run at step {step:,}.",
+            loss=law.name,
+            tau=law.temperature,
+            step=step,
+        )
     source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
-    law = forces.law(term.parameters, _views(term, blocks))
-    return ShownContrast(law, temperature, True, source, about, tuple(remarks), batch_size)
+    return ShownContrast(law, law.temperature, True, source, about, tuple(remarks), batch_size)
 
 
 def _no_forces(objective: ObjectiveConfig) -> str:

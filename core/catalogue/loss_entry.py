@@ -6,57 +6,30 @@ Functions that need torch are named by their paths, such as "core.losses.supcon:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
-from core.messages import N_
-from core.parameters import AUTO, Parameter, Value
+from core.messages import N_, _, with_more
+from core.parameters import AUTO, Parameter, Value, number
 
 Level = Literal["sentence", "token", "logits"]
 Settings = Mapping[str, Value]
-Kind = Literal["out", "in", "dscl", "simcse"]
-
-
-class ForceLaw(NamedTuple):
-    """A contrastive loss over a batch in which one vector may represent several views of its text.
-
-    Attributes:
-        kind: "out" or "in" of `supcon_loss`, "dscl", or "simcse" (second views as candidates).
-        views: how many views of a text its one vector represents; SimCSE's are always two.
-        alpha: DSCL's weight of the own other views, or "uniform".
-        by_label: whether texts of one class are positives; otherwise only the text's own other views are.
-        normalize: whether vectors are compared by cosine or, as they are, by dot product.
-    """
-
-    kind: Kind = "out"
-    views: int = 1
-    alpha: float | Literal["uniform"] = 0.1
-    by_label: bool = True
-    normalize: bool = True
-
-    @property
-    def has_own_view(self) -> bool:
-        """Whether a text's own other view is among the candidates."""
-        return self.kind == "simcse" or self.views > 1
-
-    @property
-    def losses(self) -> tuple[str, ...]:
-        """Names of the losses that are worth comparing under it, its own first."""
-        if not self.by_label:
-            return ("SimCSE",) if self.kind == "simcse" else ("NT-Xent",)
-        return {"out": ("L_out", "L_in"), "in": ("L_in", "L_out")}.get(self.kind, ("DSCL",))
 
 
 class Forces(NamedTuple):
-    """How the force view shows a loss.
+    """How the force view and the loss lab read a loss.
 
     Attributes:
-        law: from the settings and the views of a text, the loss on one vector per text.
-        name: what the loss is called with these settings, from its label, which is translated already.
+        anchor_losses: path of the function (Candidates, settings) → the losses of A anchors that have a positive, [A].
+        second_views: whether an anchor's candidates are the second views of all texts, not all other vectors.
+        symbol: the short name with these settings, where it is not the loss's own.
+        name: the name with these settings, from the translated label, where more than a variant changes it.
     """
 
-    law: Callable[[Settings, int], ForceLaw]
-    name: Callable[[str, Settings], str]
+    anchor_losses: str
+    second_views: Callable[[Settings], bool] = lambda settings: False
+    symbol: Callable[[Settings], str] | None = None
+    name: Callable[[str, Settings], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +52,9 @@ class LossEntry:
         pieces: what its pieces are called behind its symbol, by their names.
         compute: path of the function (TermInput, labels [N], settings) → its value in nats, or (value, pieces by name).
         lines: path of the function of the same arguments → ReferenceLines; "" for a loss on logits.
-        forces: None where a frame does not hold what its forces need.
+        forces: None where texts do not act on each other, or a frame does not hold what their forces need.
+        lab: under which names the loss lab offers it, and the settings that each fixes; None: under its own name, if it
+            reads logits or vectors.
     """
 
     name: str
@@ -95,6 +70,7 @@ class LossEntry:
     lines: str = ""
     forces: Forces | None = None
     views: tuple[int, int | None] = (1, 1)
+    lab: Mapping[str, Settings] | None = None
     first_view: str = "dropout"
     levels: tuple[Level, ...] = ()
     uses_labels: bool = True
@@ -107,9 +83,78 @@ class LossEntry:
     latex_words: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
     @property
+    def defaults(self) -> Settings:
+        return {parameter.name: parameter.default for parameter in self.parameters if parameter.default is not None}
+
+    @property
+    def variants(self) -> Mapping[Any, str]:
+        """What the values of its parameter "variant" are called; empty without one."""
+        return next((p.choices or {} for p in self.parameters if p.name == "variant"), {})
+
+    @property
     def contrastive(self) -> bool:
         """Whether it compares the vectors of a batch with each other."""
         return self.reads != "logits"
+
+
+@dataclass(frozen=True, slots=True)
+class ForceLaw:
+    """A loss over a batch in which one vector represents all views of its text.
+
+    Attributes:
+        entry: of a loss that has forces.
+        settings: all its parameters.
+        views: how many views a vector represents, at least as many as the loss takes.
+    """
+
+    entry: LossEntry
+    settings: Settings
+    views: int = 1
+
+    @property
+    def forces(self) -> Forces:
+        assert self.entry.forces is not None
+        return self.entry.forces
+
+    @property
+    def temperature(self) -> float | None:
+        """τ, where the loss has one."""
+        return number(self.settings, "temperature") if "temperature" in self.settings else None
+
+    @property
+    def normalize(self) -> bool:
+        """Whether vectors are compared by cosine or, as they are, by dot product."""
+        return bool(self.settings.get("normalize", True))
+
+    @property
+    def second_views(self) -> bool:
+        return self.forces.second_views(self.settings)
+
+    @property
+    def has_own_view(self) -> bool:
+        """Whether a text's own other view is among the candidates."""
+        return self.second_views or self.views > 1
+
+    @property
+    def variants(self) -> tuple[ForceLaw, ...]:
+        """Return the law, and those that differ from it in the variant of the loss alone."""
+        own = self.settings.get("variant")
+        others = [name for name in self.entry.variants if name != own]
+        return (self, *(replace(self, settings={**self.settings, "variant": name}) for name in others))
+
+    @property
+    def symbol(self) -> str:
+        """The short name, such as L_out."""
+        if self.forces.symbol is not None:
+            return self.forces.symbol(self.settings)
+        return self.entry.variants.get(self.settings.get("variant"), self.entry.symbol)
+
+    @property
+    def name(self) -> str:
+        label = _(self.entry.label)
+        if self.forces.name is not None:
+            return self.forces.name(label, self.settings)
+        return with_more(label, self.symbol) if self.entry.variants else label
 
 
 def temperature_parameter(default: float) -> Parameter:

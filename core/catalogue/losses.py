@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from core.catalogue.loss_entry import (
     CONTRAST,
     QUEUE,
-    ForceLaw,
     Forces,
     LossEntry,
     Settings,
     temperature_parameter,
 )
-from core.messages import N_, _, with_more
+from core.messages import N_, _
 from core.parameters import Parameter, number
 from core.registry import Registry
-
-
-def _supcon_law(settings: Settings, views: int) -> ForceLaw:
-    return ForceLaw("in" if settings["variant"] == "in" else "out", views, normalize=bool(settings["normalize"]))
-
-
-def _dscl_alpha(settings: Settings) -> float | Literal["uniform"]:
-    return "uniform" if settings["uniform"] else number(settings, "alpha")
 
 
 def _dscl_name(label: str, settings: Settings) -> str:
     if settings["uniform"]:
         return _("{loss} (DSCL), uniform α", loss=label)
     return _("{loss} (DSCL), α {alpha:g}", loss=label, alpha=number(settings, "alpha"))
-
-
-def _simcse_law(settings: Settings, views: int) -> ForceLaw:
-    return ForceLaw("out" if settings["candidates"] == "all" else "simcse", views, by_label=False)
 
 
 def _simcse_name(label: str, settings: Settings) -> str:
@@ -96,6 +81,7 @@ CROSS_ENTROPY = LossEntry(
         "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
     },
     place=0,
+    lab={"ce": {}},
     extras=True,
     colour="#e69f00",
     compute="core.losses.cross_entropy:cross_entropy_term",
@@ -150,10 +136,8 @@ SUPCON = LossEntry(
     colour="#009e73",
     compute="core.losses.supcon:supcon_term",
     lines="core.losses.supcon:supcon_lines",
-    forces=Forces(
-        _supcon_law,
-        lambda label, settings: with_more(label, "L_in" if settings["variant"] == "in" else "L_out"),
-    ),
+    forces=Forces("core.losses.supcon:supcon_anchor_losses"),
+    lab={"out": {"variant": "out"}, "in": {"variant": "in"}},
 )
 
 DSCL = LossEntry(
@@ -205,7 +189,7 @@ DSCL = LossEntry(
     colour="#cc79a7",
     compute="core.losses.dscl:dscl_term",
     lines="core.losses.dscl:dscl_lines",
-    forces=Forces(lambda settings, views: ForceLaw("dscl", views, _dscl_alpha(settings)), _dscl_name),
+    forces=Forces("core.losses.dscl:dscl_anchor_losses", name=_dscl_name),
 )
 
 SIMCSE = LossEntry(
@@ -256,7 +240,12 @@ SIMCSE = LossEntry(
     colour="#56b4e9",
     compute="core.losses.simcse:simcse_term",
     lines="core.losses.simcse:simcse_lines",
-    forces=Forces(_simcse_law, _simcse_name),
+    forces=Forces(
+        "core.losses.simcse:simcse_anchor_losses",
+        second_views=lambda settings: settings["candidates"] == "second",
+        symbol=lambda settings: "NT-Xent" if settings["candidates"] == "all" else "SimCSE",
+        name=_simcse_name,
+    ),
 )
 
 SIMCSE_SUPERVISED = LossEntry(

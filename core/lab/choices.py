@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from core.catalogue.loss_entry import LossEntry, Settings
 from core.catalogue.losses import LOSSES
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.messages import N_
-from core.parameters import Value
+from core.messages import N_, with_more
+from core.parameters import Parameter
 
 Space = Literal["circle", "sphere", "plane", "simplex"]
 Layout = Literal["random", "collapsed", "moons", "mislabelled", "imbalanced", "duplicates"]
@@ -61,38 +62,56 @@ class Stage(Section):
 
 @dataclass(frozen=True, slots=True)
 class LabLoss:
-    """A loss as the lab offers it.
+    """A loss as the lab offers it. Args: fixed: the settings that its name stands for."""
 
-    Attributes:
-        loss: its name in the registry of losses; fixed: settings that differ from those it has by default.
-        views: vectors of a text.
-        on: "vectors" or "logits"; a loss on vectors can be mixed with cross-entropy.
+    entry: LossEntry
+    fixed: Settings
+
+    @property
+    def label(self) -> str:
+        variant = self.entry.variants.get(self.fixed.get("variant"))
+        return self.entry.symbol if variant is None else with_more(self.entry.symbol, variant)
+
+    @property
+    def on_vectors(self) -> bool:
+        """Whether it compares vectors, so that it can be mixed with cross-entropy."""
+        return self.entry.contrastive
+
+    @property
+    def views(self) -> int:
+        """Vectors of a text."""
+        return self.entry.views[0]
+
+    @property
+    def has_temperature(self) -> bool:
+        return "temperature" in self.entry.defaults
+
+    @property
+    def extra(self) -> Parameter | None:
+        """Its one knob beside τ, such as α."""
+        knobs = [p for p in self.entry.parameters if p.knob and p.name != "temperature"]
+        return knobs[0] if knobs and not self.entry.extras else None
+
+
+def lab_losses() -> Mapping[str, LabLoss]:
+    """Return every loss that the lab offers, by its name in an address."""
+    return {
+        name: LabLoss(entry, fixed)
+        for entry in LOSSES.values()
+        if entry.reads != "triplets"
+        for name, fixed in (entry.lab or {entry.name: {}}).items()
+    }
+
+
+def offered(space: Space) -> list[str]:
+    """Return the names of the losses of a space.
+
+    On the simplex a point is a prediction; elsewhere class vectors make a prediction of a text's one vector.
     """
-
-    label: str
-    loss: str
-    on: Literal["vectors", "logits"]
-    views: int = 1
-    fixed: Mapping[str, Value] | None = None
-    has_temperature: bool = True
-    # The bounds of its α and the value that it begins with, where it has one.
-    alpha: tuple[float, float, float] | None = None
-
-
-LAB_LOSSES: Mapping[str, LabLoss] = {
-    "ce": LabLoss("CE", "cross_entropy", "logits", has_temperature=False),
-    "out": LabLoss("SCL, L_out", "supcon", "vectors", fixed={"variant": "out"}),
-    "in": LabLoss("SCL, L_in", "supcon", "vectors", fixed={"variant": "in"}),
-    "dscl": LabLoss("DSCL", "dscl", "vectors", views=2, alpha=(0.01, 0.99, 0.1)),
-    "simcse": LabLoss("SimCSE", "simcse", "vectors", views=2),
-    "rdrop": LabLoss("R-Drop", "rdrop", "logits", views=2, has_temperature=False, alpha=(0.0, 10.0, 1.0)),
-}
-BY_SPACE: Mapping[str, tuple[str, ...]] = {
-    "circle": ("out", "in", "ce", "dscl", "simcse"),
-    "sphere": ("out", "in", "ce", "dscl", "simcse"),
-    "plane": ("out", "in", "ce", "dscl", "simcse"),
-    "simplex": ("rdrop", "ce"),
-}
+    losses = lab_losses()
+    if space == "simplex":
+        return [name for name, loss in losses.items() if not loss.on_vectors]
+    return [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
 
 
 class Setting(Section):
@@ -100,40 +119,40 @@ class Setting(Section):
 
     Attributes:
         weight: λ of (1 − λ)·CE + λ·loss, for a loss on vectors.
-        alpha: of DSCL or R-Drop.
+        extra: the loss's one knob beside τ, such as α; None for its default.
         learning_rate: of plain gradient descent on the points themselves, and on the class vectors of a classifier.
     """
 
     loss: str = "out"
     weight: Annotated[float, Field(ge=0, le=1)] = 1.0
     temperature: Annotated[float, Field(ge=0.01, le=10)] = 0.1
-    alpha: Annotated[float, Field(ge=0, le=10)] | None = None
+    extra: float | None = None
     learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.5
 
     @model_validator(mode="after")
     def _check_loss(self) -> Setting:
-        if self.loss not in LAB_LOSSES:
-            raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(LAB_LOSSES))
-        bounds = LAB_LOSSES[self.loss].alpha
-        if self.alpha is not None and bounds is not None and not bounds[0] <= self.alpha <= bounds[1]:
-            raise ConfigError(
-                "alpha", self.alpha, "give a number from {low:g} to {high:g}.", low=bounds[0], high=bounds[1]
-            )
+        if self.loss not in lab_losses():
+            raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(lab_losses()))
+        extra = self.known.extra
+        if self.extra is not None and extra is not None and extra.slider is not None:
+            low, high = extra.slider
+            if not low <= self.extra <= high:
+                raise ConfigError(extra.name, self.extra, "give a number from {low:g} to {high:g}.", low=low, high=high)
         return self
 
     @property
     def known(self) -> LabLoss:
-        return LAB_LOSSES[self.loss]
+        return lab_losses()[self.loss]
 
     @property
     def share(self) -> float:
         """λ, which is 1 where a loss is not mixed."""
-        return self.weight if self.known.on == "vectors" else 1.0
+        return self.weight if self.known.on_vectors else 1.0
 
     @property
     def has_classifier(self) -> bool:
         """Whether class vectors turn points into logits."""
-        return self.known.on == "logits" or self.share < 1
+        return not self.known.on_vectors or self.share < 1
 
 
 class Move(Section):
@@ -182,23 +201,19 @@ class Question(Section):
 
 def check_fits(stage: Stage, setting: Setting) -> None:
     """Raises: ConfigError for a loss that the space does not have."""
-    offered = BY_SPACE[stage.space]
-    if setting.loss not in offered:
-        raise ConfigError(
-            "loss", setting.loss, "on the {space} choose one of {known}.", space=stage.space, known=tuple(offered)
-        )
+    known = offered(stage.space)
+    if setting.loss not in known:
+        raise ConfigError("loss", setting.loss, "on the {space} choose one of {known}.", space=stage.space, known=known)
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
-    """All settings of the chosen loss, as its function in the registry reads them."""
+    """Return all settings of the chosen loss, as its functions read them."""
     known = setting.known
-    entry = LOSSES.entry(known.loss)
-    found: dict[str, Any] = {parameter.name: parameter.default for parameter in entry.parameters}
-    found |= dict(known.fixed or {})
+    found: dict[str, Any] = {**known.entry.defaults, **known.fixed}
     if known.has_temperature:
         found["temperature"] = setting.temperature
-    if known.alpha is not None:
-        found["alpha"] = known.alpha[2] if setting.alpha is None else setting.alpha
+    if known.extra is not None and setting.extra is not None:
+        found[known.extra.name] = setting.extra
     if "normalize" in found:
         found["normalize"] = space != "plane"
     return found

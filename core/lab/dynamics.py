@@ -120,7 +120,7 @@ class _Scene:
     def __init__(self, stage: Stage, setting: Setting) -> None:
         self.stage, self.setting = stage, setting
         self.labels = torch.from_numpy(start_of(stage).labels)
-        entry, share = LOSSES.entry(setting.known.loss), setting.share
+        entry, share = setting.known.entry, setting.share
         terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
         if share < 1:
             ce = LOSSES.entry(CE)
@@ -182,13 +182,13 @@ class _Scene:
     def lines(self) -> tuple[float | None, float | None]:
         """Of the loss without what is mixed in: where all points look alike, and its bound."""
         known = self.setting.known
-        if known.on == "logits":
+        if not known.on_vectors:
             # The best that one prediction for all can do: how often each class comes.
             shares = torch.bincount(self.labels).double() / len(self.labels)
             return float(torch.special.entr(shares).sum()), None
         n, views = len(self.labels), known.views
         given = TermInput(layers=(Contrasted(torch.zeros(n, views, width(self.stage), dtype=torch.float64)),))
-        found = reference_lines(known.loss, given, self.labels, loss_settings(self.setting, self.stage.space))
+        found = reference_lines(known.entry.name, given, self.labels, loss_settings(self.setting, self.stage.space))
         if found is None:
             return None, None
         return float(found.collapse), None if found.bound is None else float(found.bound)

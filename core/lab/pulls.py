@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.lab.choices import Setting, Stage, loss_settings
-from core.losses.forces import batch_forces
+from core.losses.forces import Candidates, forces_on
 
 
 class Pull(NamedTuple):
@@ -19,7 +19,7 @@ class Pull(NamedTuple):
         kind: another text's vector, or a class vector of the classifier.
         number: of the text or class; view: of the text.
         related: whether it is a positive, or the anchor's own class.
-        share: p, its part of the softmax.
+        share: p, its part of the softmax; 0 for a loss without one.
     """
 
     kind: Literal["text", "class"]
@@ -37,62 +37,38 @@ def pulls_on(
 
     Args:
         points: [N, V, d], of unit length on circle and sphere; labels: [N].
-    Returns: empty for R-Drop, whose texts do not act on each other.
+    Returns: empty for a loss whose texts do not act on each other, such as R-Drop.
     """
     found: list[Pull] = []
-    if setting.known.on == "vectors" and setting.share > 0:
+    if setting.known.on_vectors and setting.share > 0:
         found += _by_texts(anchor, stage, setting, points, labels)
     if class_vectors is not None:
-        share = 1.0 if setting.known.on == "logits" else 1 - setting.share
+        share = 1 - setting.share if setting.known.on_vectors else 1.0
         found += _by_classes(anchor, points, class_vectors, labels, share)
     return tuple(found)
 
 
 def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, labels: Tensor) -> list[Pull]:
-    views = points.shape[1]
-    if setting.loss == "simcse":
-        p = _simcse_shares(anchor, points, setting.temperature)  # [N], over the second views
-        wanted = torch.nn.functional.one_hot(torch.tensor(anchor), len(p))
-        row = setting.share * (p - wanted) / setting.temperature
-        return [
-            Pull("text", number, 1, value, number == anchor, share)
-            for number, (value, share) in enumerate(zip(row.tolist(), p.tolist(), strict=True))
-        ]
-    texts = torch.arange(len(points)).repeat_interleave(views)
-    classes = labels.repeat_interleave(views)
-    law = ForceLaw("in" if setting.loss == "in" else "out", normalize=stage.space != "plane" or setting.loss == "dscl")
-    forces = batch_forces(points.flatten(0, 1), classes, temperature=setting.temperature, law=law)
-    place = anchor * views
-    row = forces.coefficients[place]
-    if setting.loss == "dscl":
-        alpha = float(loss_settings(setting, stage.space)["alpha"])
-        row = (forces.p[place] - _decoupled(place, texts, classes, alpha)) / setting.temperature
+    if setting.known.entry.forces is None:
+        return []
+    law = ForceLaw(setting.known.entry, loss_settings(setting, stage.space), setting.known.views)
+    n, v, _ = points.shape
+    texts, views = torch.arange(n).repeat_interleave(v), torch.arange(v).repeat(n)  # [M], M = N·V
+    # The anchor is the first view of its text.
+    chosen = views == 1 if law.second_views else (texts != anchor) | (views != 0)
+    texts, views = texts[chosen], views[chosen]
+    vectors = points.flatten(0, 1)[chosen]  # [M, d]
+    one = points[anchor, 0]
+    if law.normalize:
+        vectors, one = torch.nn.functional.normalize(vectors, dim=1), torch.nn.functional.normalize(one, dim=0)
+    own = (texts == anchor).double()
+    alike = (labels[texts] == labels[anchor]).double() - own
+    found = forces_on(Candidates(*(row.unsqueeze(0) for row in (vectors @ one, torch.ones_like(own), own, alike))), law)
+    shares = torch.zeros_like(own) if found.p is None else found.p[0]
     return [
-        Pull(
-            "text",
-            int(texts[j]),
-            j % views,
-            setting.share * float(row[j]),
-            bool(classes[j] == classes[place]),
-            float(forces.p[place, j]),
-        )
-        for j in range(len(row))
-        if j != place
+        Pull("text", int(texts[j]), int(views[j]), setting.share * coefficient, bool(found.positives[0, j]), share)
+        for j, (coefficient, share) in enumerate(zip(found.coefficients[0].tolist(), shares.tolist(), strict=True))
     ]
-
-
-def _decoupled(place: int, texts: Tensor, classes: Tensor, alpha: float) -> Tensor:
-    """What DSCL wants p to be: α on the own other view, 1 − α spread over the others of the class."""
-    own = (texts == texts[place]) & (torch.arange(len(texts)) != place)
-    others = (classes == classes[place]) & (texts != texts[place])
-    if not bool(others.any()):
-        return own.double()
-    return alpha * own.double() / own.sum() + (1 - alpha) * others.double() / others.sum()
-
-
-def _simcse_shares(anchor: int, points: Tensor, temperature: float) -> Tensor:
-    z = torch.nn.functional.normalize(points, dim=-1)
-    return (z[:, 1] @ z[anchor, 0] / temperature).softmax(0)
 
 
 def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tensor, share: float) -> list[Pull]:

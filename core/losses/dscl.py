@@ -12,6 +12,7 @@ from core.catalogue.loss_entry import Settings
 from core.losses import blockwise
 from core.losses.checks import check_positive
 from core.losses.evaluate import TermInput
+from core.losses.forces import Candidates
 from core.losses.reference import ReferenceLines, contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
 from core.parameters import number
@@ -81,3 +82,13 @@ def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
     """Entropy of the target: α spread over the own views, 1 − α over the others of the class, if there are any."""
     mixed = -alpha * math.log(alpha / own) - (1 - alpha) * ((1 - alpha) / others.clamp(min=1)).log()
     return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
+
+
+def dscl_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
+    """The losses of anchors, [A]; see `core.losses.forces`."""
+    log_p = candidates.log_p(number(settings, "temperature")).masked_fill(candidates.own + candidates.alike == 0, 0.0)
+    own, alike = candidates.own.sum(1), candidates.alike.sum(1)
+    share = own / (own + alike) if settings["uniform"] else torch.full_like(own, number(settings, "alpha"))
+    share = torch.where(alike > 0, share, 1.0)
+    of_own, of_alike = (candidates.own * log_p).sum(1) / own, (candidates.alike * log_p).sum(1) / alike.clamp(min=1)
+    return -(share * of_own + (1 - share) * of_alike)

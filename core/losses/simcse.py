@@ -10,6 +10,7 @@ from torch import Tensor
 from core.catalogue.loss_entry import Settings
 from core.losses.checks import check_positive, check_shape
 from core.losses.evaluate import TermInput
+from core.losses.forces import Candidates
 from core.losses.reference import ReferenceLines
 from core.losses.supcon import supcon_loss
 from core.losses.unit import in_full_precision, mean_of, unit_rows
@@ -100,3 +101,9 @@ def supervised_simcse_lines(given: TermInput, labels: Tensor, settings: Settings
     n, v, _ = given.layers[0].vectors.shape
     hard = math.exp(number(settings, "hard_negative_weight")) - 1
     return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard), dtype=torch.float64), None)
+
+
+def simcse_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
+    """The losses of anchors, [A]; see `core.losses.forces`."""
+    log_p = candidates.log_p(number(settings, "temperature")).masked_fill(candidates.own == 0, 0.0)
+    return -(candidates.own * log_p).sum(1) / candidates.own.sum(1)

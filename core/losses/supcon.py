@@ -13,6 +13,7 @@ from core.catalogue.loss_entry import Settings
 from core.losses import blockwise
 from core.losses.checks import check_choice, check_positive, check_shape
 from core.losses.evaluate import TermInput
+from core.losses.forces import Candidates
 from core.losses.reference import ReferenceLines, contrast_lines
 from core.losses.unit import in_full_precision, mean_of, unit_rows
 from core.parameters import number
@@ -250,3 +251,12 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
 def supcon_lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
     """The bound: mean ln|P| (Khosla et al. 2020, section 3.2.2)."""
     return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
+
+
+def supcon_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
+    """The losses of anchors that have a positive, [A]; see `core.losses.forces`."""
+    positives = candidates.own + candidates.alike
+    log_p = candidates.log_p(number(settings, "temperature"))
+    if settings["variant"] == "out":
+        return -(positives * log_p.masked_fill(positives == 0, 0.0)).sum(1) / positives.sum(1)
+    return positives.sum(1).log() - (log_p + positives.log()).logsumexp(1)

@@ -173,7 +173,7 @@ def test_another_stage_keeps_what_was_turned(page: Page, server: Server) -> None
     page.wait_for_function("() => !document.querySelector('.lab-view').lab.asked")
     found = state(page)
     assert found["at"] == 0
-    assert found["settings"][0] == {"loss": "in", "weight": 0.5, "temperature": 0.3, "alpha": None, "learning_rate": 2}
+    assert found["settings"][0] == {"loss": "in", "weight": 0.5, "temperature": 0.3, "extra": None, "learning_rate": 2}
     assert in_address(page)["a"] == "in_0.5_0.3_2"
 
 

@@ -29,7 +29,7 @@ from core.tasks.rows import Rows
 from pages.ui.parts import duration, escaped
 from tests.cases import each
 from tests.conftest import made_rows
-from tests.core.losses.toy import TOY
+from tests.core.losses.triplet import TRIPLET
 from tests.core.views.toy import TOY as BACKWARDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -730,12 +730,12 @@ def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Calla
 def test_a_loss_from_outside_is_offered_with_its_settings(
     opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(LOSSES, TOY.name, TOY)  # type: ignore[arg-type]
+    monkeypatch.setitem(LOSSES, TRIPLET.name, TRIPLET)  # type: ignore[arg-type]
     app = opened("fine_tune")
-    widget(app, "form.0.term.0.loss").set_value(TOY.name).run()
-    assert "Pull alone" in options(app, "form.0.term.0.loss")
-    assert any("Pull" in latex.value for latex in app.latex)
-    assert widget(app, "form.0.knob.pull.strength").value == 0.5
+    widget(app, "form.0.term.0.loss").set_value(TRIPLET.name).run()
+    assert "Triplet" in options(app, "form.0.term.0.loss")
+    assert any("Triplet" in latex.value for latex in app.latex)
+    assert widget(app, "form.0.knob.triplet.margin").value == 0.5
 
 
 def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from pages.ui.parts import escaped
 if TYPE_CHECKING:
     from core.losses.forces import BatchForces
 
-VARIANTS = {"out": "L_out", "in": "L_in"}
 # Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
 TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
@@ -43,7 +42,7 @@ class ForceChoice:
 
     shown: ShownContrast
     law: ForceLaw
-    temperature: float
+    temperature: float | None
     size: int
     draw: int
 
@@ -78,7 +77,7 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     remarks, about = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
     # What replaces the run's own loss comes after the reason.
     st.caption(sentences([about, remarks] if shown.own else [remarks, about]))
-    temperature = _choose_temperature(shown)
+    temperature = None if shown.temperature is None else _choose_temperature(shown, shown.temperature)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
     size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size), known=ANY_BATCH)
@@ -86,12 +85,12 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     _draw, to_draw = bound_parameter("forces", DRAW)
     draw = int(number_field(middle, DRAW, to_draw.start, key=to_draw.key))
     law = shown.law
-    if law.by_label and law.kind in VARIANTS:
-        variant, to_variant = bound(Explore.VARIANT, VARIANTS, law.kind)
+    if variants := law.entry.variants:
+        variant, to_variant = bound(Explore.VARIANT, variants, str(law.settings["variant"]))
         right.segmented_control(
-            _("Arrows from"), list(VARIANTS), format_func=VARIANTS.__getitem__, required=True, **to_variant.by_default
+            _("Arrows from"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
         )
-        law = law._replace(kind="in" if variant == "in" else "out")
+        law = replace(law, settings={**law.settings, "variant": variant})
     return ForceChoice(shown, law, temperature, size, draw)
 
 
@@ -111,9 +110,8 @@ def _blocks(encoder_id: str) -> int | None:
         return None
 
 
-def _choose_temperature(shown: ShownContrast) -> float:
+def _choose_temperature(shown: ShownContrast, own: float) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
-    own = shown.temperature
     named = {*NAMED, own}
     between = {tau for tau in map(float, temperatures()) if all(abs(np.log(tau / one)) > SAME for one in named)}
     taus = sorted({*(round(tau, 3) for tau in between), *named})

@@ -47,7 +47,7 @@ def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
 
 
 def forces(frames: Frames, acting: Acting) -> None:
-    """Draw the anchor, the numbers, the table and the curves over τ."""
+    """Draw the anchor, the numbers, the table and, for a loss with a temperature, the curves over τ."""
     _anchor(frames, acting)
     if not acting.found.has_positive[acting.place]:
         st.info(_("The anchor has no positive in this batch, so nothing acts on it. Draw another batch."))
@@ -82,14 +82,16 @@ def _strength(acting: Acting) -> NDArray[np.float64]:
 
 
 def _shares(acting: Acting) -> None:
-    """The softmax over the anchor's similarities."""
-    found, place = acting.found, acting.place
+    """The softmax over the anchor's similarities, where the loss has one."""
+    found, place, temperature = acting.found, acting.place, acting.chosen.temperature
+    if found.p is None or temperature is None:
+        return
     others = [i for i in range(len(acting.rows)) if i != place]
     softmax_bars(
         found.similarity[place][others].numpy(),
         found.p[place][others].numpy(),
-        [bool(found.X[place, i] > 0) for i in others],
-        acting.chosen.temperature,
+        found.positives[place][others].tolist(),
+        temperature,
         key="explore.softmax",
     )
 
@@ -101,10 +103,10 @@ def _numbers(acting: Acting) -> None:
     spread = partial(push_spread, acting.features, acting.labels, temperature=chosen.temperature, law=chosen.law)
     own, batch = spread(anchor=place), spread()
     negatives = int(acting.found.negatives[place].sum())
-    rows = [
-        *zip([_("{loss}, nats", loss=name) for name in chosen.law.losses], own.losses, batch.losses, strict=True),
-        (_("Entropy of p, nats"), own.entropy, batch.entropy),
-    ]
+    titles = [_("{loss}, nats", loss=law.symbol) for law in chosen.law.variants]
+    rows = list(zip(titles, own.losses, batch.losses, strict=True))
+    if acting.found.p is not None:
+        rows.append((_("Entropy of p, nats"), own.entropy, batch.entropy))
     cells = [(name, _number(mine, ".3f"), _number(mean, ".3f")) for name, mine, mean in rows]
     effective = _("Effective negatives, of {negatives}", negatives=f"{negatives:,}")
     cells.append((effective, _number(own.effective_negatives, ".1f"), _number(batch.effective_negatives, ".1f")))
@@ -125,7 +127,9 @@ def _number(value: float, form: str) -> str:
 def _near_positives(acting: Acting) -> str:
     """Positives that push, where there are any: p of theirs is above what the loss asks for."""
     found, place = acting.found, acting.place
-    pushing = (found.X[place] > 0) & (found.coefficients[place] > 0)
+    if found.p is None:
+        return ""
+    pushing = found.positives[place] & (found.coefficients[place] > 0)
     pushing[place] = False
     count = int(pushing.sum())
     if not count:
@@ -142,7 +146,7 @@ def _near_positives(acting: Acting) -> str:
 def _own_view(acting: Acting) -> str:
     """What the anchor's further views do, which no arrow can show."""
     found, place = acting.found, acting.place
-    if not acting.chosen.law.has_own_view:
+    if not acting.chosen.law.has_own_view or found.p is None or found.X is None:
         return ""
     others = max(1, acting.chosen.law.views - 1)  # SimCSE's views are always two
     return ngettext(
@@ -159,34 +163,37 @@ def _own_view(acting: Acting) -> str:
 def _table(frames: Frames, acting: Acting) -> None:
     strength, found, place = _strength(acting), acting.found, acting.place
     order = [int(i) for i in np.argsort(-np.abs(strength), kind="stable") if i != place]
+    softmax = {"p": found.p, "X": found.X} if found.p is not None and found.X is not None else {}
     similarity = N_("Cosine") if acting.chosen.law.normalize else N_("Dot product")
     columns: dict[str, list[Cell]] = {
         # Translators: a column that says of each text that it pulls or pushes
         N_("Acts"): [_("pulls") if strength[i] > 0 else _("pushes") if strength[i] < 0 else "–" for i in order],
         N_("Strength"): [float(abs(strength[i])) for i in order],
-        "p": [float(found.p[place, i]) for i in order],
-        "X": [float(found.X[place, i]) for i in order],
+        **{name: [float(shares[place, i]) for i in order] for name, shares in softmax.items()},
         similarity: [float(found.similarity[place, i]) for i in order],
         N_("Label"): [frames.probe.classes[frames.probe.labels[acting.rows[i]]] for i in order],
         N_("Text"): [frames.probe.texts[acting.rows[i]] for i in order],
     }
     text_table(columns, height=320, classes=frames.probe.classes)
-    st.caption(
-        _(
+    if softmax:
+        about = _(
             "Strength: |p − X|/τ, the size of a text's part in the gradient on the anchor, before the weight of the "
             "loss. p: its share among all candidates; X: the share that the loss asks for, 0 for a negative."
         )
-    )
+    else:
+        about = _("Strength: the size of a text's part in the gradient on the anchor, before the weight of the loss.")
+    st.caption(about)
 
 
 def _curves(frames: Frames, acting: Acting) -> None:
     from core.losses.forces import push_spreads
 
-    chosen = acting.chosen
+    chosen, own = acting.chosen, acting.chosen.shown.temperature
+    if chosen.temperature is None or own is None:
+        return
     taus = temperatures().tolist()
     curves = push_spreads(acting.features, acting.labels, taus, law=chosen.law)
-    losses = chosen.law.losses
-    own = chosen.shown.temperature
+    losses = [law.symbol for law in chosen.law.variants]
     live_figure(
         spread_figure(taus, curves, losses, chosen.temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",

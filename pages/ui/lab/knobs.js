@@ -1,11 +1,12 @@
-// What a visitor turns of one setting: the loss, λ, τ, α and the learning rate.
+// What a visitor turns of one setting: the loss, λ, τ, the learning rate, and one knob of the loss, such as α.
 
 // A slider of the browser goes in equal steps; what is multiplied goes in equal steps of its logarithm.
 const TICKS = 200;
 const KNOBS = [
   { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
   { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax") },
-  { name: "alpha", label: "α", low: 0, high: 1, log: false, help: N_("DSCL: weight of the own other view. R-Drop: weight of the agreement") },
+  // Named and bounded by the loss.
+  { name: "extra", label: "", low: 0, high: 1, log: false, help: "" },
   { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("How far a step goes along the arrows") },
 ];
 
@@ -24,15 +25,16 @@ function tickOf(knob, value) {
 
 class Knobs {
   constructor(name, losses, changed) {
-    Object.assign(this, { losses, changed, setting: {} });
+    Object.assign(this, { name, losses, changed, setting: {} });
     this.choice = make("select", { className: "lab-choice", "aria-label": `${_("Loss")}${name}` });
-    this.choice.addEventListener("change", () => this.take({ ...this.setting, loss: this.choice.value, alpha: null }));
+    this.choice.addEventListener("change", () => this.take({ ...this.setting, loss: this.choice.value, extra: null }));
     this.rows = KNOBS.map((knob) => {
       const slider = make("input", { type: "range", min: 0, max: TICKS, step: 1, "aria-label": `${_(knob.label)}${name}`, title: _(knob.help) });
       const shown = make("span", { className: "lab-value", "aria-hidden": "true" });
-      const row = make("label", { className: "lab-knob" }, make("span", { text: _(knob.label) }), shown, slider);
+      const label = make("span", { text: _(knob.label) });
+      const row = make("label", { className: "lab-knob" }, label, shown, slider);
       slider.addEventListener("input", () => this.take({ ...this.setting, [knob.name]: valueAt(this.boundsOf(knob), slider.valueAsNumber) }));
-      return { knob, slider, shown, row };
+      return { knob, slider, label, shown, row };
     });
     this.node = make("div", { className: "lab-knobs" }, make("label", { className: "lab-knob lab-loss" }, make("span", { text: _("Loss") }), this.choice), ...this.rows.map(({ row }) => row));
   }
@@ -44,8 +46,9 @@ class Knobs {
   }
 
   boundsOf(knob) {
-    if (knob.name !== "alpha") return knob;
-    const [low, high] = this.losses[this.setting.loss].alpha ?? [0, 1];
+    const { extra } = this.losses[this.setting.loss];
+    if (knob.name !== "extra" || !extra) return knob;
+    const [low, high] = extra.range;
     return { ...knob, low, high };
   }
 
@@ -59,11 +62,16 @@ class Knobs {
   show() {
     const known = this.losses[this.setting.loss];
     this.choice.value = this.setting.loss;
-    const has = { weight: known.on === "vectors", temperature: known.has_temperature, alpha: known.alpha !== null, learning_rate: true };
-    for (const { knob, slider, shown, row } of this.rows) {
+    const has = { weight: known.on_vectors, temperature: known.has_temperature, extra: known.extra !== null, learning_rate: true };
+    for (const { knob, slider, label, shown, row } of this.rows) {
       row.hidden = !has[knob.name];
       if (row.hidden) continue;
-      const value = this.setting[knob.name] ?? known.alpha[2];
+      const value = this.setting[knob.name] ?? known.extra.default;
+      if (knob.name === "extra") {
+        write(label, known.extra.label);
+        slider.title = known.extra.help;
+        slider.setAttribute("aria-label", `${known.extra.label}${this.name}`);
+      }
       slider.value = tickOf(this.boundsOf(knob), value);
       slider.setAttribute("aria-valuetext", shortNumber(value));
       write(shown, shortNumber(value));

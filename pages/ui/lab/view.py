@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
 from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
-from core.lab.choices import BY_SPACE, LAB_LOSSES, Move, Setting, Stage
+from core.lab.choices import LabLoss, Move, Setting, Stage, lab_losses, offered
 from core.lab.process import LabProcess
-from core.messages import script_messages
+from core.messages import _, script_messages
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
@@ -87,8 +87,8 @@ def _view(stage: Stage, shown: _Shown) -> None:
                 "origin": shown.origin,
                 "stage": stage.model_dump(),
                 "settings": [setting.model_dump() for setting in shown.settings],
-                "losses": {name: asdict(loss) for name, loss in LAB_LOSSES.items()},
-                "offered": BY_SPACE[stage.space],
+                "losses": {name: _described(loss) for name, loss in lab_losses().items()},
+                "offered": offered(stage.space),
                 "moves": [move.model_dump() for move in shown.moves],
                 "anchor": shown.anchor,
                 "step": shown.step,
@@ -109,6 +109,23 @@ def _view(stage: Stage, shown: _Shown) -> None:
         on_asked_change=lambda: None,
         height="content",
     )
+
+
+def _described(loss: LabLoss) -> dict[str, Any]:
+    """A loss as the browser knows it."""
+    extra = loss.extra
+    return {
+        "label": loss.label,
+        "on_vectors": loss.on_vectors,
+        "has_temperature": loss.has_temperature,
+        "extra": extra
+        and {
+            "label": _(extra.label),
+            "help": _(extra.help),
+            "range": extra.slider,
+            "default": extra.default,
+        },
+    }
 
 
 def _take(shown: _Shown, stage: Stage) -> None:
@@ -177,9 +194,9 @@ def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
     begun = json.dumps([stage.model_dump(), beside])
     while len(shown.settings) < 2:
         shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
-    offered = BY_SPACE[stage.space]
+    known = offered(stage.space)
     fitting = FIRST.get(stage.space, USUAL)
-    shown.settings = [one if one.loss in offered else fitting for one in shown.settings][: 2 if beside else 1]
+    shown.settings = [one if one.loss in known else fitting for one in shown.settings][: 2 if beside else 1]
     if shown.origin and shown.origin != begun:
         shown.moves, shown.step, shown.anchor = (), 0, None
         shown.number, shown.answer = 0, ""

@@ -25,14 +25,14 @@ function writeNumbers(lab, panel) {
 }
 
 // Of a mix, the part that has the lines, and what it is called.
-const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on === "vectors";
+const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on_vectors;
 const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(/[,，]/)[0];
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
 
 function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
   const about = pullWords(lab, moment, knobs.setting);
   write(pulls, about);
-  drawShares(bars, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass), knobs.setting.temperature);
+  drawShares(bars, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass && knobs.losses[knobs.setting.loss].has_temperature), knobs.setting.temperature);
   const shown = _("{count} points, step {number}. {about}", { count: lab.labels.length, number: lab.at, about });
   picture.canvas.setAttribute("aria-label", shown);
 }

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from core.errors import PlaygroundError
-from core.lab.choices import LAB_LOSSES, MOST_MOVES, Move, Setting
+from core.lab.choices import MOST_MOVES, Move, Setting
 
 BETWEEN, POINTS_BETWEEN = "_", "~"
 
 
 def setting_text(setting: Setting) -> str:
-    """Such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, where the loss has one, α."""
+    """Such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, where the loss has a further knob, its value."""
     parts = [setting.loss, *(f"{value:g}" for value in (setting.weight, setting.temperature, setting.learning_rate))]
-    if setting.alpha is not None and LAB_LOSSES[setting.loss].alpha is not None:
-        parts.append(f"{setting.alpha:g}")
+    if setting.extra is not None and setting.known.extra is not None:
+        parts.append(f"{setting.extra:g}")
     return BETWEEN.join(parts)
 
 
@@ -25,7 +25,7 @@ def read_setting(text: str) -> Setting | None:
     parts = text.split(BETWEEN)
     if not 4 <= len(parts) <= 5:
         return None
-    given = dict(zip(("loss", "weight", "temperature", "learning_rate", "alpha"), parts, strict=False))
+    given = dict(zip(("loss", "weight", "temperature", "learning_rate", "extra"), parts, strict=False))
     try:
         return Setting.model_validate(given)
     except (ValidationError, PlaygroundError):

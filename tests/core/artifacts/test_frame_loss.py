@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from core.artifacts.frame_loss import names_layers, shown_contrast
-from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
 from core.config import RunConfig, parse_config
 from tests.cases import each
@@ -22,7 +21,8 @@ def made(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = (),
 
 def test_a_plain_run_is_shown_exactly() -> None:
     found = shown_contrast(made({"loss": "supcon", "temperature": 0.2, "weight": 0.9}, CE), 8, None, 6)
-    assert (found.law, found.temperature, found.own, found.source) == (ForceLaw("out"), 0.2, True, "vectors")
+    assert (found.law.symbol, found.law.views) == ("L_out", 1)
+    assert (found.temperature, found.own, found.source) == (0.2, True, "vectors")
     assert found.remarks == ()
     assert found.batch_size == 12
     assert found.about == "Supervised contrastive (L_out), τ 0.2: the contrastive loss of this run at step 8."
@@ -31,7 +31,7 @@ def test_a_plain_run_is_shown_exactly() -> None:
 def test_variant_and_temperature_are_those_of_the_frames_step() -> None:
     config = made({"loss": "supcon", "temperature": 0.2, "variant": "in"}, turns=((5, "temperature", 0.7),))
     assert [shown_contrast(config, step, None, 6).temperature for step in (0, 4, 5, 20)] == [0.2, 0.2, 0.7, 0.7]
-    assert shown_contrast(config, 5, None, 6).law.kind == "in"
+    assert shown_contrast(config, 5, None, 6).law.symbol == "L_in"
 
 
 def test_a_weight_that_was_turned_to_zero_contrasts_nothing() -> None:
@@ -64,19 +64,21 @@ def test_premises_and_hypotheses_are_not_in_a_frame() -> None:
 
 
 @each(
-    ("term", "law"),
+    ("term", "symbol"),
     [
-        ({"loss": "dscl", "alpha": 0.2}, ForceLaw("dscl", 2, 0.2)),
-        ({"loss": "dscl", "uniform": True}, ForceLaw("dscl", 2, "uniform")),
-        ({"loss": "simcse"}, ForceLaw("simcse", 2, by_label=False)),
-        ({"loss": "simcse", "candidates": "all"}, ForceLaw("out", 2, by_label=False)),
-        ({"loss": "supcon"}, ForceLaw("out", 2)),
-        ({"loss": "supcon", "normalize": False, "variant": "in"}, ForceLaw("in", 2, normalize=False)),
+        ({"loss": "dscl", "alpha": 0.2}, "DSCL"),
+        ({"loss": "dscl", "uniform": True}, "DSCL"),
+        ({"loss": "simcse"}, "SimCSE"),
+        ({"loss": "simcse", "candidates": "all"}, "NT-Xent"),
+        ({"loss": "supcon"}, "L_out"),
+        ({"loss": "supcon", "normalize": False, "variant": "in"}, "L_in"),
     ],
 )
-def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, Any], law: ForceLaw) -> None:
-    found = shown_contrast(made(term | {"views": DROPOUT}), 1, None, 6)
-    assert found.law == law
+def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, Any], symbol: str) -> None:
+    config = made(term | {"views": DROPOUT})
+    found = shown_contrast(config, 1, None, 6)
+    assert (found.law.symbol, found.law.views) == (symbol, 2)
+    assert found.law.settings == config.phases[0].objective.terms[0].parameters
     assert "2 views of each text (the text itself, second dropout pass)" in found.remarks[0]
     assert "one vector of the text itself, without dropout" in found.remarks[0]
 
@@ -84,7 +86,7 @@ def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, 
 def test_tokens_layers_and_a_projection_head_are_named() -> None:
     term = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
     found = shown_contrast(made(term), 1, None, 6)
-    assert found.law == ForceLaw("out", 1)
+    assert found.law.views == 1
     assert found.remarks == (
         (
             "The run contrasts the 30 tokens of a text that [CLS] attends to most, in 5 clusters, from layers 3 and 6. "
@@ -134,5 +136,5 @@ def test_layers_as_views_and_a_queue_are_named() -> None:
 def test_of_several_terms_the_heaviest_is_shown() -> None:
     config = made({"loss": "supcon", "weight": 0.3}, {"loss": "simcse", "weight": 0.6, "views": DROPOUT})
     found = shown_contrast(config, 1, None, 6)
-    assert found.law.kind == "simcse"
+    assert found.law.symbol == "SimCSE"
     assert found.remarks[0] == "It is the heaviest of 2 contrastive terms here, weight 0.6."

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import ConfigError
 from core.lab.answer import answer
-from core.lab.choices import BY_SPACE, SPACES
+from core.lab.choices import SPACES, offered
 from tests.cases import each
 
 
@@ -19,7 +19,7 @@ def asked(**question: Any) -> dict[str, Any]:
     return found
 
 
-@each(("space", "loss"), [(space, loss) for space in SPACES for loss in BY_SPACE[space]])
+@each(("space", "loss"), [(space, loss) for space in SPACES for loss in offered(space)])
 def test_what_was_answered_can_be_gone_on_from(space: str, loss: str) -> None:
     question = {"stage": {"space": space, "points": 10}, "settings": [{"loss": loss, "weight": 0.5}]}
     whole = asked(**question, steps=8)["panels"][0]["moments"]
@@ -90,10 +90,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"settings": []}, r"settings"),
     ({"settings": [{}] * 3}, r"settings"),
     ({"settings": [{"loss": "eval"}]}, r"loss = 'eval' cannot be used: choose one of ce, out"),
-    ({"settings": [{"loss": "rdrop"}]}, r"on the circle choose one of out"),
+    ({"settings": [{"loss": "rdrop"}]}, r"on the circle choose one of ce, out"),
     ({"settings": [{"temperature": 0}]}, r"temperature = 0"),
     ({"settings": [{"learning_rate": 1e9}]}, r"learning_rate"),
-    ({"settings": [{"loss": "dscl", "alpha": 1}]}, r"alpha = 1.0 cannot be used: give a number from 0.01 to 0.99"),
+    ({"settings": [{"loss": "dscl", "extra": 1}]}, r"alpha = 1.0 cannot be used: give a number from 0.01 to 0.99"),
     ({"settings": [{"weight": "NaN"}]}, r"weight"),
     ({"settings": [{"colour": "red"}]}, r"colour"),
     ({"anchor": 30}, r"anchor = 30 cannot be used: there are 30 points"),

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError
-from core.lab.choices import BY_SPACE, LAB_LOSSES, SPACES, Setting, Stage
+from core.lab.choices import SPACES, Setting, Stage, offered
 from core.lab.dynamics import Played, Vectors, drawn, first_vectors, logits_at, play
 from core.lab.layouts import simplex_corners, start_of
 from tests.cases import each
 
-EVERY = [(space, loss) for space in SPACES for loss in BY_SPACE[space]]
+EVERY = [(space, loss) for space in SPACES for loss in offered(space)]
 
 
 def played(space: str, loss: str, steps: int = 0, layout: str = "random", points: int = 9, **more: Any) -> Played:
@@ -32,7 +32,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     """(1 − λ)·CE + λ·loss, pair by pair. Vectors [N, V, d]."""
     labels = start_of(stage).labels
     n, views, _ = points.shape
-    weight = setting.weight if LAB_LOSSES[setting.loss].on == "vectors" else 1.0
+    weight = setting.weight if setting.known.on_vectors else 1.0
     tau = setting.temperature
 
     def log_p(logits: list[float], at: int) -> float:
@@ -72,7 +72,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                     own = [k for k in positives if others[k][0] == i]
                     rest = [k for k in positives if others[k][0] != i]
                     # Without others of its class an anchor is compared with its own other view alone.
-                    alpha = 1.0 if not rest else 0.1 if setting.alpha is None else setting.alpha
+                    alpha = 1.0 if not rest else 0.1 if setting.extra is None else setting.extra
                     found.append(
                         -alpha * sum(log_p(logits, k) for k in own) / len(own)
                         - (1 - alpha) * sum(log_p(logits, k) for k in rest) / max(1, len(rest))
@@ -89,7 +89,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     if setting.loss == "ce":
         return ce()
     if setting.loss == "rdrop":
-        return ce() + (1.0 if setting.alpha is None else setting.alpha) * kl()
+        return ce() + (1.0 if setting.extra is None else setting.extra) * kl()
     return weight * contrast() + ((1 - weight) * ce() if weight < 1 else 0.0)
 
 
@@ -215,5 +215,5 @@ def test_a_classifier_that_does_not_act_is_not_there_and_does_not_move() -> None
 def test_a_loss_that_a_space_does_not_have_is_refused() -> None:
     stage, setting = stage_of("simplex"), Setting(loss="out")
     vectors = Vectors(np.zeros((9, 1, 3)), None)
-    with pytest.raises(ConfigError, match=r"loss = 'out'.*on the simplex choose one of rdrop, ce"):
+    with pytest.raises(ConfigError, match=r"loss = 'out'.*on the simplex choose one of ce, rdrop"):
         play(stage, setting, vectors, 1)

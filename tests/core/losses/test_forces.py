@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
+from core.catalogue.losses import LOSSES
 from core.losses.dscl import dscl_loss
 from core.losses.forces import batch_forces, push_spread, push_spreads
 from core.losses.simcse import simcse_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
+from core.parameters import Value, number
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 2, 0])
-OUT, IN = ForceLaw("out"), ForceLaw("in")
+
+
+def law_of(loss: str, views: int = 1, **settings: Value) -> ForceLaw:
+    entry = LOSSES[loss]
+    return ForceLaw(entry, {**entry.defaults, **settings}, views)
+
+
+OUT, IN = law_of("supcon"), law_of("supcon", variant="in")
 TAUS = [0.05, 0.3, 2.0]
 LAWS = {
     "L_out": OUT,
     "L_in": IN,
-    "L_out of three views": ForceLaw("out", 3),
-    "L_in of two views": ForceLaw("in", 2),
-    "L_out of vectors as they are": ForceLaw("out", normalize=False),
-    "DSCL": ForceLaw("dscl", 2, 0.2),
-    "DSCL of three views": ForceLaw("dscl", 3, 0.7),
-    "uniform DSCL": ForceLaw("dscl", 2, "uniform"),
-    "SimCSE": ForceLaw("simcse", 2, by_label=False),
-    "NT-Xent": ForceLaw("out", 2, by_label=False),
+    "L_out of three views": law_of("supcon", 3),
+    "L_in of two views": law_of("supcon", 2, variant="in"),
+    "L_out of vectors as they are": law_of("supcon", normalize=False),
+    "DSCL": law_of("dscl", 2, alpha=0.2),
+    "DSCL of three views": law_of("dscl", 3, alpha=0.7),
+    "uniform DSCL": law_of("dscl", 2, uniform=True),
+    "SimCSE": law_of("simcse", 2),
+    "NT-Xent": law_of("simcse", 2, candidates="all"),
 }
 
 
@@ -36,40 +46,49 @@ def features() -> Tensor:
     return torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
+def alpha_of(law: ForceLaw) -> float | str:
+    return "uniform" if law.settings["uniform"] else number(law.settings, "alpha")
+
+
+def variant_of(law: ForceLaw) -> Any:
+    return law.settings.get("variant", "out")
+
+
 def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
     """The loss that training computes, where every view of a text is the same vector."""
     copies = features.unsqueeze(1).expand(-1, law.views, -1)
-    if law.kind == "simcse":
+    if law.second_views:
         return simcse_loss(features, features, temperature=tau)
-    if law.kind == "dscl":
-        return dscl_loss(copies, LABELS, alpha=law.alpha, temperature=tau)
-    labels = LABELS if law.by_label else None
+    if law.entry.name == "dscl":
+        return dscl_loss(copies, LABELS, alpha=alpha_of(law), temperature=tau)
+    labels, variant = (LABELS if law.entry.uses_labels else None), variant_of(law)
     if not law.normalize:
         with pytest.warns(UserWarning, match="without normalisation"):
-            return supcon_loss(copies, labels, temperature=tau, variant=law.kind, normalize=False)
-    return supcon_loss(copies, labels, temperature=tau, variant=law.kind)
+            return supcon_loss(copies, labels, temperature=tau, variant=variant, normalize=False)
+    return supcon_loss(copies, labels, temperature=tau, variant=variant)
 
 
 def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
     """The loss of text i alone as a function of its own vector, candidate by candidate; None without a positive."""
     scores, texts = [], []
     for j in range(len(z)):
-        copies = law.views if law.kind != "simcse" else 1
-        for _ in range(copies if j != i or law.kind == "simcse" else copies - 1):
+        copies = law.views if not law.second_views else 1
+        for _ in range(copies if j != i or law.second_views else copies - 1):
             scores.append(z[j] @ free / tau)
             texts.append(j)
     log_p = torch.stack(scores).log_softmax(0)
     own = [k for k, j in enumerate(texts) if j == i]
-    alike = [k for k, j in enumerate(texts) if j != i and law.by_label and LABELS[j] == LABELS[i]]
+    alike = [k for k, j in enumerate(texts) if j != i and law.entry.uses_labels and LABELS[j] == LABELS[i]]
     if not own + alike:
         return None
-    if law.kind == "dscl":
-        alpha = len(own) / (len(own) + len(alike)) if law.alpha == "uniform" else float(law.alpha)
+    if law.entry.name == "dscl":
+        alpha = alpha_of(law)
+        alpha = len(own) / (len(own) + len(alike)) if isinstance(alpha, str) else alpha
         if not alike:
             return -log_p[own].mean()
         return -(alpha * log_p[own].mean() + (1 - alpha) * log_p[alike].mean())
     chosen = log_p[own + alike]
-    return math.log(len(chosen)) - chosen.logsumexp(0) if law.kind == "in" else -chosen.mean()
+    return math.log(len(chosen)) - chosen.logsumexp(0) if variant_of(law) == "in" else -chosen.mean()
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -124,7 +143,7 @@ def test_a_step_down_the_loss_goes_towards_what_pulls_and_away_from_what_pushes(
 
 @pytest.mark.parametrize("variant", ["out", "in"])
 def test_one_view_agrees_with_the_published_coefficients(features: Tensor, variant: str) -> None:
-    found = batch_forces(features, LABELS, temperature=0.3, law=ForceLaw(variant))
+    found = batch_forces(features, LABELS, temperature=0.3, law=law_of("supcon", variant=variant))
     expected = contrastive_coefficients(features, LABELS, temperature=0.3, variant=variant)
     for mine, other in zip((found.X, found.coefficients), expected[1:], strict=True):
         torch.testing.assert_close(mine, other)
@@ -147,7 +166,8 @@ def test_an_anchor_without_a_positive_feels_nothing(features: Tensor) -> None:
     assert not found.coefficients[5].any()
     assert found.losses[5] == 0
     # With a view of its own it has one, and the rest of its class has the weight of nobody.
-    assert batch_forces(features, LABELS, temperature=0.5, law=LAWS["DSCL"]).X[5].tolist() == [0] * 5 + [1, 0]
+    decoupled = batch_forces(features, LABELS, temperature=0.5, law=LAWS["DSCL"])
+    assert decoupled.X[5].tolist() == pytest.approx([0] * 5 + [1, 0])
 
 
 @pytest.mark.parametrize(
@@ -181,11 +201,11 @@ def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float, variant
         entropies.append(-sum(share * math.log(share) for share in p if share > 0))
         effective.append(math.exp(-sum(share * math.log(share) for share in shares if share > 0)))
         top.append(max(shares))  # a twentieth of four or five, rounded up, is one
-    law = ForceLaw(variant)
+    law = law_of("supcon", variant=variant)
     found = push_spread(features, LABELS, temperature=tau, law=law)
     mean = {kind: sum(values) / len(values) for kind, values in losses.items()}
     other = "in" if variant == "out" else "out"
-    assert law.losses == (f"L_{variant}", f"L_{other}")
+    assert [one.symbol for one in law.variants] == [f"L_{variant}", f"L_{other}"]
     assert found.losses == pytest.approx((mean[variant], mean[other]))
     expected = [sum(values) / len(values) for values in (entropies, effective, top)]
     assert found[1:] == pytest.approx(expected)

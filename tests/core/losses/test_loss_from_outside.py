@@ -1,12 +1,15 @@
-"""Adding a loss is one entry: config, command line, equation, curves and training know it by that alone."""
+"""Adding a loss is its file and its entry: everything that lists losses knows it by these alone."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 from core.advice.prepare import prepare
+from core.artifacts.frame_loss import shown_contrast
 from core.catalogue.losses import LOSSES
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
@@ -14,19 +17,21 @@ from core.config.equation import term_latex, total_latex
 from core.errors import ConfigError
 from core.events import Step
 from core.figures.curves import part_colour, part_label
+from core.lab.answer import answer
+from core.lab.choices import offered
+from core.losses.forces import batch_forces, push_spread
 from core.training.loop import train
-from tests.core.losses.toy import TOY
+from tests.core.losses.triplet import TRIPLET, triplet_loss
 
 
-@pytest.fixture
-def _toy() -> Iterator[None]:
-    LOSSES.register(TOY)
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    LOSSES.register(TRIPLET)
     yield
-    del LOSSES[TOY.name]
+    del LOSSES[TRIPLET.name]
 
 
-pytestmark = pytest.mark.usefixtures("_toy")
-TERMS = [{"loss": "cross_entropy"}, {"loss": "pull", "weight": 2, "strength": 0.25}]
+TERMS = [{"loss": "cross_entropy"}, {"loss": "triplet", "weight": 2, "margin": 0.25}]
 OBJECTIVE = {"terms": TERMS, "combine": "additive"}
 
 
@@ -35,36 +40,66 @@ def test_it_trains_and_is_recorded_with_its_lines(draft: Callable[..., RunConfig
     steps = [event for event in train(config, data) if isinstance(event, Step)]
     assert len(steps) == 4
     for step in steps:
-        pieces = step.values["loss.cross_entropy"] + 2 * step.values["loss.pull"]
+        pieces = step.values["loss.cross_entropy"] + 2 * step.values["loss.triplet"]
         assert step.values["loss"] == pytest.approx(pieces, rel=1e-5)
-        assert step.values["loss.pull"] > 0
-        assert step.values["collapse_line.pull"] == 0
+        assert step.values["loss.triplet"] > 0
+        assert step.values["collapse_line.triplet"] == 0.25
 
 
 def test_its_knob_is_turned(draft: Callable[..., RunConfig]) -> None:
     config, _ = prepare(draft(objective=OBJECTIVE), gpu=False)
-    assert "pull.strength" in config.phases[0].objective.knobs
+    assert "triplet.margin" in config.phases[0].objective.knobs
 
 
 def test_config_command_line_equation_and_labels_know_it() -> None:
     config = parse_config({"phases": [{"steps": 4, "objective": OBJECTIVE}]})
     objective = config.phases[0].objective
     assert parse_config(config.to_json()) == config
-    assert r"2.00\,\text{Pull}" in total_latex(objective)
-    assert term_latex(objective.terms[1]) == [r"\text{Pull}=0.25\,(1-\cos(z_i,z_p))"]
-    made = draft_from({"settings": ('objective.terms=[{"loss": "pull", "strength": 1.5}]',)})
-    assert made.phases[0].objective.terms[0].parameters["strength"] == 1.5
-    with pytest.raises(ConfigError, match="strength"):
-        parse_config({"phases": [{"steps": 4, "objective": {"terms": [{"loss": "pull", "strength": 10}]}}]})
+    assert r"2.00\,\text{Triplet}" in total_latex(objective)
+    assert term_latex(objective.terms[1]) == [r"\text{Triplet}=\max(0,\,z_i\cdot z_n-z_i\cdot z_p+0.25)"]
+    made = draft_from({"settings": ('objective.terms=[{"loss": "triplet", "margin": 1.5}]',)})
+    assert made.phases[0].objective.terms[0].parameters["margin"] == 1.5
+    with pytest.raises(ConfigError, match="margin"):
+        parse_config({"phases": [{"steps": 4, "objective": {"terms": [{"loss": "triplet", "margin": 10}]}}]})
 
 
 def test_its_curve_has_its_name_and_its_colour() -> None:
-    assert (part_label("pull"), part_colour("pull")) == ("Pull", "#123456")
-    assert part_label("pull_2") == "Pull 2"
+    assert (part_label("triplet"), part_colour("triplet")) == ("Triplet", "#123456")
+    assert part_label("triplet_2") == "Triplet 2"
+
+
+def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_temperature() -> None:
+    config = parse_config({"phases": [{"steps": 4, "objective": OBJECTIVE}]})
+    shown = shown_contrast(config, 2, None, 6)
+    assert shown.about == "Triplet: the contrastive loss of this run at step 2."
+    # In classes of one size the mean over triplets is that over anchors; each text is an anchor and a candidate.
+    z = torch.nn.functional.normalize(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double(), dim=1)
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    found = batch_forces(z, labels, law=shown.law)
+    free = z.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(triplet_loss(free, labels, 0.25), free)
+    summed = (found.coefficients + found.coefficients.T) @ z / len(z)
+    torch.testing.assert_close(summed - (summed * z).sum(1, keepdim=True) * z, gradient)
+    assert found.p is None
+    spread = push_spread(z, labels, law=shown.law)
+    assert spread.losses[0] == pytest.approx(float(triplet_loss(z, labels, 0.25)))
+    assert 1 <= spread.effective_negatives <= 4
+
+
+def test_the_loss_lab_plays_it_with_its_knob_and_its_pulls() -> None:
+    assert "triplet" in offered("circle")
+    assert "triplet" not in offered("simplex")
+    settings = [{"loss": "triplet", "extra": margin, "learning_rate": 1.0} for margin in (0.1, 1.0)]
+    found = json.loads(answer(json.dumps({"settings": settings, "steps": 20, "anchor": 0})))
+    for panel in found["panels"]:
+        losses = [moment["loss"] for moment in panel["moments"]]
+        assert losses[-1] < losses[0]
+        assert panel["moments"][0]["pulls"]
+    assert [panel["collapse"] for panel in found["panels"]] == [0.1, 1.0]
 
 
 def test_it_comes_in_its_place_and_once() -> None:
-    assert list(LOSSES)[-1] == "pull"
-    assert LOSSES.entry("pull") is TOY
-    with pytest.raises(ValueError, match="name = 'pull': there is such a loss"):
-        LOSSES.register(TOY)
+    assert list(LOSSES)[-1] == "triplet"
+    assert LOSSES.entry("triplet") is TRIPLET
+    with pytest.raises(ValueError, match="name = 'triplet': there is such a loss"):
+        LOSSES.register(TRIPLET)

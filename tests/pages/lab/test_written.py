@@ -12,8 +12,8 @@ from tests.cases import each
     [
         (Setting(), "out_1_0.1_0.5"),
         (Setting(loss="in", weight=0.25, temperature=1.5, learning_rate=12), "in_0.25_1.5_12"),
-        (Setting(loss="dscl", alpha=0.3), "dscl_1_0.1_0.5_0.3"),
-        (Setting(loss="rdrop", alpha=0, learning_rate=5), "rdrop_1_0.1_5_0"),
+        (Setting(loss="dscl", extra=0.3), "dscl_1_0.1_0.5_0.3"),
+        (Setting(loss="rdrop", extra=0, learning_rate=5), "rdrop_1_0.1_5_0"),
     ],
 )
 def test_a_setting_is_read_as_it_was_written(setting: Setting, text: str) -> None:
