@@ -23,7 +23,7 @@ from core.events import (
 )
 from core.representation.projections import Points, pca_map
 from core.store import ExperimentTable, Status, Store
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 from core.workers.early_stopping import reason_to_end
 from core.workers.run_log import log
 

@@ -19,9 +19,9 @@ from core.events import Finished
 from core.messages import Message
 from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
+from core.store.attempt import Attempt
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import liveness_of
-from core.store.store import Attempt
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions

@@ -13,8 +13,8 @@ from core.config import parse_config
 from core.events import Frame, Probe, Started
 from core.representation.projections import pca_map
 from core.store import Status, Store
+from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
-from core.store.store import Attempt
 from tests.browser.conftest import Server
 from tests.browser.seen import JOB_MS
 from tests.browser.test_map_view import drawn, step_of

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
 from core.store import Status
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 from pages.ui.parameter_widget import Scale, slider_scale
 from tests.cases import each
 from tests.pages.test_pages import ROOT, made_run, trained, words

@@ -26,7 +26,7 @@ from core.models.source import (
     model_folder,
 )
 from core.store import Store
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 from core.tasks.kept import write_data
 from core.training.half_precision import Predictions
 from core.weight_files import weight_files

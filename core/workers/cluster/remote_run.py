@@ -13,7 +13,7 @@ from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
 from core.messages import Message
 from core.store import Status, Store
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 from core.workers.cluster.parcel import models_of, packed
 from core.workers.cluster.ray_cluster import BROKEN, CANCELLED, LOST, OUT_OF_MEMORY, RayCluster, Stream
 from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile

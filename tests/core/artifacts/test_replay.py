@@ -18,7 +18,7 @@ from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import RunNotFoundError, StoreError
 from core.events import Frame, Probe, Started, Step
 from core.store import Status, Store
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 from tests.core.artifacts.made import MORE, recorded
 
 PROBE = Probe(ids=(3, 8), texts=("a film", "naïve <b>"), labels=(0, 1), classes=("bad", "good"))

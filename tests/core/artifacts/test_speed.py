@@ -10,7 +10,7 @@ from core.artifacts.speed import measured_speed
 from core.config import RunConfig
 from core.events import Step
 from core.store import Status, Store
-from core.store.store import Attempt
+from core.store.attempt import Attempt
 
 
 def ends(attempt: Attempt, step_s: float) -> None:

@@ -20,10 +20,10 @@ from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttempt
 from core.events import Frame, Predictions, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, liveness
+from core.store.attempt import Attempt
 from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
 from core.store.liveness import boot_id, host_name, liveness_of
-from core.store.store import Attempt
 
 SLOTS = range(1)
 DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)

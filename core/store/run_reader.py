@@ -1,0 +1,315 @@
+"""What a store knows of its runs, as pages, exports and experiments read it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config import KnobTurn, RunConfig, parse_config
+from core.errors import PlaygroundError, RunNotFoundError, StoreError, shown
+from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step, Tokens
+from core.messages import Message, load_text
+from core.representation.projections import Points
+from core.store import frames as frame_files
+from core.store.database import UNDO_S, Database
+from core.store.liveness import from_json, observed
+from core.store.records import Discarded, KnobState, RunRecord, RunSummary, Status, UnreadableRun
+from core.store.sizes import FolderSizes, RunSize
+
+# Shorter beginnings of an id could be taken for a run's number.
+SHORTEST_PREFIX = 4
+RUN_ID = re.compile(r"[a-z0-9]{12}")
+# Lists of runs are read again and again, and reading a config takes a moment.
+CONFIGS_KEPT = 4_096
+# A knob's turn as its table has it: step, name, value.
+Turn = tuple[int, str, float]
+SUMMARY_COLUMNS = (
+    "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
+    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
+    "background, place, owner, config_hash"
+)
+
+
+class RunReader(Database):
+    """The runs of a database, and per run a folder with frames, checkpoint and log."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open the store, creating or migrating it as needed.
+
+        Raises: StoreError when the folder cannot be written or the file is no store.
+        """
+        super().__init__(folder)
+        self._folder_sizes = FolderSizes()
+
+    def runs(self) -> list[RunSummary]:
+        """All runs that were not discarded, newest first."""
+        every = f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL"
+        rows = self.all(f"{every} ORDER BY number DESC")
+        if any(observed_status(row) == Status.INTERRUPTED for row in rows):
+            rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
+        turns = self._turns()
+        readable = [row for row in rows if config_problem(row["config"]) is None]
+        return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in readable]
+
+    def unreadable_runs(self) -> list[UnreadableRun]:
+        """Return the runs whose stored config this version cannot read, newest first; `runs` leaves them out."""
+        rows = self.all(
+            "SELECT id, number, name, owner, config FROM runs WHERE discarded_at IS NULL ORDER BY number DESC"
+        )
+        found = ((row, config_problem(row["config"])) for row in rows)
+        return [
+            UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem)
+            for row, problem in found
+            if problem is not None
+        ]
+
+    def run(self, run_id: str) -> RunRecord:
+        """Raises: RunNotFoundError, also for text that is no run id; StoreError where its config cannot be read."""
+        row = self._row(run_id)
+        if (problem := config_problem(row["config"])) is not None:
+            raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
+        probe = _probe(row["probe"])
+        turns = self._turns(run_id).get(run_id, ())
+        return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
+
+    def _turns(self, run_id: str | None = None) -> dict[str, tuple[Turn, ...]]:
+        """The knob turns of one run, or of all in one query, by run id."""
+        found: dict[str, list[Turn]] = {}
+        where, values = ("WHERE run_id = ?", (run_id,)) if run_id is not None else ("", ())
+        for row in self.all(f"SELECT run_id, step, name, value FROM knob_turns {where} ORDER BY step, name", values):
+            found.setdefault(row["run_id"], []).append((row["step"], row["name"], row["value"]))
+        return {of_run: tuple(turns) for of_run, turns in found.items()}
+
+    def find(self, text: str) -> str:
+        """The id of a run given by id, by an unambiguous beginning of it, or by its number.
+
+        Raises: RunNotFoundError.
+        """
+        rows = self.all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
+        matches = [r["id"] for r in rows if text in (r["id"], str(r["number"]))]
+        if not matches and len(text) >= SHORTEST_PREFIX:
+            matches = [r["id"] for r in rows if r["id"].startswith(text)]
+        if not matches:
+            raise RunNotFoundError("There is no run {text}: give an id from the list of runs.", text=shown(text))
+        if len(matches) > 1:
+            raise RunNotFoundError("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
+        return str(matches[0])
+
+    def _row(self, run_id: str) -> sqlite3.Row:
+        named = "SELECT *, probe IS NOT NULL AS probe_known FROM runs WHERE id = ? AND discarded_at IS NULL"
+        rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
+        if rows and observed_status(rows[0]) == Status.INTERRUPTED:
+            # Its worker may have ended since the row was read, once it had written how the run ended.
+            rows = self.all(named, (run_id,))
+        if not rows:
+            raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
+        return rows[0]
+
+    def run_folder(self, run_id: str) -> Path:
+        """Where a run's files lie. Raises: RunNotFoundError, so an id is never joined to a path unchecked."""
+        return self.folder / "files" / str(self._row(run_id)["id"])
+
+    def log_path(self, run_id: str) -> Path:
+        return self.run_folder(run_id) / "log.txt"
+
+    @property
+    def cache_folder(self) -> Path:
+        return self.folder / "cache"
+
+    def discarded(self, within_s: float = UNDO_S) -> list[Discarded]:
+        """The runs that were discarded in the last seconds and can be brought back, the newest moment first."""
+        rows = self.all(
+            "SELECT id, number, name, owner, discarded_at FROM runs WHERE discarded_at > ? "
+            "ORDER BY discarded_at DESC, number DESC",
+            (time.time() - within_s,),
+        )
+        return [
+            Discarded(
+                row["id"],
+                row["number"],
+                row["name"],
+                row["owner"],
+                row["discarded_at"],
+                self._folder_sizes.of_run(self.folder / "files" / row["id"]).total,
+            )
+            for row in rows
+        ]
+
+    def sizes(self) -> dict[str, RunSize]:
+        """What every run takes on disk, by id; deleted runs whose files are not freed yet among them."""
+        return self._folder_sizes.of_runs(self.folder / "files")
+
+    def size(self, run_id: str) -> RunSize:
+        """What one run takes on disk. Raises: RunNotFoundError."""
+        return self._folder_sizes.of_run(self.run_folder(run_id))
+
+    def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
+        """Steps with a number above `after`, in order; the first `most` of them."""
+        sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
+        return [Step(row["step"], json.loads(row["measures"])) for row in self.all(sql, (run_id, after, most))]
+
+    def newest_times(self, run_id: str, most: int) -> dict[int, float]:
+        """When (Unix time) each of the newest steps was recorded, by step, ascending; at most `most` of them."""
+        sql = "SELECT step, at FROM steps WHERE run_id = ? ORDER BY step DESC LIMIT ?"
+        return {row["step"]: row["at"] for row in reversed(self.all(sql, (run_id, most)))}
+
+    def evaluations(self, run_id: str) -> list[Evaluation]:
+        rows = self.all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
+        return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]
+
+    def last_scores(self) -> dict[str, list[Evaluation]]:
+        """The newest evaluation of every split, by run id."""
+        found: dict[str, list[Evaluation]] = {}
+        # Beside max(), SQLite takes the other columns from the row that has it.
+        newest_of = "SELECT run_id, split, max(step) AS step, measures FROM evaluations GROUP BY run_id, split"
+        for row in self.all(newest_of):
+            newest = Evaluation(row["step"], row["split"], json.loads(row["measures"]))
+            found.setdefault(row["run_id"], []).append(newest)
+        return found
+
+    def knob_turns(self, run_id: str) -> list[KnobTurn]:
+        """The turns that steps of the run have used, in order: made while it ran, or said by its config.
+
+        Raises: RunNotFoundError.
+        """
+        run, made = self.run(run_id), self._turns(run_id).get(run_id, ())
+        recorded = {(step, name) for step, name, _value in made}
+        return [
+            turn
+            for turn in run.effective.knob_turns
+            if turn.step <= run.last_step or (turn.step, turn.name) in recorded
+        ]
+
+    def frame_steps(self, run_id: str) -> list[int]:
+        """The steps whose frames are there, in order."""
+        return [row["step"] for row in self.all("SELECT step FROM frames WHERE run_id = ? ORDER BY step", (run_id,))]
+
+    def frame(self, run_id: str, step: int) -> Frame:
+        """Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_frame(self._frame_path(run_id, step), step)
+
+    def map_points(self, run_id: str, step: int) -> Points:
+        """The flat map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), frame_files.MAP)
+
+    def predictions(self, run_id: str, split: str = "test") -> Predictions | None:
+        """The logits of a split's rows at the end of a run; None of a run that kept none. Raises: StoreError."""
+        return frame_files.read_predictions(self.run_folder(run_id) / frame_files.predictions_name(split), split)
+
+    def embeddings(self, run_id: str, step: int) -> FloatArray:
+        """The pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), "embeddings")
+
+    def attention(self, run_id: str, step: int) -> NDArray[np.float16] | None:
+        """What [CLS] attends to in a frame, see `Frame`; None where it was not kept. Raises: StoreError."""
+        return frame_files.read_attention(self._frame_path(run_id, step))
+
+    def tokens(self, run_id: str) -> Tokens:
+        """How the encoder reads the examples whose attention frames hold; of none, where that was not kept.
+
+        Raises: StoreError for a damaged file.
+        """
+        return frame_files.read_tokens(self.run_folder(run_id) / frame_files.TOKENS)
+
+    def logits(self, run_id: str, step: int) -> FloatArray:
+        """The logits [N, C] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), "logits")
+
+    def _frame_path(self, run_id: str, step: int) -> Path:
+        rows = self.all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
+        if not rows:
+            raise StoreError(
+                "Run {id} has no frame at step {step}: choose one of its frames.", id=shown(run_id), step=step
+            )
+        return self.run_folder(run_id) / str(rows[0]["file"])
+
+    def effective_config(self, run_id: str) -> RunConfig:
+        """The config with the knob turns that were made, from which the run can be repeated."""
+        return self.run(run_id).effective
+
+    def pending_turns(self, run_id: str) -> dict[str, float]:
+        """Knob values that were asked for and not used by a step yet."""
+        rows = self.all(
+            "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
+            (run_id,),
+        )
+        return {row["name"]: row["value"] for row in rows}
+
+    def knob_state(self, run_id: str) -> KnobState:
+        """Where the knobs are, read at one moment: a turn is either pending or in the config, never in neither.
+
+        Raises: RunNotFoundError.
+        """
+        with self.snapshot():
+            run = self.run(run_id)
+            return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
+
+    def visitor_names(self) -> dict[str, str]:
+        """The names that visitors gave themselves, by id."""
+        return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
+
+
+def observed_status(row: sqlite3.Row) -> Status:
+    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
+
+
+def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
+    names = {field.name for field in fields(RunSummary)} - {
+        "config",
+        "effective",
+        "status",
+        "probe_known",
+        "keep_weights",
+        "of_experiment",
+        "adopted",
+        "tags",
+    }
+    status = observed_status(row)
+    known = {name: row[name] for name in names}
+    if status == Status.INTERRUPTED:
+        known["ended_at"] = row["heartbeat_at"]
+    if row["message"] is not None:
+        known["message"] = load_text(row["message"])
+    flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
+    flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
+    configs = {"config": stored_config(row["config"]), "effective": _effective(row["config"], turns)}
+    return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
+
+
+@lru_cache(maxsize=CONFIGS_KEPT)
+def stored_config(text: str) -> RunConfig:
+    return parse_config(text)
+
+
+def config_problem(text: str) -> Message | None:
+    """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
+    try:
+        stored_config(text)
+    except PlaygroundError as error:
+        return error.message
+    return None
+
+
+@lru_cache(maxsize=CONFIGS_KEPT)
+def _effective(text: str, turns: tuple[Turn, ...]) -> RunConfig:
+    """A config with these turns beside its own; of two at the same step, the one that was made counts."""
+    config = stored_config(text)
+    if not turns:
+        return config
+    made = [KnobTurn(step=step, name=name, value=value) for step, name, value in turns]
+    known = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *made)}
+    return config.model_copy(update={"knob_turns": tuple(known[key] for key in sorted(known))})
+
+
+def _probe(text: str | None) -> Probe | None:
+    return Probe(**{name: tuple(values) for name, values in json.loads(text).items()}) if text else None
