@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from core.errors import StoreError, shown
 from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
-# How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 10
+# How many migrations there are; a store that has them all is opened without sqlite-utils. Version 0.1.0 had the first.
+MIGRATIONS, OLDEST = 10, 7
 BUSY_TIMEOUT_S = 10.0
 # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
 SYNCHRONOUS = "NORMAL"
@@ -56,6 +56,12 @@ class Database:
             )
         if recorded == MIGRATIONS:
             return
+        if 0 < recorded < OLDEST:
+            raise StoreError(
+                "The store in {folder} was written before version 0.1.0 of SCL Playground: open it once with that "
+                "version, or choose another folder with SCL_RUNS.",
+                folder=shown(str(self.folder)),
+            )
         import sqlite_utils
         from filelock import FileLock
 
@@ -66,7 +72,20 @@ class Database:
             connection = self._connection()
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 connection.execute("PRAGMA journal_mode = WAL")
+            if recorded := self._recorded():  # another process may have been quicker
+                self._back_up(connection, recorded)
             migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
+
+    def _back_up(self, connection: sqlite3.Connection, recorded: int) -> None:
+        """Copy the database as it is beside it, so that what a migration may spoil can be had again."""
+        if recorded == MIGRATIONS:
+            return
+        path = self.folder / f"{DATABASE}.schema-{recorded}"
+        partial = path.with_name(f"{path.name}.partial")
+        partial.unlink(missing_ok=True)
+        with closing(sqlite3.connect(partial)) as copy:
+            connection.backup(copy)
+        partial.replace(path)
 
     def _recorded(self) -> int:
         """Count the migrations that the file has had. Asked first: sqlite-utils imports pandas, a third of a second."""

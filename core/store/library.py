@@ -7,8 +7,10 @@ The file is written first, so that a task that is listed has its rows.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,12 +23,12 @@ from core.errors import ConfigError, StoreError, TaskError, shown
 from core.messages import listed
 from core.store.database import DATABASE, UNDO_S, Database
 from core.store.names import NAME_CHARS, checked_task_name
-from core.store.task_entry import TASK_ID, entry_of, task_id_of
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
 FOLDER = "tasks"
 # Files that no task has are half of an addition for this long, and then what an interrupted one left.
 LEFTOVER_S = 3600.0
+TASK_ID = re.compile(rf"{OWN_TASK}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,3 +302,24 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_mtime_ns, status.st_size)
+
+
+def task_id_of(rows: Rows) -> str:
+    return OWN_TASK + rows.content_hash[:16]
+
+
+def entry_of(rows: Rows, name: str, source: str, created_at: float) -> dict[str, Any]:
+    """The columns of the table of tasks for these rows."""
+    classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
+    return {
+        "id": task_id_of(rows),
+        "name": name,
+        "source": source,
+        "kind": rows.kind,
+        "pairs": rows.seconds is not None,
+        "rows": len(rows),
+        "classes": json.dumps(classes, ensure_ascii=False),
+        "splits": json.dumps(Counter[str](rows.splits or ())),
+        "created_at": created_at,
+        "changed_at": created_at,
+    }

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
-
 from sqlite_utils import Database, Migrations
 
 from core.config.identity import config_hash
-from core.store.job_files import read_job_files
-from core.store.task_files import read_task_files
 
 migrations = Migrations("runs")
 
@@ -133,7 +127,6 @@ def m005_tags(db: Database) -> None:
 
 @migrations()  # type: ignore[untyped-decorator]
 def m006_jobs(db: Database) -> None:
-    """Jobs, which had files of their own in `jobs/`."""
     for statement in (
         """
         CREATE TABLE jobs (
@@ -165,13 +158,11 @@ def m006_jobs(db: Database) -> None:
         """,
     ):
         db.conn.execute(statement)
-    # The files stay for now: a transaction can be undone, and their deletion could not.
-    _insert(db, "jobs", read_job_files(_folder(db) / "jobs"))
 
 
 @migrations()  # type: ignore[untyped-decorator]
 def m007_tasks(db: Database) -> None:
-    """The tasks that people brought, which JSON files in `tasks/` described; their rows stay there."""
+    """The tasks that people brought; their rows are files in `tasks/`."""
     db.conn.execute(
         """
         CREATE TABLE tasks (
@@ -189,7 +180,6 @@ def m007_tasks(db: Database) -> None:
         ) WITHOUT ROWID
         """
     )
-    _insert(db, "tasks", read_task_files(_folder(db) / "tasks"))
 
 
 @migrations()  # type: ignore[untyped-decorator]
@@ -253,13 +243,3 @@ def m010_visitors(db: Database) -> None:
         """,
     ):
         db.conn.execute(statement)
-
-
-def _folder(db: Database) -> Path:
-    return Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent
-
-
-def _insert(db: Database, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    for row in rows:
-        columns, marks = ", ".join(row), ", ".join("?" * len(row))
-        db.conn.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -116,6 +120,30 @@ def assert_kept(before: Any, now: Any, where: str = "config") -> None:
             assert_kept(value, now[name], f"{where}.{name}")
     else:
         assert now == before, where
+
+
+KILLED = """
+import os, signal, sys
+from core.store import Store, migrations
+migrations.config_hash = lambda text: os.kill(os.getpid(), signal.SIGKILL)
+Store(sys.argv[1])
+"""
+
+
+def test_a_migration_that_is_killed_goes_on_and_leaves_the_store_as_it_was_beside_it(tmp_path: Path) -> None:
+    """The migration to schema 8 has changed the table of runs when it computes the first hash."""
+    with zipfile.ZipFile(STORES / "schema_7.zip") as file:
+        file.extractall(tmp_path)
+    folder = tmp_path / "runs"
+    killed = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    expected = json.loads((STORES / "schema_7.json").read_text(encoding="utf-8"))["runs"]
+    with closing(Store(folder)) as store:
+        assert {run.id for run in store.runs()} == {one["id"] for end, one in expected.items() if end != "deleted"}
+    with closing(sqlite3.connect(folder / "runs.sqlite3.schema-7")) as copy:
+        assert copy.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (7,)
+        assert copy.execute("SELECT count(*) FROM runs").fetchone() == (len(expected),)
+    assert not list(folder.glob("*.partial"))
 
 
 def test_every_run_reads_as_the_commit_read_it(fixture: Fixture) -> None:

@@ -107,20 +107,6 @@ def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(sto
         assert done.stdout.strip() == loaded
 
 
-def test_a_store_of_the_first_release_is_carried_over(store: Store) -> None:
-    """Runs that had begun are taken to have begun with their latest attempt."""
-    attempt = claimed(store)
-    attempt.started(started())
-    attempt.end(Status.STOPPED)
-    waiting = store.create(config())
-    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
-        database.execute("ALTER TABLE runs DROP COLUMN begun_attempt")
-        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_begun_attempt'")
-        database.commit()
-    with closing(Store(store.folder)) as later:
-        assert [later.run(run_id).begun_attempt for run_id in (attempt.run_id, waiting)] == [1, 0]
-
-
 def set_back(store: Store, run_id: str, seconds: float, **columns: object) -> None:
     """Have a run be at work for so long, with other columns as given."""
     given = {"working_since": time.time() - seconds} | columns
@@ -162,18 +148,13 @@ def test_neither_a_pause_nor_the_time_between_attempts_counts_as_work(store: Sto
     assert store.run(run_id).elapsed_s == pytest.approx(130, abs=5)
 
 
-def test_a_store_from_before_work_was_counted_keeps_its_times(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.started(started())
-    attempt.end(Status.STOPPED)
+def test_a_store_from_before_the_first_release_is_refused_and_left_as_it_is(store: Store) -> None:
     with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
-        database.execute("UPDATE runs SET started_at = ended_at - 70")
-        for column in ("worked_s", "working_since"):
-            database.execute(f"ALTER TABLE runs DROP COLUMN {column}")
-        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm004_worked'")
+        database.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm007'")
         database.commit()
-    with closing(Store(store.folder)) as later:
-        assert later.run(attempt.run_id).elapsed_s == pytest.approx(70)
+    with pytest.raises(StoreError, match=r"was written before version 0\.1\.0 of SCL Playground"):
+        Store(store.folder)
+    assert sorted(path.name for path in store.folder.glob("*schema*")) == []
 
 
 @pytest.mark.parametrize("text", ["", "nope", "../../etc/passwd", "a/b", "x" * 10_000, "\0", "%"])
