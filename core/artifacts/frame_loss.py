@@ -38,7 +38,6 @@ class ShownContrast:
 
     Attributes:
         law: the loss, on one vector per text.
-        temperature: τ at that step; None for a loss without one.
         own: whether the run used this loss at that step.
         source: what the loss compares of a frame.
         about: a sentence that names the loss.
@@ -47,12 +46,16 @@ class ShownContrast:
     """
 
     law: ForceLaw
-    temperature: float | None
     own: bool
     source: Literal["vectors", "logits"]
     about: str
     remarks: tuple[str, ...]
     batch_size: int
+
+    @property
+    def temperature(self) -> float | None:
+        """τ at that step; None for a loss without one."""
+        return self.law.temperature
 
 
 def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:
@@ -86,7 +89,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     if not usable:
         law = ForceLaw(SUPCON, {**SUPCON.defaults, "temperature": USUAL_TAU})
         about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
-        return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
+        return ShownContrast(law, False, "vectors", about, (_no_forces(used.objective),), batch_size)
     term = max(usable, key=lambda term: term.weight)  # the first of equals
     remarks = [
         *_weight_remarks(term, len(used.objective.contrastive)),
@@ -104,7 +107,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
             step=step,
         )
     source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
-    return ShownContrast(law, law.temperature, True, source, about, tuple(remarks), batch_size)
+    return ShownContrast(law, True, source, about, tuple(remarks), batch_size)
 
 
 def _no_forces(objective: ObjectiveConfig) -> str:

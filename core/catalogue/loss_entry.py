@@ -22,12 +22,14 @@ class Forces(NamedTuple):
     Attributes:
         anchor_losses: path of the function (Candidates, settings) → the losses of A anchors that have a positive, [A].
         second_views: whether an anchor's candidates are the second views of all texts, not all other vectors.
+        softmax: whether a coefficient is (p − X)/τ, with p the softmax over all candidates and X 0 for negatives.
         symbol: the short name with these settings, where it is not the loss's own.
         name: the name with these settings, from the translated label, where more than a variant changes it.
     """
 
     anchor_losses: str
     second_views: Callable[[Settings], bool] = lambda settings: False
+    softmax: bool = True
     symbol: Callable[[Settings], str] | None = None
     name: Callable[[str, Settings], str] | None = None
 
@@ -54,7 +56,7 @@ class LossEntry:
         lines: path of the function of the same arguments → ReferenceLines; "" for a loss on logits.
         forces: None where texts do not act on each other, or a frame does not hold what their forces need.
         lab: under which names the loss lab offers it, and the settings that each fixes; None: under its own name, if it
-            reads logits or vectors.
+            has forces and takes at most two views.
     """
 
     name: str

@@ -288,6 +288,7 @@ RDROP = LossEntry(
     name="rdrop",
     label="R-Drop",
     symbol="R-Drop",
+    lab={"rdrop": {}},
     latex=(
         r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
         r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"

@@ -22,7 +22,8 @@ class ViewEntry:
             dropout masks; "text", "tokens" and "embedding": that, on the way into a further pass; "head": a mask on the
             pooled vector of the pass that is there; "layers": other blocks' outputs of that pass.
         text: path of the function (text, settings, generator) → text, for the kind "text".
-        by_model: path of the function (settings, seed, file that keeps texts, device) → RoundTrip, instead of `text`.
+        by_model: path of the function (settings, seed, file that keeps texts, device) → what has
+            `translate_rows` as RoundTrip has it, instead of `text`.
         tokens: path of the function (Tokens, ids of special tokens, generator) → Tokens, for that kind.
         embedding: path of the function (Embedded, settings) → [R, T, H] that the first block reads, for that kind.
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.

@@ -12,7 +12,7 @@ from core.catalogue.loss_entry import LossEntry, Settings
 from core.catalogue.losses import LOSSES
 from core.config.validation import Section
 from core.errors import ConfigError
-from core.messages import N_, with_more
+from core.messages import N_
 from core.parameters import Parameter
 
 Space = Literal["circle", "sphere", "plane", "simplex"]
@@ -70,7 +70,7 @@ class LabLoss:
     @property
     def label(self) -> str:
         variant = self.entry.variants.get(self.fixed.get("variant"))
-        return self.entry.symbol if variant is None else with_more(self.entry.symbol, variant)
+        return self.entry.symbol if variant is None else f"{self.entry.symbol}, {variant}"
 
     @property
     def on_vectors(self) -> bool:
@@ -89,18 +89,18 @@ class LabLoss:
     @property
     def extra(self) -> Parameter | None:
         """Its one knob beside τ, such as α."""
-        knobs = [p for p in self.entry.parameters if p.knob and p.name != "temperature"]
+        knobs = [p for p in self.entry.parameters if p.knob and p.slider and p.name not in ("temperature", *self.fixed)]
         return knobs[0] if knobs and not self.entry.extras else None
 
 
 def lab_losses() -> Mapping[str, LabLoss]:
     """Return every loss that the lab offers, by its name in an address."""
-    return {
-        name: LabLoss(entry, fixed)
-        for entry in LOSSES.values()
-        if entry.reads != "triplets"
-        for name, fixed in (entry.lab or {entry.name: {}}).items()
-    }
+    found: dict[str, LabLoss] = {}
+    for entry in LOSSES.values():
+        own: Mapping[str, Settings] = {entry.name: {}} if entry.forces is not None and entry.views[0] <= 2 else {}
+        names = own if entry.lab is None else entry.lab
+        found |= {name: LabLoss(entry, fixed) for name, fixed in names.items()}
+    return found
 
 
 def offered(space: Space) -> list[str]:
@@ -110,8 +110,10 @@ def offered(space: Space) -> list[str]:
     """
     losses = lab_losses()
     if space == "simplex":
-        return [name for name, loss in losses.items() if not loss.on_vectors]
-    return [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
+        found = [name for name, loss in losses.items() if not loss.on_vectors]
+    else:
+        found = [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
+    return sorted(found, key=lambda name: losses[name].entry.extras)  # what others are mixed with comes last
 
 
 class Setting(Section):
@@ -133,12 +135,17 @@ class Setting(Section):
     def _check_loss(self) -> Setting:
         if self.loss not in lab_losses():
             raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(lab_losses()))
-        extra = self.known.extra
-        if self.extra is not None and extra is not None and extra.slider is not None:
-            low, high = extra.slider
-            if not low <= self.extra <= high:
-                raise ConfigError(extra.name, self.extra, "give a number from {low:g} to {high:g}.", low=low, high=high)
+        if self.extra is not None:
+            self._check_extra(self.extra)
         return self
+
+    def _check_extra(self, value: float) -> None:
+        extra = self.known.extra
+        if extra is None or extra.slider is None:
+            raise ConfigError("extra", value, "leave it out: {loss} has no further knob.", loss=self.known.label)
+        low, high = extra.slider
+        if not low <= value <= high:
+            raise ConfigError(extra.name, value, "give a number from {low:g} to {high:g}.", low=low, high=high)
 
     @property
     def known(self) -> LabLoss:

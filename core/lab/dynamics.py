@@ -124,7 +124,7 @@ class _Scene:
         terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
         if share < 1:
             ce = LOSSES.entry(CE)
-            terms.append(Term(ce.symbol, CE, 1 - share, {p.name: p.default or 0.0 for p in ce.parameters}))
+            terms.append(Term(ce.symbol, CE, 1 - share, ce.defaults))
         self.objective = Objective(terms)
         self.rate = setting.learning_rate
 

@@ -41,34 +41,24 @@ class Candidates(NamedTuple):
     def log_p(self, temperature: float) -> Tensor:
         """Return the log of one view's share of the softmax over all candidates, [A, M]; −∞ where there is none."""
         logits = (self.similarity / temperature).masked_fill(self.copies == 0, -math.inf)
-        return logits - (logits + self.copies.log()).logsumexp(1, keepdim=True)
+        total = (logits + self.copies.log()).logsumexp(1, keepdim=True)
+        return logits - torch.where(total.isneginf(), 0.0, total)
 
 
-class Forces(NamedTuple):
+class AnchorForces(NamedTuple):
     """What acts on each anchor: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else held fixed.
 
     A step down the loss therefore moves i along −coefficient_ij z_j: towards j where it is below 0, away where above.
 
     Attributes:
+        similarity: [A, M] as the candidates have it.
         losses: [A] in nats, 0 without a positive.
         coefficients: [A, M] ∂L_i/∂s_ij; all zero in a row without a positive.
-        p: [A, M] softmax over the candidates of each row, views of one text together; None without a temperature.
-        X: [A, M] what the loss asks p to be, as coefficient = (p − X)/τ; 0 for negatives; None without a temperature.
+        p: [A, M] softmax over the candidates of each row, views of one text together; None for a loss without one.
+        X: [A, M] what the loss asks p to be, as coefficient = (p − X)/τ; 0 for negatives; None without a softmax.
         positives, negatives: [A, M] bool.
         has_positive: [A] bool.
     """
-
-    losses: Tensor
-    coefficients: Tensor
-    p: Tensor | None
-    X: Tensor | None
-    positives: Tensor
-    negatives: Tensor
-    has_positive: Tensor
-
-
-class BatchForces(NamedTuple):
-    """The forces on every text of a batch, [N] and [N, N] each as in `Forces`, and the similarities behind them."""
 
     similarity: Tensor
     losses: Tensor
@@ -81,12 +71,12 @@ class BatchForces(NamedTuple):
 
 
 class PushSpread(NamedTuple):
-    """How the push is spread over the negatives; means over the anchors that have a positive and a negative.
+    """How the push is spread over the negatives; means over the anchors that a negative pushes.
 
     Attributes:
-        losses: nats, mean over anchors that have a positive, in the order of the law's `symbols`.
+        losses: nats, mean over anchors that have a positive, in the order of the law's `variants`.
         entropy: of p over the candidate texts, nats; ln(N − 1) where all count alike and none has a further view.
-            NaN without a temperature.
+            NaN without a softmax.
         effective_negatives: exp of the entropy of the negatives' shares of the push, 1 to their number.
         top_share: share of the push that the strongest 5% of the negatives give, at least one of them.
     """
@@ -97,37 +87,59 @@ class PushSpread(NamedTuple):
     top_share: float
 
 
-def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None = None) -> Forces:
+def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None = None) -> AnchorForces:
     """Return what acts on anchors, from the derivative of each one's loss by its similarities.
 
     Args:
         temperature: instead of the law's own.
     """
-    settings = law.settings if temperature is None else {**law.settings, "temperature": temperature}
-    positives = (candidates.own + (candidates.alike if law.entry.uses_labels else 0)) > 0
+    positives = _positives(candidates, law)
     has_positive = positives.any(1)
-    # A loss need not say what it is for an anchor without a positive: 0, and no force.
-    some = Candidates(*(part[has_positive] for part in candidates))
-    similarity = some.similarity.detach().requires_grad_()
+    similarity = candidates.similarity.detach().requires_grad_()
     with torch.enable_grad():
-        own = load(law.forces.anchor_losses)(some._replace(similarity=similarity), settings)
-        (gradient,) = torch.autograd.grad(own.sum(), similarity)
-    losses = torch.zeros_like(candidates.similarity[:, 0])
-    losses[has_positive] = own.detach()
-    coefficients = torch.zeros_like(candidates.similarity)
-    coefficients[has_positive] = gradient
+        losses = _losses(candidates._replace(similarity=similarity), law, temperature)
+        (coefficients,) = torch.autograd.grad(losses.sum(), similarity, allow_unused=True, materialize_grads=True)
     p = x = None
-    if "temperature" in settings:
-        tau = float(settings["temperature"])  # type: ignore[arg-type]
+    tau = law.temperature if temperature is None else temperature
+    if law.forces.softmax and tau is not None:
         p = candidates.log_p(tau).exp() * candidates.copies
         x = torch.where(positives, p - tau * coefficients, 0.0)
-    return Forces(losses, coefficients, p, x, positives, (candidates.copies > 0) & ~positives, has_positive)
+    negatives = (candidates.copies > 0) & ~positives
+    return AnchorForces(candidates.similarity, losses.detach(), coefficients, p, x, positives, negatives, has_positive)
+
+
+def _positives(candidates: Candidates, law: ForceLaw) -> Tensor:
+    return (candidates.own + candidates.alike if law.entry.uses_labels else candidates.own) > 0
+
+
+def _losses(candidates: Candidates, law: ForceLaw, temperature: float | None) -> Tensor:
+    """[A] in nats. What a loss is for an anchor without a positive it need not say: 0, and no force."""
+    settings = law.settings if temperature is None else {**law.settings, "temperature": temperature}
+    has_positive = _positives(candidates, law).any(1)
+    own = load(law.forces.anchor_losses)(Candidates(*(part[has_positive] for part in candidates)), settings)
+    return candidates.similarity.new_zeros(len(has_positive)).index_put((has_positive,), own)
+
+
+def _candidates(features: Tensor, labels: Tensor, law: ForceLaw) -> Candidates:
+    """Each text of a batch as an anchor, and every text as its candidate.
+
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    if features.ndim != 2:
+        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d]")
+    check_shape("labels", labels, (len(features),), "one label per text")
+    z = unit_rows(features.double()) if law.normalize else features.double()
+    similarity, itself = z @ z.T, torch.eye(len(z), dtype=torch.float64)
+    same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double() - itself
+    if law.second_views:
+        return Candidates(similarity, torch.ones_like(itself), itself, same)
+    return Candidates(similarity, law.views - itself, (law.views - 1) * itself, law.views * same)
 
 
 def batch_forces(
     features: Tensor, labels: Tensor, *, law: ForceLaw = USUAL, temperature: float | None = None
-) -> BatchForces:
-    """Return the forces on each text of a batch.
+) -> AnchorForces:
+    """Return the forces on each text of a batch, with A = M = N.
 
     Args:
         features: [N, d], any scale; normalised here where the law says so.
@@ -139,17 +151,7 @@ def batch_forces(
     """
     if temperature is not None:
         check_positive("temperature", temperature)
-    if features.ndim != 2:
-        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d]")
-    check_shape("labels", labels, (len(features),), "one label per text")
-    z = unit_rows(features.double()) if law.normalize else features.double()
-    similarity, itself = z @ z.T, torch.eye(len(z), dtype=torch.float64)
-    same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double() - itself
-    if law.second_views:
-        candidates = Candidates(similarity, torch.ones_like(itself), itself, same)
-    else:
-        candidates = Candidates(similarity, law.views - itself, (law.views - 1) * itself, law.views * same)
-    return BatchForces(similarity, *forces_on(candidates, law, temperature))
+    return forces_on(_candidates(features, labels, law), law, temperature)
 
 
 def push_spread(
@@ -169,27 +171,18 @@ def push_spread(
     chosen = torch.ones_like(found.has_positive)
     if anchor is not None:
         chosen = torch.arange(len(chosen)) == anchor
-    losses = [
-        found.losses if variant == law else batch_forces(features, labels, temperature=temperature, law=variant).losses
-        for variant in law.variants
-    ]
+    candidates = _candidates(features, labels, law)
+    losses = [found.losses, *(_losses(candidates, variant, temperature) for variant in law.variants[1:])]
     means = [float(loss[found.has_positive & chosen].mean()) for loss in losses]
-    anchors = found.has_positive & found.negatives.any(1) & chosen
-    negatives = found.negatives[anchors]
-    if found.p is None:
-        push = found.coefficients[anchors].clamp(min=0).masked_fill(~negatives, 0.0)
-        weights, entropy = push / push.sum(1, keepdim=True), math.nan
-    else:
-        tau = temperature if temperature is not None else law.temperature
-        assert tau is not None
-        # Of the logarithms, since a share may be too small for a number.
-        weights = (found.similarity[anchors] / tau).masked_fill(~negatives, -math.inf).softmax(1)
-        entropy = float(_entropy(found.p[anchors]).mean())
+    push = found.coefficients.clamp(min=0).masked_fill(~found.negatives, 0.0)
+    total = push.sum(1)
+    anchors = found.has_positive & (total > 0) & chosen
+    shares = push[anchors] / total[anchors].unsqueeze(1)
     return PushSpread(
         tuple(means),
-        entropy,
-        float(_entropy(weights).exp().mean()),
-        float(_top_share(weights, negatives.sum(1)).mean()),
+        math.nan if found.p is None else float(_entropy(found.p[anchors]).mean()),
+        float(_entropy(shares).exp().mean()),
+        float(_top_share(shares, found.negatives[anchors].sum(1)).mean()),
     )
 
 

@@ -29,7 +29,7 @@ class ReferenceLines(NamedTuple):
 
 
 # (positives of each of an example's views [N], its own other views) → the lower bound of their loss, [N]
-BoundFunction = Callable[["Tensor", float], "Tensor"]
+BoundFunction = Callable[[Tensor, float], Tensor]
 
 
 def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:

@@ -346,11 +346,11 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
     """
     progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
-    round_trip = RoundTrip(
+    trip = RoundTrip(
         request["forward"],
         request["backward"],
         temperature=request["temperature"],
         seed=request["seed"],
         cache=TranslationCache(folder / "cache" / "translations.db"),
     )
-    return {"texts": [round_trip.translate([text])[0] for text in request["texts"]]}
+    return {"texts": [trip.translate([text])[0] for text in request["texts"]]}

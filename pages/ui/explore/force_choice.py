@@ -24,7 +24,7 @@ from pages.ui.number_field import number_field
 from pages.ui.parts import escaped
 
 if TYPE_CHECKING:
-    from core.losses.forces import BatchForces
+    from core.losses.forces import AnchorForces
 
 # Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
@@ -62,7 +62,7 @@ class Acting:
     rows: Sequence[int]
     place: int
     by_default: bool
-    found: BatchForces
+    found: AnchorForces
     features: Any
     labels: Any
 

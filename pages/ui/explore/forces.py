@@ -148,7 +148,7 @@ def _own_view(acting: Acting) -> str:
     found, place = acting.found, acting.place
     if not acting.chosen.law.has_own_view or found.p is None or found.X is None:
         return ""
-    others = max(1, acting.chosen.law.views - 1)  # SimCSE's views are always two
+    others = acting.chosen.law.views - 1
     return ngettext(
         "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that force "
         "turns nothing and has no arrow.",

@@ -116,6 +116,7 @@ def _described(loss: LabLoss) -> dict[str, Any]:
     extra = loss.extra
     return {
         "label": loss.label,
+        "symbol": loss.entry.symbol,
         "on_vectors": loss.on_vectors,
         "has_temperature": loss.has_temperature,
         "extra": extra

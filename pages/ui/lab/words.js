@@ -26,7 +26,7 @@ function writeNumbers(lab, panel) {
 
 // Of a mix, the part that has the lines, and what it is called.
 const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on_vectors;
-const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(/[,，]/)[0];
+const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].symbol;
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
 
 function writePulls(lab, { moment, pulls, bars, picture, knobs }) {

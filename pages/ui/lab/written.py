@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from core.errors import PlaygroundError
-from core.lab.choices import MOST_MOVES, Move, Setting
+from core.lab.choices import MOST_MOVES, Move, Setting, lab_losses
 
 BETWEEN, POINTS_BETWEEN = "_", "~"
 
@@ -22,10 +22,12 @@ def setting_text(setting: Setting) -> str:
 
 def read_setting(text: str) -> Setting | None:
     """None for what is none."""
-    parts = text.split(BETWEEN)
-    if not 4 <= len(parts) <= 5:
+    # A loss from outside may have the mark in its name.
+    loss = next((name for name in sorted(lab_losses(), key=len, reverse=True) if text.startswith(name + BETWEEN)), "")
+    parts = text.removeprefix(loss + BETWEEN).split(BETWEEN)
+    if not loss or not 3 <= len(parts) <= 4:
         return None
-    given = dict(zip(("loss", "weight", "temperature", "learning_rate", "extra"), parts, strict=False))
+    given = {"loss": loss} | dict(zip(("weight", "temperature", "learning_rate", "extra"), parts, strict=False))
     try:
         return Setting.model_validate(given)
     except (ValidationError, PlaygroundError):

@@ -382,7 +382,6 @@ class TestText:
             "lora_A",
             "peft",
             "pydantic",
-            "lazy",
         ):
             assert absent not in code
         assert len(code.splitlines()) < 1050

@@ -161,6 +161,12 @@ def test_a_near_positive_pushes_under_l_out_and_never_under_l_in() -> None:
     assert (inside.coefficients[0, 1:3] < 0).all()
 
 
+def test_a_text_alone_in_its_batch_feels_nothing() -> None:
+    found = batch_forces(torch.ones(1, 4), torch.tensor([0]), temperature=0.5)
+    assert found.p.tolist() == found.coefficients.tolist() == [[0]]
+    assert found.losses.tolist() == [0]
+
+
 def test_an_anchor_without_a_positive_feels_nothing(features: Tensor) -> None:
     found = batch_forces(features, LABELS, temperature=0.5)
     assert not found.coefficients[5].any()

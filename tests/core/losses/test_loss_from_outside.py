@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 
 from core.advice.prepare import prepare
 from core.artifacts.frame_loss import shown_contrast
+from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
@@ -18,9 +20,10 @@ from core.errors import ConfigError
 from core.events import Step
 from core.figures.curves import part_colour, part_label
 from core.lab.answer import answer
-from core.lab.choices import offered
+from core.lab.choices import Setting, offered
 from core.losses.forces import batch_forces, push_spread
 from core.training.loop import train
+from pages.ui.lab.written import read_setting, setting_text
 from tests.core.losses.triplet import TRIPLET, triplet_loss
 
 
@@ -84,6 +87,20 @@ def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_tempe
     spread = push_spread(z, labels, law=shown.law)
     assert spread.losses[0] == pytest.approx(float(triplet_loss(z, labels, 0.25)))
     assert 1 <= spread.effective_negatives <= 4
+
+
+def test_an_anchor_that_nothing_pushes_says_nothing_of_how_the_push_is_spread() -> None:
+    """All triplets but those of the last text keep the margin; both its negatives push it alike."""
+    z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.17, 0.98]])
+    law = ForceLaw(TRIPLET, {**TRIPLET.defaults, "margin": 0.25})
+    found = push_spread(z, torch.tensor([0, 0, 1, 1]), law=law)
+    assert (found.effective_negatives, found.top_share) == pytest.approx((2, 0.5))
+
+
+def test_an_address_of_the_lab_keeps_a_name_with_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOSSES, "soft_triplet", replace(TRIPLET, name="soft_triplet"))
+    setting = Setting(loss="soft_triplet", extra=0.3)
+    assert read_setting(setting_text(setting)) == setting
 
 
 def test_the_loss_lab_plays_it_with_its_knob_and_its_pulls() -> None:

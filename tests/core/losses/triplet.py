@@ -60,7 +60,7 @@ TRIPLET = LossEntry(
     colour="#123456",
     compute="tests.core.losses.triplet:triplet_term",
     lines="tests.core.losses.triplet:triplet_lines",
-    forces=Forces("tests.core.losses.triplet:triplet_anchor_losses"),
+    forces=Forces("tests.core.losses.triplet:triplet_anchor_losses", softmax=False),
     levels=("sentence",),
     parameters=(
         Parameter("margin", "Margin m", 0.5, "By how much.", low=0.0, high=2.0, slider=(0.0, 1.0), knob=True),

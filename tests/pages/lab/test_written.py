@@ -34,6 +34,7 @@ def test_a_setting_is_read_as_it_was_written(setting: Setting, text: str) -> Non
         "out_1_nan_0.5",
         "out_1_0.1_-1",
         "dscl_1_0.1_0.5_1",
+        "out_1_0.1_0.5_0.3",
         "rdrop_1_0.1_0.5_11",
         "out_1_0.1_<b>",
         "out_1_0.1_1e999",
