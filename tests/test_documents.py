@@ -1,0 +1,25 @@
+"""What documents name is there: files, folders and modules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from pkgutil import resolve_name
+
+from tests.cases import each
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "assets").glob("*/README.md")]
+# What was, and what a reader calls as they like.
+HISTORY, EXAMPLE = "CHANGELOG.md", "NAME"
+PATH = re.compile(r"\b(?:core|pages|tests|benchmarks|assets|docs|deploy)/[\w/.-]*\w")
+MODULE = re.compile(r"`(core(?:\.\w+)+)`")
+
+
+@each("document", [path for path in DOCUMENTS if path.name != HISTORY])
+def test_every_path_and_module_that_a_document_names_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    paths = {path for path in PATH.findall(text) if EXAMPLE not in path}
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+    for name in MODULE.findall(text):
+        resolve_name(name)
