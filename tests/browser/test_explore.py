@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.seen import JOB_MS, quiet
-from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
+from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, points_at_rest, step_of
 
 TABLE = ".text-table"
 
@@ -98,21 +98,9 @@ def test_two_browsers_see_the_same_map(browser: Browser, server: Server, hostile
         expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=JOB_MS)
         expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"), timeout=60_000)
         drawn(page)
-        pictures.append(at_rest(page))
+        pictures.append(points_at_rest(page))
         context.close()
     assert pictures[0] == pictures[1]
-
-
-def at_rest(page: Page) -> list[float]:
-    """Where the points are once they no longer glide to their places, as they do for longer on a busy machine."""
-    before: list[float] = []
-    for _ in range(60):
-        now = page.evaluate("Array.from(document.querySelector('.map-view').map.panels[0].screen)")
-        if now and now == before:
-            return list(now)
-        before = now
-        page.wait_for_timeout(500)
-    raise AssertionError("the points never come to rest")
 
 
 def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(

@@ -53,8 +53,21 @@ def place(page: Page, example: int, panel: int = 0) -> tuple[float, float]:
     return x, y
 
 
+def points_at_rest(page: Page) -> list[float]:
+    """Where the points are once they no longer glide to their places, as they do for longer on a busy machine."""
+    before: list[float] = []
+    for _ in range(200):
+        now = page.evaluate("Array.from(document.querySelector('.map-view').map.panels[0].screen)")
+        if now and now == before:
+            return list(now)
+        before = now
+        page.wait_for_timeout(150)
+    raise AssertionError("the points never come to rest")
+
+
 def lonely(page: Page, rank: int = 0) -> int:
     """The id of an example that lies far from its neighbours on the first panel, so that a click can mean only it."""
+    points_at_rest(page)
     script = """(rank) => {
         const { screen, examples } = document.querySelector('.map-view').map.panels[0];
         const gap = examples.ids.map((_, i) => Math.min(...examples.ids.map((_, j) =>
