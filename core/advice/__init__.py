@@ -1,4 +1,4 @@
-"""What is known of a run before it starts and while it goes: defaults, checks, cost, waiting time, positives, tokens.
+"""Defaults, checks, cost, pace, positives and token counts of a run, before it starts and while it goes.
 
 May import: config, errors, events, messages, models, parameters, quantities, representation, tasks; never torch.
 """

@@ -1,4 +1,4 @@
-"""What one attempt at a run writes: whoever carries it out reports through this, and a later attempt shuts it out."""
+"""The writing side of one attempt at a run, from which a later attempt shuts it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store knows of its runs, as pages, exports and experiments read it."""
+"""The reading side of a store, for pages, exports and experiments."""
 
 from __future__ import annotations
 
