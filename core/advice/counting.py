@@ -1,4 +1,4 @@
-"""How many tokens texts have under an encoder's own tokenizer.
+"""Token counts of texts under an encoder's own tokenizer.
 
 The tokenizer's file is read by the tokenizers library; only an encoder without one needs transformers.
 """

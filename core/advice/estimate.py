@@ -1,4 +1,4 @@
-"""What a run will cost, before it starts: time and memory, from arithmetic and from what was measured here."""
+"""The cost of a run before it starts: time and memory, from arithmetic and from what was measured here."""
 
 from __future__ import annotations
 

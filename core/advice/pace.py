@@ -1,4 +1,4 @@
-"""How fast a run goes and how long it will take, from the steps that it has taken."""
+"""Speed and remaining time of a run, from the steps that it has taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What anchors will find in a batch, counted before a run: positives per anchor, and anchors without any."""
+"""Batches counted before a run: positives per anchor, and anchors without any."""
 
 from __future__ import annotations
 

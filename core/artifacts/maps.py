@@ -64,7 +64,7 @@ class KeptHonesty:
 
 
 def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> dict[str, Any]:
-    """What the job is asked for the maps of a run's frames, or of the layers of one step."""
+    """Return the request for the maps of a run's frames, or of the layers of one step."""
     return {**run_request(run), "spec": spec.as_dict(), "layers_at": layers_at}
 
 

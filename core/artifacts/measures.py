@@ -40,7 +40,7 @@ class FrameMeasures:
 
 
 def measures_request(run: RunRecord) -> dict[str, Any]:
-    """What the job is asked for the measures of a run's frames."""
+    """Return the request for the measures of a run's frames."""
     return run_request(run)
 
 

@@ -163,7 +163,7 @@ class Setting(Section):
 
 
 class Move(Section):
-    """A point that somebody dragged to a place of the picture."""
+    """A point that a visitor dragged to a place of the picture."""
 
     text: Annotated[int, Field(ge=0)]
     view: Literal[0, 1] = 0

@@ -91,8 +91,11 @@ def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None =
     """Return what acts on anchors, from the derivative of each one's loss by its similarities.
 
     Args:
-        temperature: instead of the law's own.
+        temperature: > 0, unitless, instead of the law's own.
+    Raises: ValueError for another temperature.
     """
+    if temperature is not None:
+        check_positive("temperature", temperature)
     positives = _positives(candidates, law)
     has_positive = positives.any(1)
     similarity = candidates.similarity.detach().requires_grad_()
@@ -149,8 +152,6 @@ def batch_forces(
     Raises: ValueError naming the argument, its value and what is expected.
     Source: Khosla et al. 2020, eq. 2–6, arXiv:2004.11362; Xuan & Zhang 2024, eq. 8–9; Gao et al. 2021, eq. 1.
     """
-    if temperature is not None:
-        check_positive("temperature", temperature)
     return forces_on(_candidates(features, labels, law), law, temperature)
 
 
@@ -167,11 +168,11 @@ def push_spread(
     Returns: NaN where no anchor has what a measure needs.
     Raises: ValueError as in `batch_forces`.
     """
-    found = batch_forces(features, labels, temperature=temperature, law=law)
+    candidates = _candidates(features, labels, law)
+    found = forces_on(candidates, law, temperature)
     chosen = torch.ones_like(found.has_positive)
     if anchor is not None:
         chosen = torch.arange(len(chosen)) == anchor
-    candidates = _candidates(features, labels, law)
     losses = [found.losses, *(_losses(candidates, variant, temperature) for variant in law.variants[1:])]
     means = [float(loss[found.has_positive & chosen].mean()) for loss in losses]
     push = found.coefficients.clamp(min=0).masked_fill(~found.negatives, 0.0)

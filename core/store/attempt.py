@@ -177,7 +177,7 @@ class Attempt:
             db.execute("UPDATE runs SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
 
     def take_controls(self, after: int = 0) -> list[Control]:
-        """Controls with a number above `after` that nobody took yet, oldest first.
+        """Controls with a number above `after` that were not taken yet, oldest first.
 
         A stop, pause or resume counts as taken now and changes the status; a turn only once a step used it.
         """
