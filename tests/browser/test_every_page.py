@@ -261,7 +261,8 @@ def test_a_page_of_77_classes(screen: Page, server: Server, many: list[str], add
     holds(screen, FILLED[address])
 
 
-@pytest.mark.parametrize("address", slow_but(("/fine_tune?run={0}",), TRAINING))
+@pytest.mark.slow
+@pytest.mark.parametrize("address", TRAINING)
 def test_a_page_while_a_run_trains(screen: Page, server: Server, training: str, address: str) -> None:
     screen.goto(server.url + address.format(training))
     for selector in ("h1", *TRAINING[address]):

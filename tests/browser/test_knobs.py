@@ -61,6 +61,7 @@ def focused(page: Page, name: str) -> bool:
     return bool(slider(page, name).evaluate("node => node === document.activeElement"))
 
 
+@pytest.mark.slow
 def test_eight_presses_are_eight_steps_and_the_focus_stays(
     page: Page, server: Server, server_store: Store, going: str
 ) -> None:

@@ -14,7 +14,6 @@ from pages.ui.lesson.checks import right_choices
 from pages.ui.lesson.pointing import selector
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, quiet, settled
-from tests.cases import slow_but
 
 
 @pytest.fixture
@@ -27,7 +26,8 @@ def panel(page: Page) -> Locator:
     return page.locator(".st-key-lesson")
 
 
-@pytest.mark.parametrize("name", slow_but(("margin",), lessons()))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", lessons())
 def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, server_store: Store, name: str) -> None:
     lesson = lessons()[name]
     settled(page, f"{server.url}/lessons")

@@ -154,6 +154,7 @@ def test_zoom_selection_and_node_outlive_updates(page: Page, server: Server, ser
     assert selected_ids(page) == selected
 
 
+@pytest.mark.slow
 def test_a_watched_run_is_followed_from_its_newest_frame_only(page: Page, server: Server, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, MAP)

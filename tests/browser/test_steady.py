@@ -69,6 +69,7 @@ def moved(before: dict[str, list[int]], after: dict[str, list[int]]) -> list[str
     ]
 
 
+@pytest.mark.slow
 def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, server_store: Store, going: str) -> None:
     settled(page, f"{server.url}/fine_tune?run={going}")
     expect(page.locator(".live-figure")).to_have_attribute("data-updates", re.compile(r"\d+"))
