@@ -16,12 +16,12 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
 
-from benchmarks.measure import in_turn, options, own_folders, progress, report, warm_engine
+from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
 from core.config.validation import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
 from core.store import Store
-from core.store.job_table import LOADING, JobTable
+from core.store.work import LOADING
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import FolderCache
@@ -48,7 +48,7 @@ def grid(weights: int, steps: int) -> Design:
 def through_engine_s(folder: Path, design: Design) -> float:
     """From the beginning of the experiment to the end of its last run."""
     store = Store(folder)
-    seconds = experiment_s(Experiments(warm_engine(store)), design)
+    seconds = experiment_s(Experiments(WarmEngine(store)), design)
     store.close()
     return seconds
 
@@ -74,9 +74,9 @@ def through_ray_s(folder: Path, design: Design) -> float:
     with DemoCluster(cores) as cluster:
         os.environ.update(SCL_ENGINE=cluster.address, SCL_RAY_CPUS=str(cores))
         store = Store(folder / "runs")
-        engine, table = RayEngine(store), JobTable(store.folder)
+        engine = RayEngine(store)
         engine.warm_up()
-        while (bridge := table.warm_process(CLUSTER)) is None or bridge.doing == LOADING:
+        while (bridge := store.warm_process(CLUSTER)) is None or bridge.doing == LOADING:
             time.sleep(POLL_S)
         time.sleep(WARM_NODE_S)
         try:

@@ -42,7 +42,8 @@ from benchmarks.invented_run import make_run
 from benchmarks.measure import in_turn, options, own_folders, progress, report
 from core.representation.geometry import normalised
 from core.store import Store
-from core.store.job_table import JobTable, WarmProcess
+from core.store.job_table import JobTable
+from core.store.work import WarmProcess
 from core.workers import JobRecord, Jobs
 from tests.browser.test_map_view import lonely, place
 

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.browsing import browsing, new_page, served_app
-from benchmarks.measure import in_turn, options, own_folders, progress, report, warm_engine
+from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
 from core.config import RunConfig, parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
-from core.workers.starters import SpawnStarter
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0
@@ -59,7 +58,7 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
         }
     )
     store = Store(folder)
-    engines = {"warm": warm_engine(store), "spawned": LocalEngine(store, starter=lambda _: SpawnStarter())}
+    engines = {"warm": WarmEngine(store), "spawned": LocalEngine(store, forks=False)}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     # Repetition 0 does not count: the untrained vectors get cached.
     for repetition in range(repeats + 1):

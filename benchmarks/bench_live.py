@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 from benchmarks.browsing import VIEW, awaited, browsing, new_page, rest, served_app, wait_until_quiet
 from benchmarks.invented_run import make_run
-from benchmarks.measure import options, own_folders, progress, report, warm_engine
+from benchmarks.measure import WarmEngine, options, own_folders, progress, report
 from core.config import parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
@@ -62,7 +62,7 @@ def main() -> None:
     given = options(__doc__, repeats=5)
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
-        engine = warm_engine(store)
+        engine = WarmEngine(store)
         ages = steps_on_screen(browser, url, engine)
         report("seconds", "a step's age when it is on the screen, UMAP computing, all steps", ages, "≤ 1", 2)
         late = sum(age > 1 for age in ages)

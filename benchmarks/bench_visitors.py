@@ -28,7 +28,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
 from benchmarks.browsing import served_app, wait_until_quiet
-from benchmarks.measure import options, own_folders, report, warm_engine
+from benchmarks.measure import WarmEngine, options, own_folders, report
 from core.config import parse_config
 from core.store import Store
 from core.workers import LocalEngine
@@ -177,7 +177,7 @@ def resident(process: psutil.Process) -> float:
 def main() -> None:
     given = options(__doc__, visitors=50, seconds=120, steps=2_000)
     with own_folders() as folder, served_app(Path(folder).with_name("server.log")) as address:
-        engine = warm_engine(Store(folder))
+        engine = WarmEngine(Store(folder))
         asyncio.run(all_watch(address, begun_and_ended(engine), 1, 3.0))
         server = server_of(address)
         before = unwatched(engine, given.steps, given.seconds)

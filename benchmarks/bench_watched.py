@@ -17,7 +17,7 @@ import time
 from playwright.sync_api import Browser
 
 from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
-from benchmarks.measure import in_turn, own_folders, progress, report, spread, warm_engine
+from benchmarks.measure import WarmEngine, in_turn, own_folders, progress, report, spread
 from core.config import parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
@@ -36,7 +36,7 @@ def main() -> None:
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
-        engine = warm_engine(store)
+        engine = WarmEngine(store)
         watched(browser, url, engine, "unwatched", 2, given.precision)  # caches the untrained encoder's vectors
         for repetition in range(given.repeats):
             now = {

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -20,10 +21,10 @@ from typing import Any
 import psutil
 
 from core.store import Store
+from core.store.work import LOADING, RUNS
 from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
 from core.workers import LocalEngine
-from core.workers.starters import WarmStarter
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names a CSV of sentences, or a folder with its train.csv; columns text and label.
@@ -57,21 +58,27 @@ def report(kind: str, name: str, values: Sequence[float], target: str, digits: i
     print(f"{kind} {name} {spread(values, digits)} over {len(values)} repetitions, target {target}", flush=True)
 
 
-def warm_engine(store: Store) -> LocalEngine:
-    """An engine with a warm process, by which alone it starts runs. Raises: RuntimeError where there is none."""
-    engine = LocalEngine(store, starter=_warm)
-    engine.warm_up()
-    if not WarmStarter.wait_until_warm(store, WARM_TIMEOUT_S):
-        raise RuntimeError("There is no warm process on this system: it needs Linux.")
-    return engine
+class WarmEngine(LocalEngine):
+    """Starts runs by the warm process alone: a silent fall back to a new interpreter would be measured as warm."""
 
+    def __init__(self, store: Store) -> None:
+        """Raises: RuntimeError where there is no warm process."""
+        super().__init__(store)
+        self.warm_up()
+        deadline = time.monotonic() + WARM_TIMEOUT_S
+        while not self._is_warm():
+            if time.monotonic() > deadline:
+                raise RuntimeError("There is no warm process on this system: it needs Linux.")
+            time.sleep(0.05)
 
-def _warm(store: Store) -> WarmStarter:
-    """The warm process and nothing else: a silent fall back to a new interpreter would be measured as warm."""
-    starter = WarmStarter.connected(store)
-    if starter is None:
-        raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
-    return starter
+    def dispatch(self) -> None:
+        if not self._is_warm():
+            raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
+        super().dispatch()
+
+    def _is_warm(self) -> bool:
+        process = self.store.warm_process(RUNS)
+        return process is not None and process.alive and process.doing != LOADING
 
 
 def progress(repetition: int, values: Mapping[str, float], digits: int = 3) -> None:

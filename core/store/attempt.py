@@ -16,9 +16,10 @@ from core.events import Frame, Predictions, Started, Step, Tokens
 from core.messages import Message, Text
 from core.representation.projections import Points
 from core.store import frames as frame_files
-from core.store.liveness import liveness_of, to_json
-from core.store.records import Control, Status
-from core.store.run_reader import RunReader, stored_config
+from core.store.liveness import liveness_of
+from core.store.records import Control, Status, stored_config
+from core.store.run_reader import RunReader
+from core.store.work import Claim, count_time
 
 
 class Attempt:
@@ -31,7 +32,7 @@ class Attempt:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self.store.transaction() as db:
-            row = db.execute("SELECT attempt, status FROM runs WHERE id = ?", (self.run_id,)).fetchone()
+            row = db.execute("SELECT attempt, status FROM work WHERE id = ?", (self.run_id,)).fetchone()
             if row is None or row["attempt"] != self.number or not Status(row["status"]).active:
                 raise StaleAttemptError(
                     "Attempt {number} of run {id} is no longer the current one.", number=self.number, id=self.run_id
@@ -45,11 +46,8 @@ class Attempt:
 
     def register(self) -> None:
         """This process has the run now; what a killed one left half-written goes."""
-        with self._writing() as db:
-            db.execute(
-                "UPDATE runs SET worker = ?, heartbeat_at = ? WHERE id = ?",
-                (to_json(liveness_of()), time.time(), self.run_id),
-            )
+        with self._writing():
+            self.store.register(Claim(self.run_id, self.number, 0), liveness_of())
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
 
@@ -65,10 +63,11 @@ class Attempt:
         """
         with self._writing() as db:
             db.execute(
-                "UPDATE runs SET attempt = attempt + 1, heartbeat_at = ?, place = NULL, message = ?, "
+                "UPDATE work SET attempt = attempt + 1, heartbeat_at = ?, message = ?, "
                 "status = CASE status WHEN 'paused' THEN status ELSE 'starting' END WHERE id = ?",
                 (time.time(), message, self.run_id),
             )
+            db.execute("UPDATE runs SET place = NULL WHERE id = ?", (self.run_id,))
             count_time(db, self.run_id)
         return Attempt(self.store, self.run_id, self.number + 1)
 
@@ -80,12 +79,16 @@ class Attempt:
             ).fetchall()
             for table in ("steps", "evaluations", "frames"):
                 db.execute(f"DELETE FROM {table} WHERE run_id = ? AND step > ?", (self.run_id, event.step))
+            # A pause or stop that was heard while the encoder loaded holds.
             db.execute(
-                # A pause or stop that was heard while the encoder loaded holds.
-                "UPDATE runs SET status = CASE status WHEN 'starting' THEN 'running' ELSE status END, "
-                "begun_attempt = attempt, device = ?, probe = ?, facts = ?, last_step = ?, "
+                "UPDATE work SET status = 'running' WHERE id = ? AND status = 'starting'",
+                (self.run_id,),
+            )
+            db.execute(
+                "UPDATE runs SET begun_attempt = ?, device = ?, probe = ?, facts = ?, last_step = ?, "
                 "started_at = coalesce(started_at, ?) WHERE id = ?",
                 (
+                    self.number,
                     event.device,
                     json.dumps(asdict(event.probe), ensure_ascii=False),
                     json.dumps(dict(event.facts)),
@@ -162,7 +165,7 @@ class Attempt:
         """A turn that the run cannot take waits no longer, and the run's message says why."""
         with self._writing() as db:
             _take_turn(db, self.run_id, name, value)
-            db.execute("UPDATE runs SET message = ? WHERE id = ?", (message, self.run_id))
+            db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 
     def checkpointed(self, step: int) -> None:
         with self._writing() as db:
@@ -170,11 +173,11 @@ class Attempt:
 
     def notice(self, message: Text) -> None:
         with self._writing() as db:
-            db.execute("UPDATE runs SET message = ? WHERE id = ?", (message, self.run_id))
+            db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 
     def heartbeat(self) -> None:
         with self._writing() as db:
-            db.execute("UPDATE runs SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
+            db.execute("UPDATE work SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
 
     def take_controls(self, after: int = 0) -> list[Control]:
         """Controls with a number above `after` that were not taken yet, oldest first.
@@ -192,7 +195,7 @@ class Attempt:
                     db.execute("UPDATE controls SET taken_at = ? WHERE number = ?", (time.time(), row["number"]))
                     # A stop is final: a pause behind it changes nothing.
                     db.execute(
-                        "UPDATE runs SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
+                        "UPDATE work SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
                     )
             count_time(db, self.run_id)
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
@@ -221,42 +224,16 @@ class Attempt:
                 now=at_once // 2,
             )
             db.execute(
-                "UPDATE runs SET config = ?, config_hash = ?, memory_short = 1, status = 'queued', worker = NULL, "
-                "slot = NULL, place = NULL, queued_at = 0, message = ? WHERE id = ?",
-                (text, config_hash(text), message, self.run_id),
+                "UPDATE runs SET config = ?, config_hash = ?, memory_short = 1, place = NULL WHERE id = ?",
+                (text, config_hash(text), self.run_id),
             )
+            self.store.queue_again(self.run_id, 0.0, message)
             count_time(db, self.run_id)
         return True
 
     def end(self, status: Status, message: Text | None = None) -> None:
-        with self._writing() as db:
-            end_run(db, self.run_id, status, message)
-
-
-def count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:
-    """Add the time since the last change to what a run has worked, and go on counting where it runs.
-
-    One that was adopted has its time from elsewhere.
-
-    Args:
-        until: when it stopped working; now where None.
-    """
-    now = time.time()
-    db.execute(
-        "UPDATE runs SET worked_s = worked_s + coalesce(max(0, ? - working_since), 0), "
-        "working_since = CASE WHEN status IN ('running', 'stopping') AND begun_attempt = attempt "
-        "AND config_hash IS NOT NULL THEN ? END WHERE id = ?",
-        (now if until is None else until, now, run_id),
-    )
-
-
-def end_run(db: sqlite3.Connection, run_id: str, status: Status, message: Text | None) -> None:
-    db.execute(
-        "UPDATE runs SET status = ?, ended_at = ?, worker = NULL, slot = NULL, message = coalesce(?, message) "
-        "WHERE id = ?",
-        (status, time.time(), message, run_id),
-    )
-    count_time(db, run_id)
+        with self._writing():
+            self.store.end(self.run_id, status, message)
 
 
 def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:

@@ -14,7 +14,7 @@ from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils. Version 0.1.0 had the first.
-MIGRATIONS, OLDEST = 10, 7
+MIGRATIONS, OLDEST = 11, 7
 BUSY_TIMEOUT_S = 10.0
 # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
 SYNCHRONOUS = "NORMAL"

@@ -12,14 +12,14 @@ from core.errors import StoreError, shown
 from core.events import Evaluation
 from core.messages import Message, Text, load_text
 from core.store.database import UNDO_S, Database
-from core.store.liveness import from_json, observed
 from core.store.names import checked_name, new_id
 from core.store.records import Status
+from core.store.work import observed_status
 
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, r.status, r.worker, "
     "r.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, r.ended_at, r.message, r.discarded_at, "
-    "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id "
+    "r.begun_attempt FROM experiment_runs e LEFT JOIN run_rows r ON r.id = e.run_id "
     "WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
 )
 
@@ -193,7 +193,7 @@ class ExperimentTable(Database):
     def runs(self, experiment_id: str) -> list[ExperimentRun]:
         """The runs that it has so far, by cell and seed."""
         rows = self.all(RUNS_OF, (experiment_id,))
-        if any(row["status"] is not None and _observed(row) == Status.INTERRUPTED for row in rows):
+        if any(row["status"] is not None and observed_status(row) == Status.INTERRUPTED for row in rows):
             # A worker may have ended since its row was read, once it had written how its run ended.
             rows = self.all(RUNS_OF, (experiment_id,))
         return [_run(row) for row in rows]
@@ -283,10 +283,6 @@ def _experiment(row: sqlite3.Row) -> Experiment:
     return Experiment(**{name: row[name] for name in columns}, wanted=bool(row["wanted"]))
 
 
-def _observed(row: sqlite3.Row) -> Status:
-    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
-
-
 def _text(stored: str | None) -> Text | None:
     return None if stored is None else load_text(stored)
 
@@ -305,7 +301,7 @@ def _run(row: sqlite3.Row) -> ExperimentRun:
         problem=problem,
         ended_early=bool(row["ended_early"]),
         number=row["number"],
-        status=_observed(row),
+        status=observed_status(row),
         last_step=row["last_step"],
         steps=row["steps"],
         begun_attempt=row["begun_attempt"],

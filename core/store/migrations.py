@@ -243,3 +243,55 @@ def m010_visitors(db: Database) -> None:
         """,
     ):
         db.conn.execute(statement)
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m011_work(db: Database) -> None:
+    """Runs and jobs wait, are claimed, begun and ended in one table; `run_rows` has what is known of a run."""
+    moved = "status, owner, background, created_at, queued_at, attempt, slot, worker, heartbeat_at, ended_at, message"
+    for statement in (
+        """
+        CREATE TABLE work (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            kind TEXT NOT NULL,
+            line TEXT,
+            status TEXT NOT NULL,
+            owner TEXT,
+            background INTEGER NOT NULL DEFAULT 0,
+            created_at REAL NOT NULL,
+            queued_at REAL NOT NULL,
+            attempt INTEGER NOT NULL DEFAULT 0,
+            slot INTEGER,
+            worker TEXT,
+            heartbeat_at REAL,
+            ended_at REAL,
+            message TEXT,
+            label TEXT NOT NULL DEFAULT '',
+            request TEXT NOT NULL DEFAULT '{}',
+            done INTEGER NOT NULL DEFAULT 0,
+            total INTEGER,
+            result TEXT NOT NULL DEFAULT '{}'
+        )
+        """,
+        f"INSERT INTO work (id, kind, line, {moved}) SELECT id, 'run', 'runs', {moved} FROM runs ORDER BY number",
+        # A run that was in line for a process of the earlier version is begun by none.
+        """
+        INSERT INTO work (id, kind, line, status, created_at, queued_at, attempt, worker, heartbeat_at, ended_at,
+            message, label, request, done, total, result)
+        SELECT id, kind, warm_group,
+            CASE status WHEN 'waiting' THEN 'queued' WHEN 'done' THEN 'finished' WHEN 'cancelled' THEN 'stopped'
+                WHEN 'running' THEN iif(cancelled_at IS NULL, 'running', 'stopping') ELSE status END,
+            created_at, created_at, status != 'waiting', worker, updated_at,
+            iif(status IN ('waiting', 'running'), NULL, updated_at), message, label, request, done, total, result
+        FROM jobs WHERE kind != 'run' ORDER BY number
+        """,
+        "CREATE INDEX work_status ON work (status)",
+        "CREATE INDEX work_jobs ON work (number) WHERE kind != 'run'",
+        "DROP TABLE jobs",
+        "DROP INDEX runs_status",
+        *(f"ALTER TABLE runs DROP COLUMN {column}" for column in moved.split(", ")),
+        "CREATE TRIGGER runs_deleted AFTER DELETE ON runs BEGIN DELETE FROM work WHERE id = OLD.id; END",
+        f"CREATE VIEW run_rows AS SELECT runs.*, {moved} FROM runs JOIN work ON work.id = runs.id",
+    ):
+        db.conn.execute(statement)

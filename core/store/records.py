@@ -6,11 +6,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
-from core.config import RunConfig
+from core.config import KnobTurn, RunConfig, parse_config
+from core.errors import PlaygroundError
 from core.events import Probe
 from core.messages import N_, Message, Text, _
+
+# Lists of runs are read again and again, and reading a config takes a moment.
+CONFIGS_KEPT = 4_096
+# A knob's turn as its table has it: step, name, value.
+Turn = tuple[int, str, float]
 
 
 class Status(StrEnum):
@@ -204,3 +211,28 @@ class RunRecord(RunSummary):
 
 def _title(name: str, number: int) -> str:
     return name or _("Run {number}", number=number)
+
+
+@lru_cache(maxsize=CONFIGS_KEPT)
+def stored_config(text: str) -> RunConfig:
+    return parse_config(text)
+
+
+def config_problem(text: str) -> Message | None:
+    """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
+    try:
+        stored_config(text)
+    except PlaygroundError as error:
+        return error.message
+    return None
+
+
+@lru_cache(maxsize=CONFIGS_KEPT)
+def with_turns(text: str, turns: tuple[Turn, ...]) -> RunConfig:
+    """A config with these turns beside its own; of two at the same step, the one that was made counts."""
+    config = stored_config(text)
+    if not turns:
+        return config
+    made = [KnobTurn(step=step, name=name, value=value) for step, name, value in turns]
+    known = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *made)}
+    return config.model_copy(update={"knob_turns": tuple(known[key] for key in sorted(known))})

@@ -7,31 +7,37 @@ import re
 import sqlite3
 import time
 from dataclasses import fields
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config import KnobTurn, RunConfig, parse_config
-from core.errors import PlaygroundError, RunNotFoundError, StoreError, shown
+from core.config import KnobTurn, RunConfig
+from core.errors import RunNotFoundError, StoreError, shown
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step, Tokens
-from core.messages import Message, load_text
+from core.messages import load_text
 from core.representation.projections import Points
 from core.store import frames as frame_files
-from core.store.database import UNDO_S, Database
-from core.store.liveness import from_json, observed
-from core.store.records import Discarded, KnobState, RunRecord, RunSummary, Status, UnreadableRun
+from core.store.database import UNDO_S
+from core.store.records import (
+    Discarded,
+    KnobState,
+    RunRecord,
+    RunSummary,
+    Status,
+    Turn,
+    UnreadableRun,
+    config_problem,
+    stored_config,
+    with_turns,
+)
 from core.store.sizes import FolderSizes, RunSize
+from core.store.work import WorkTable, observed_status
 
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
-# Lists of runs are read again and again, and reading a config takes a moment.
-CONFIGS_KEPT = 4_096
-# A knob's turn as its table has it: step, name, value.
-Turn = tuple[int, str, float]
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
@@ -40,7 +46,7 @@ SUMMARY_COLUMNS = (
 )
 
 
-class RunReader(Database):
+class RunReader(WorkTable):
     """The runs of a database, and per run a folder with frames, checkpoint and log."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -53,7 +59,7 @@ class RunReader(Database):
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
-        every = f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL"
+        every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL"
         rows = self.all(f"{every} ORDER BY number DESC")
         if any(observed_status(row) == Status.INTERRUPTED for row in rows):
             rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
@@ -64,7 +70,7 @@ class RunReader(Database):
     def unreadable_runs(self) -> list[UnreadableRun]:
         """Return the runs whose stored config this version cannot read, newest first; `runs` leaves them out."""
         rows = self.all(
-            "SELECT id, number, name, owner, config FROM runs WHERE discarded_at IS NULL ORDER BY number DESC"
+            "SELECT id, number, name, owner, config FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
         )
         found = ((row, config_problem(row["config"])) for row in rows)
         return [
@@ -95,7 +101,7 @@ class RunReader(Database):
 
         Raises: RunNotFoundError.
         """
-        rows = self.all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
+        rows = self.all("SELECT id, number FROM run_rows WHERE discarded_at IS NULL")
         matches = [r["id"] for r in rows if text in (r["id"], str(r["number"]))]
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
@@ -106,7 +112,7 @@ class RunReader(Database):
         return str(matches[0])
 
     def _row(self, run_id: str) -> sqlite3.Row:
-        named = "SELECT *, probe IS NOT NULL AS probe_known FROM runs WHERE id = ? AND discarded_at IS NULL"
+        named = "SELECT *, probe IS NOT NULL AS probe_known FROM run_rows WHERE id = ? AND discarded_at IS NULL"
         rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
         if rows and observed_status(rows[0]) == Status.INTERRUPTED:
             # Its worker may have ended since the row was read, once it had written how the run ended.
@@ -129,7 +135,7 @@ class RunReader(Database):
     def discarded(self, within_s: float = UNDO_S) -> list[Discarded]:
         """The runs that were discarded in the last seconds and can be brought back, the newest moment first."""
         rows = self.all(
-            "SELECT id, number, name, owner, discarded_at FROM runs WHERE discarded_at > ? "
+            "SELECT id, number, name, owner, discarded_at FROM run_rows WHERE discarded_at > ? "
             "ORDER BY discarded_at DESC, number DESC",
             (time.time() - within_s,),
         )
@@ -259,10 +265,6 @@ class RunReader(Database):
         return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
 
 
-def observed_status(row: sqlite3.Row) -> Status:
-    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
-
-
 def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     names = {field.name for field in fields(RunSummary)} - {
         "config",
@@ -282,33 +284,8 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
         known["message"] = load_text(row["message"])
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
     flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
-    configs = {"config": stored_config(row["config"]), "effective": _effective(row["config"], turns)}
+    configs = {"config": stored_config(row["config"]), "effective": with_turns(row["config"], turns)}
     return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
-
-
-@lru_cache(maxsize=CONFIGS_KEPT)
-def stored_config(text: str) -> RunConfig:
-    return parse_config(text)
-
-
-def config_problem(text: str) -> Message | None:
-    """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
-    try:
-        stored_config(text)
-    except PlaygroundError as error:
-        return error.message
-    return None
-
-
-@lru_cache(maxsize=CONFIGS_KEPT)
-def _effective(text: str, turns: tuple[Turn, ...]) -> RunConfig:
-    """A config with these turns beside its own; of two at the same step, the one that was made counts."""
-    config = stored_config(text)
-    if not turns:
-        return config
-    made = [KnobTurn(step=step, name=name, value=value) for step, name, value in turns]
-    known = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *made)}
-    return config.model_copy(update={"knob_turns": tuple(known[key] for key in sorted(known))})
 
 
 def _probe(text: str | None) -> Probe | None:

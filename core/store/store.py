@@ -7,8 +7,7 @@ import re
 import shutil
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.config import RunConfig, check_turn
@@ -16,13 +15,14 @@ from core.config.identity import config_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StoreError, shown
 from core.messages import N_, Message, Text
 from core.settings import settings
-from core.store.attempt import Attempt, count_time, end_run
+from core.store.attempt import Attempt
 from core.store.database import UNDO_S
-from core.store.liveness import liveness_of, to_json
+from core.store.liveness import liveness_of
 from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
-from core.store.records import Liveness, NextRun, Status, Waiting
-from core.store.run_reader import RUN_ID, RunReader, config_problem, observed_status, stored_config
+from core.store.records import NextRun, Status, Waiting, config_problem, stored_config
+from core.store.run_reader import RUN_ID, RunReader
 from core.store.sizes import Dropped
+from core.store.work import IN_LINE, RUN, RUNS, count_time, observed_status
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
@@ -36,17 +36,6 @@ NOTHING_TO_DO = {
 }
 # What a run says of itself that was stopped while it waited.
 NOT_STARTED = Message("Stopped before it started.")
-ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
-# Runs that wait, the next one first: those of experiments behind the others, people by turns, whoever waited longest.
-# One that starts from another waits for its end. The parameter: owners who have as many runs going on as they may.
-IN_LINE = (
-    "SELECT runs.*, coalesce(visitors.turn_at, 0) AS turn_at FROM runs LEFT JOIN visitors ON visitors.id = runs.owner "
-    "WHERE status = 'queued' AND json_valid(config) AND NOT EXISTS ("
-    "SELECT 1 FROM runs source WHERE source.id = json_extract(runs.config, '$.start') AND source.discarded_at IS NULL "
-    f"AND (source.status = 'queued' OR source.status IN {ACTIVE_STATUSES})"
-    ") AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(?))) "
-    "ORDER BY background, turn_at, queued_at, number"
-)
 
 
 def default_folder() -> Path:
@@ -72,25 +61,12 @@ class Store(RunReader):
                 somebody started one by one.
             owner: the visitor whose run it is; None on a server that nobody shares.
         """
-        run_id = new_id()
-        now, text = time.time(), config.to_json()
+        run_id, text = new_id(), config.to_json()
         with self.transaction() as db:
+            self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None)
             db.execute(
-                "INSERT INTO runs "
-                "(id, name, config, config_hash, created_at, queued_at, status, steps, background, owner) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    run_id,
-                    config.name,
-                    text,
-                    config_hash(text),
-                    now,
-                    now,
-                    Status.QUEUED,
-                    config.steps,
-                    cell is not None,
-                    owner,
-                ),
+                "INSERT INTO runs (id, name, config, config_hash, steps) VALUES (?, ?, ?, ?, ?)",
+                (run_id, config.name, text, config_hash(text), config.steps),
             )
             if cell is not None:
                 _put_cell(db, cell, run_id)
@@ -102,7 +78,7 @@ class Store(RunReader):
         A run whose knobs were turned computed something else.
         """
         rows = self.all(
-            "SELECT id FROM runs WHERE config_hash = ? AND discarded_at IS NULL "
+            "SELECT id FROM run_rows WHERE config_hash = ? AND discarded_at IS NULL "
             "AND NOT EXISTS (SELECT 1 FROM knob_turns WHERE run_id = id) "
             "ORDER BY status = 'finished' DESC, number DESC LIMIT 1",
             (config_hash(config.to_json()),),
@@ -128,28 +104,14 @@ class Store(RunReader):
         """
         if not RUN_ID.fullmatch(run_id):
             raise StoreError("{id} is no run id: take another file.", id=shown(run_id))
-        now, worker = time.time(), to_json(liveness_of())
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError("Run {id} is here already: open it from the list of runs.", id=run_id)
+            self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None, worker=liveness_of())
             # It has no hash: the same config gives other curves on another machine.
             db.execute(
-                "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
-                "heartbeat_at, worked_s, owner, background) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
-                (
-                    run_id,
-                    checked_name(name),
-                    config.to_json(),
-                    now,
-                    now,
-                    Status.STARTING,
-                    config.steps,
-                    worker,
-                    now,
-                    worked_s,
-                    owner,
-                    cell is not None,
-                ),
+                "INSERT INTO runs (id, name, config, steps, worked_s) VALUES (?, ?, ?, ?, ?)",
+                (run_id, checked_name(name), config.to_json(), config.steps, worked_s),
             )
             if cell is not None:
                 _put_cell(db, cell, run_id)
@@ -163,7 +125,7 @@ class Store(RunReader):
         Raises: StoreError while another process adopts it.
         """
         with self.transaction() as db:
-            row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+            row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
             if row is None:
                 return False
             if observed_status(row) == Status.FINISHED:
@@ -194,7 +156,7 @@ class Store(RunReader):
         now = time.time()
         with self.transaction() as db:
             for run_id in run_ids:
-                row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+                row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
                 status = observed_status(row)
                 # A queued run that cannot be read never starts, so there is nothing to stop.
                 if status.active or (status == Status.QUEUED and config_problem(row["config"]) is None):
@@ -261,8 +223,8 @@ class Store(RunReader):
         Returns: False, and nothing is recorded, when the run has been deleted or its weights are to be kept.
         """
         sql = (
-            f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? "
-            "WHERE id = ? AND status = 'finished' AND discarded_at IS NULL AND NOT keep_weights"
+            f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? WHERE id = ? AND discarded_at IS NULL "
+            "AND NOT keep_weights AND EXISTS (SELECT 1 FROM work WHERE work.id = runs.id AND status = 'finished')"
         )
         with self.transaction() as db:
             return bool(db.execute(sql, (time.time(), budget_gb, run_id)).rowcount)
@@ -279,9 +241,9 @@ class Store(RunReader):
         if kind == "turn":
             check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
         with self.transaction() as db:
-            status = observed_status(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+            status = observed_status(db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone())
             if status == Status.QUEUED and kind == "stop":
-                end_run(db, run_id, Status.STOPPED, NOT_STARTED)
+                self.end(run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
                 raise EngineError(NOTHING_TO_DO[kind], id=run_id, status=Message(str(status)))
             number = db.execute(
@@ -292,52 +254,14 @@ class Store(RunReader):
 
     # What the engine writes
 
-    def claim_next(
-        self, slots: Sequence[int], worker: Liveness | None = None, most_of_owner: int | None = None
-    ) -> tuple[str, int, int] | None:
-        """Take the next queued run for a free slot, so that nobody else can.
-
-        A run in several processes takes as many slots, one behind the other, or all that there are.
-
-        Args:
-            worker: the process that it is handed to, until its worker reports.
-            most_of_owner: runs of one visitor that may go on at a time; None for any number.
-        Returns: run id, attempt number and the first slot; None when nothing waits or no slot is free.
-        """
-        with self.transaction() as db:
-            running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
-            taken = {slot for row in running if observed_status(row).active for slot in _slots_of(row, slots)}
-            row = _first_readable(db.execute(IN_LINE, (_busy(running, most_of_owner),)))
-            if row is None:
-                return None
-            fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
-            first = next(fitting, None)
-            if first is None:
-                return None
-            attempt = row["attempt"] + 1
-            db.execute(
-                "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, "
-                "message = CASE WHEN memory_short THEN message END, "
-                "ended_at = NULL, place = NULL WHERE id = ?",
-                (Status.STARTING, attempt, first, to_json(worker), time.time(), row["id"]),
-            )
-            if row["owner"] is not None:
-                db.execute(
-                    "INSERT INTO visitors (id, turn_at) VALUES (?, ?) "
-                    "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at",
-                    (row["owner"], time.time()),
-                )
-            return str(row["id"]), attempt, first
-
     def next_in_line(self, most_of_owner: int | None = None) -> NextRun | None:
         """The run that `claim_next` would take; None when nothing waits."""
-        running = self.all(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}") if most_of_owner else []
-        row = _first_readable(self.all(IN_LINE, (_busy(running, most_of_owner),)))
+        row = self._first(RUNS, most_of_owner)
         return None if row is None else NextRun(stored_config(row["config"]), bool(row["background"]))
 
     def line(self) -> list[Waiting]:
         """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""
-        rows = self.all(IN_LINE, ("[]",))
+        rows = self.all(IN_LINE, (RUNS, "[]"))
         return [
             Waiting(row["id"], row["owner"], bool(row["background"]), row["turn_at"], row["queued_at"]) for row in rows
         ]
@@ -362,19 +286,11 @@ class Store(RunReader):
     def say_to_queued(self, message: Text | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
         with self.transaction() as db:
-            db.execute("UPDATE runs SET message = ? WHERE status = 'queued'", (message,))
-
-    def hand_over(self, run_id: str, attempt: int, worker: Liveness) -> None:
-        """A claimed run is held by this process now, until its worker reports (which may be the same)."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE runs SET worker = ? WHERE id = ? AND attempt = ? AND status = ?",
-                (to_json(worker), run_id, attempt, Status.STARTING),
-            )
+            db.execute("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
 
     def has_queued(self) -> bool:
         """Whether a run waits; only reads."""
-        return bool(self.all("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1"))
+        return bool(self.all("SELECT 1 FROM work WHERE status = 'queued' AND line = ? LIMIT 1", (RUNS,)))
 
     def requeue(self, run_id: str) -> None:
         """Put a run that stopped, failed or was interrupted back into the queue, behind the others.
@@ -383,7 +299,7 @@ class Store(RunReader):
         """
         self._row(run_id)
         with self.transaction() as db:
-            row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+            row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
             status = observed_status(row)
             if not status.resumable:
                 raise EngineError(
@@ -393,18 +309,14 @@ class Store(RunReader):
                 )
             # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
             db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
-            db.execute(
-                "UPDATE runs SET status = ?, queued_at = ?, worker = NULL, slot = NULL, message = NULL, "
-                "ended_at = NULL WHERE id = ?",
-                (Status.QUEUED, time.time(), run_id),
-            )
+            self.queue_again(run_id, time.time())
             count_time(db, run_id, until=row["heartbeat_at"])
 
     def withdraw(self, run_id: str) -> bool:
         """Take a run back that nobody has begun, as if it had not been queued. Returns: False where somebody has."""
         with self.transaction() as db:
-            never = "DELETE FROM runs WHERE id = ? AND status = 'queued' AND attempt = 0"
-            return bool(db.execute(never, (run_id,)).rowcount)
+            never = "SELECT 1 FROM work WHERE work.id = runs.id AND status = 'queued' AND attempt = 0"
+            return bool(db.execute(f"DELETE FROM runs WHERE id = ? AND EXISTS ({never})", (run_id,)).rowcount)
 
     def attempt(self, run_id: str, number: int) -> Attempt:
         """The writing side of one attempt at a run."""
@@ -417,28 +329,3 @@ def _put_cell(db: sqlite3.Connection, cell: tuple[str, int, int], run_id: str) -
         "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) VALUES (?, ?, ?, ?, 1)",
         (*cell, run_id),
     )
-
-
-def _busy(running: Sequence[sqlite3.Row], most: int | None) -> str:
-    """The owners who have as many runs going on as they may, as JSON."""
-    if most is None:
-        return "[]"
-    counts = Counter(row["owner"] for row in running if row["owner"] is not None and observed_status(row).active)
-    return json.dumps([owner for owner, count in counts.items() if count >= most])
-
-
-def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
-    """The slots that a run takes where it begins at `first`; none where there are too few from there on."""
-    processes = stored_config(row["config"]).processes if config_problem(row["config"]) is None else 1
-    wanted = min(processes, len(slots))
-    place = slots.index(first)
-    return slots[place : place + wanted] if place + wanted <= len(slots) else ()
-
-
-def _slots_of(row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
-    """The slots that a running run has; a slot of somebody else's is none of these."""
-    return _slots_from(row["slot"], row, slots) if row["slot"] in slots else ()
-
-
-def _first_readable(rows: Iterable[sqlite3.Row]) -> sqlite3.Row | None:
-    return next((row for row in rows if config_problem(row["config"]) is None), None)

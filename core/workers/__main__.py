@@ -1,4 +1,4 @@
-"""`python -m core.workers FOLDER ID` carries out one job; `--warm FOLDER GROUP` those of a group."""
+"""`python -m core.workers FOLDER ID` carries out one job; `--warm FOLDER LINE` those of a line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.store.job_table import JobTable
+from core.store.work import Claim
 from core.workers import warm
 from core.workers.job_worker import carry_out
 from core.workers.processes import lower_priority
@@ -16,13 +17,13 @@ from core.workers.processes import lower_priority
 def main(arguments: Sequence[str]) -> int:
     """Returns: exit status, 0 for a job that is done and for a warm process that left in good order."""
     if arguments[0] == "--warm":
-        _, store_folder, group = arguments
-        return warm.serve(Path(store_folder), group)
+        _, store_folder, line = arguments
+        return warm.serve(Path(store_folder), line)
     store_folder, job_id = arguments
     table = JobTable(store_folder)
     tempfile.tempdir = str(table.work_folder(job_id))
     lower_priority()
-    return 0 if carry_out(table, job_id) else 1
+    return 0 if carry_out(table, Claim(job_id, 1, 0)) else 1
 
 
 if __name__ == "__main__":

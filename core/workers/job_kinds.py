@@ -10,13 +10,12 @@ from typing import Any
 
 from core.errors import ConfigError
 from core.messages import Text
+from core.store.work import RUNS
 
 Progress = Callable[[int, int | None, Text], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
 Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
-# The kind whose work is a run, and the warm group that starts runs.
-RUN, RUNS = "run", "runs"
 KINDS: Mapping[str, str] = {
     "hub": "core.workers.hub_job:job",
     "tokens": "core.advice.counting:job",
@@ -26,12 +25,11 @@ KINDS: Mapping[str, str] = {
     "inspect": "core.artifacts.inspect_job:job",
     "vectors": "core.experiments.vectors:job",
     "experiment": "core.experiments.lifecycle:job",
-    RUN: "core.workers.run_worker:job",
 }
-# Kinds of which a warm process takes care, and the name of the group that shares it: they have to answer soon, and what
+# Kinds of which a warm process takes care, and the line in which they wait for it: they have to answer soon, and what
 # they import takes long. Every other job has an interpreter of its own.
-WARM: Mapping[str, str] = {RUN: RUNS, "map": "maps", "inspect": "model"}
-# What a group's process imports before its first job.
+WARM: Mapping[str, str] = {"map": "maps", "inspect": "model"}
+# What a line's process imports before its first job.
 PRELOADED: Mapping[str, tuple[str, ...]] = {
     "maps": ("core.artifacts.maps",),
     "model": ("core.artifacts.inspect_job",),
@@ -44,12 +42,9 @@ PRELOADED: Mapping[str, tuple[str, ...]] = {
         "transformers.models.auto.tokenization_auto",
     ),
 }
-# Groups whose process forks for every job instead of carrying it out: their jobs take long, and run beside each other.
-# Such a process runs no tensor operation and touches no GPU: neither thread pools nor CUDA survive a fork.
-FORKING: frozenset[str] = frozenset({RUNS})
-# Groups that are served in a way of their own, and the class that does it: a `core.workers.warm.WarmServer`.
+# Lines that are served in a way of their own, and the class that does it: a `core.workers.warm.WarmServer`.
 CLUSTER = "cluster"
-SERVERS: Mapping[str, str] = {CLUSTER: "core.workers.cluster.bridge:Bridge"}
+SERVERS: Mapping[str, str] = {RUNS: "core.workers.warm:RunStarter", CLUSTER: "core.workers.cluster.bridge:Bridge"}
 HAS_FORK = sys.platform == "linux"
 # How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
@@ -80,6 +75,6 @@ def work_of(kind: str) -> Work:
     return work
 
 
-def groups() -> list[str]:
-    """The names of the warm groups."""
+def lines() -> list[str]:
+    """The lines that a warm process serves."""
     return sorted({*WARM.values(), *SERVERS})

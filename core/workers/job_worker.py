@@ -11,8 +11,10 @@ from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, shown
 from core.messages import Message, Text
-from core.store.job_table import JobRecord, JobStatus, JobTable, waiting_words
+from core.store.job_table import JobRecord, JobTable, waiting_words
 from core.store.liveness import liveness_of
+from core.store.records import Status
+from core.store.work import Claim
 from core.workers import job_kinds as kinds
 from core.workers.job_kinds import Progress
 
@@ -27,34 +29,37 @@ class Cancelled(BaseException):
     """Raised by a job's progress once nobody wants the job. No `except Exception` on its way takes it for an error."""
 
 
-def carry_out(table: JobTable, job_id: str) -> bool:
-    """Do a job in this process, and write how far it is and how it ended.
+def carry_out(table: JobTable, claim: Claim) -> bool:
+    """Do a claimed job in this process, and write how far it is and how it ended.
 
     Returns: whether it is done; every failure ends in the job's row as one sentence.
     Raises: ConfigError where there is no such job.
     """
     # Before anything is read: this waits until whoever starts the job has written its row.
-    job = table.register(job_id, liveness_of())
+    begun = table.register(claim, liveness_of())
+    job = table.job(claim.id)
     if job is None:
-        if table.job(job_id) is None:
-            raise ConfigError("job", shown(job_id), "give the id of a job.")
+        raise ConfigError("job", shown(claim.id), "give the id of a job.")
+    if not begun:
         return False  # cancelled before anybody could name the process
-    state = _State(table, job_id)
+    state = _State(table, claim.id)
     try:
         state.look()
         _wait_for_turn(table, job, state.progress)
-        state.end("done", result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
+        state.end(Status.FINISHED, result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
     except Cancelled:
-        state.end("cancelled")
+        state.end(Status.STOPPED)
     except PlaygroundError as error:
-        state.end("failed", message=error.message)
+        state.end(Status.FAILED, message=error.message)
     except MemoryError:
-        state.end("failed", message=NO_MEMORY)
+        state.end(Status.FAILED, message=NO_MEMORY)
     except Exception as error:
         _log(traceback.format_exc())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        state.end("failed", message=Message("The job ended with an error ({cause}): its log says more.", cause=cause))
-    return state.status == "done"
+        state.end(
+            Status.FAILED, message=Message("The job ended with an error ({cause}): its log says more.", cause=cause)
+        )
+    return state.status == Status.FINISHED
 
 
 def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
@@ -75,7 +80,7 @@ class _State:
         self._table, self._job_id = table, job_id
         self._written_at = self._looked_at = 0.0
         self._said: tuple[int, int | None, Text] = (0, None, Message("starting"))
-        self.status: JobStatus = "running"
+        self.status = Status.RUNNING
 
     def progress(self, done: int, total: int | None, message: Text) -> None:
         """Raises: Cancelled."""
@@ -85,7 +90,7 @@ class _State:
         if new_message or time.monotonic() - self._written_at >= WRITE_EVERY_S:
             self._write()
 
-    def end(self, status: JobStatus, *, message: Text = "", result: Mapping[str, Any] | None = None) -> None:
+    def end(self, status: Status, *, message: Text = "", result: Mapping[str, Any] | None = None) -> None:
         # Whoever reads that it has ended finds its whole log, how far it came, and none of its temporary files.
         sys.stdout.flush()
         sys.stderr.flush()
@@ -94,7 +99,7 @@ class _State:
             return  # the store went away, and nobody is left to read this
         with self._table.transaction():
             self._write()
-            self._table.end(self._job_id, status, message=message, result=result)
+            self._table.end(self._job_id, status, message, result)
         self.status = status
 
     def look(self) -> None:

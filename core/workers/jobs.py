@@ -15,13 +15,14 @@ from typing import Any
 from core.errors import ConfigError, EngineError, StoreError, shown
 from core.messages import Text
 from core.store.database import DATABASE
-from core.store.job_table import JobRecord, JobTable
+from core.store.job_table import MESSAGES, JobRecord, JobTable
 from core.store.liveness import is_alive
-from core.store.records import Liveness
+from core.store.records import Liveness, Status
+from core.store.work import Claim
 from core.workers import job_kinds as kinds
 from core.workers import processes
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
-from core.workers.warm_start import ensure_running, environment_of
+from core.workers.warm import ensure_running, environment_of
 
 COMMAND = (sys.executable, "-m", "core.workers")
 
@@ -29,17 +30,16 @@ COMMAND = (sys.executable, "-m", "core.workers")
 class Jobs:
     """The jobs of one store's folder. Any process may have one.
 
-    Whoever starts, looks at or cancels a job of a warm group also brings the group's process back where it died while
-    jobs waited for it.
+    Starting, reading and cancelling jobs also brings the warm process of a line back where it died while work waited.
     """
 
     def __init__(self, folder: str | Path, *, command: Sequence[str] = COMMAND) -> None:
-        """`command` starts a process; the store's folder and the job's id, or --warm and a group, are added to it."""
+        """`command` starts a process; the store's folder and the job's id, or --warm and a line, are added to it."""
         self.folder = Path(folder).resolve()
         self._command = tuple(command)
 
     def start(self, kind: str, request: Mapping[str, Any], label: Text) -> str:
-        """Have a job done by a process of its own, or put it in line for that of its warm group; returns at once.
+        """Have a job done by a process of its own, or put it in the line of a warm one; returns at once.
 
         Returns: the job's id, or that of one that does the same already.
         Raises: ConfigError for an unknown kind, EngineError when no process can be started or too many wait.
@@ -49,15 +49,15 @@ class Jobs:
         with self._plain_errors(), self._table.transaction():
             return self._same(kind, asked) or self._started(kind, asked, label)
 
-    def warm_up(self, group: str) -> None:
-        """Start a group's process ahead of need, unless it lives; returns at once.
+    def warm_up(self, line: str) -> None:
+        """Start a line's process ahead of need, unless it lives; returns at once.
 
-        Raises: ConfigError for an unknown group, EngineError when no process can be started.
+        Raises: ConfigError for an unknown line, EngineError when no process can be started.
         """
-        if group not in kinds.groups():
-            raise ConfigError("group", group, "choose {names}.", names=tuple(kinds.groups()))
+        if line not in kinds.lines():
+            raise ConfigError("line", line, "choose {names}.", names=tuple(kinds.lines()))
         with self._plain_errors():
-            self._ensure_running(group)
+            self._ensure_running(line)
 
     def jobs(self) -> list[JobRecord]:
         """Every job that was not dismissed, the newest first."""
@@ -92,12 +92,12 @@ class Jobs:
         record = self.job(job_id)
         if not record.active:
             return record
-        if record.warm_group is None:
+        if record.line is None:
             if record.worker is not None:
                 processes.end(record.worker, lambda: self._grace_s(job_id))
         else:
             self._end_warm(job_id)
-        self._table.end(job_id, "cancelled")
+        self._table.end(job_id, Status.STOPPED)
         shutil.rmtree(self._table.work_folder(job_id), ignore_errors=True)
         return self.job(job_id)
 
@@ -136,14 +136,15 @@ class Jobs:
         return same
 
     def _started(self, kind: str, request: dict[str, Any], label: Text) -> str:
-        group = kinds.WARM.get(kind)
-        job_id = self._table.add(kind, request, label, group)
+        line = kinds.WARM.get(kind)
+        job_id = self._table.add(kind, request, label, line)
         try:
-            if group is not None:
-                self._ensure_running(group)
+            if line is not None:
+                self._ensure_running(line)
+            elif worker := self._spawn([str(self.folder), job_id], self._table.log_path(job_id), {}):
+                self._table.hand_over(Claim(job_id, 1, 0), worker)
             else:
-                log_path = self._table.log_path(job_id)
-                self._table.hand_over(job_id, self._spawn([str(self.folder), job_id], log_path, {}))
+                self._table.end(job_id, Status.FAILED, MESSAGES[Status.INTERRUPTED])
         except OSError:
             shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
             raise
@@ -152,15 +153,15 @@ class Jobs:
     def _spawn(self, arguments: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
         return processes.spawn([*self._command, *arguments], log_path, environment)
 
-    def _ensure_running(self, group: str) -> None:
-        arguments, log_path = ["--warm", str(self.folder), group], self._table.warm_log_path(group)
-        ensure_running(self._table, group, lambda: self._spawn(arguments, log_path, environment_of(group)))
+    def _ensure_running(self, line: str) -> None:
+        arguments, log_path = ["--warm", str(self.folder), line], self._table.warm_log_path(line)
+        ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
 
     def _revive(self) -> None:
-        for group in self._table.waiting_groups():
+        for line in self._table.awaiting_lines():
             # The next look tries again, and until then the job reads as waiting, which it is.
             with contextlib.suppress(OSError):
-                self._ensure_running(group)
+                self._ensure_running(line)
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)

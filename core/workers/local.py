@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import os
+import sys
+from collections.abc import Sequence
 
 from core.errors import EngineError
+from core.messages import Message
+from core.settings import PREFIX
 from core.store import Status, Store
+from core.store.liveness import liveness_of
+from core.store.work import RUNS, Claim
 from core.workers import machine
 from core.workers.engine import Engine
-from core.workers.job_kinds import HAS_FORK, RUNS
+from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
 from core.workers.limits import most_of_visitor
-from core.workers.starters import SpawnStarter, Starter, WarmStarter
+from core.workers.processes import spawn
 
 
 class LocalEngine(Engine):
-    """Runs in processes of this machine."""
+    """Runs in processes of this machine, each in a session of its own, which writes into the run's log.
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        starter: Callable[[Store], Starter] | None = None,
-        slots: Sequence[int] | None = None,
-    ) -> None:
+    Where the warm process of runs lives (`core.workers.warm.RunStarter`), it forks one in milliseconds; a new
+    interpreter needs seconds to import torch.
+    """
+
+    def __init__(self, store: Store, *, slots: Sequence[int] | None = None, forks: bool = HAS_FORK) -> None:
+        """`forks`: whether to make use of a warm process."""
         super().__init__(store)
-        self._starter = starter or _fastest_starter
         self._slots = machine.slots() if slots is None else slots
+        self._forks = forks
         self._jobs = Jobs(store.folder)
 
     def warm_up(self) -> None:
@@ -37,7 +41,7 @@ class LocalEngine(Engine):
         Without one a run starts all the same, some seconds later, so trouble with it is only logged.
         """
         try:
-            if HAS_FORK:
+            if self._forks:
                 self._jobs.warm_up(RUNS)
         except EngineError as error:
             logging.getLogger(__name__).warning("no warm process: %s", error)
@@ -47,22 +51,31 @@ class LocalEngine(Engine):
             pass
 
     def _start_one(self) -> bool:
-        with closing(self._starter(self.store)) as starter:
-            claim = self.store.claim_next(self._slots, starter.holder(), most_of_visitor())
-            if claim is None:
-                return False
-            try:
-                starter.start(self.store, *claim)
-            except EngineError:
-                self._spawn(*claim)
-            return True
+        # The warm process may be older than the settings that count now.
+        known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+        with self.store.transaction():
+            warm = self.store.warm_process(RUNS) if self._forks else None
+            if warm is not None and not warm.alive:
+                warm = None
+            holder = warm.worker if warm else liveness_of()
+            claim = self.store.claim_next(self._slots, holder, most_of_visitor(), request=known if warm else None)
+        if claim is not None and warm is None:
+            self._spawn(claim)
+        return claim is not None
 
-    def _spawn(self, run_id: str, attempt: int, slot: int) -> None:
+    def _spawn(self, claim: Claim) -> None:
+        given = map(str, (self.store.folder, *claim))
         try:
-            SpawnStarter().start(self.store, run_id, attempt, slot)
-        except EngineError as error:
-            self.store.attempt(run_id, attempt).end(Status.FAILED, error.message)
-
-
-def _fastest_starter(store: Store) -> Starter:
-    return WarmStarter.connected(store) or SpawnStarter()
+            log_path = self.store.log_path(claim.id)
+            log_path.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, "-m", "core.workers.run_worker", *given]
+            worker = spawn(command, log_path, machine.visible_gpus())
+        except OSError as error:
+            message = Message(
+                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
+            )
+            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, message)
+            return
+        # We may be a worker that ended itself and is gone before the new one has imported torch.
+        if worker is not None:
+            self.store.hand_over(claim, worker)

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,11 +16,11 @@ from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
 from core.events import Finished
 from core.messages import Message
-from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
 from core.store.attempt import Attempt
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import liveness_of
+from core.store.work import Claim
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions
@@ -29,7 +28,6 @@ from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path, snapshot_steps
 from core.workers.code_stamp import code_stamp
 from core.workers.followers import ranks_of
-from core.workers.job_kinds import Progress
 from core.workers.limits import most_of_visitor
 from core.workers.link import OwnLink
 from core.workers.machine import gpu_ids
@@ -44,7 +42,7 @@ MOST_RUNS = 50
 MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
 
-def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
+def work(store_folder: Path, claim: Claim) -> int:
     """Carry a claimed run to its end, then start the next one in the queue.
 
     Runs of experiments follow each other in this process: they are many and short, and one that begins here finds
@@ -55,15 +53,15 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     store, code = Store(store_folder), code_stamp()
     gc.freeze()  # libraries stay: a collection after each run would look through all of them for half a second
     for carried in count(1):
-        status = _carry(store, store.attempt(run_id, attempt_number), slot)
+        status = _carry(store, store.attempt(claim.id, claim.attempt), claim.slot)
         if status is None:
             return EXIT_ENDED
         may_follow = status == Status.FINISHED and carried < MOST_RUNS and code_stamp() == code
-        claim = _claim_next_here(store, run_id, slot) if may_follow else None
-        if claim is None:
+        following = _claim_next_here(store, claim) if may_follow else None
+        if following is None:
             break
-        run_id, attempt_number = claim
-        _log_into(store.log_path(run_id))
+        claim = following
+        _log_into(store.log_path(claim.id))
     _start_next(store)
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
 
@@ -90,24 +88,20 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
     return status
 
 
-def _claim_next_here(store: Store, ended: str, slot: int) -> tuple[str, int] | None:
-    """The next run, where this process may carry it out: one of an experiment after one of an experiment.
-
-    Returns: its id and attempt.
-    """
+def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
+    """Claim the next run, where this process may carry it out: one of an experiment after one of an experiment."""
     try:
-        run = store.run(ended)
+        run = store.run(ended.id)
         if not run.of_experiment or run.config.processes > 1:
             return None
         with store.transaction():
             following = store.next_in_line(most_of_visitor())
             if following is None or not following.of_experiment or following.config.processes > 1:
                 return None
-            claim = store.claim_next([slot], liveness_of(), most_of_visitor())
+            return store.claim_next([ended.slot], liveness_of(), most_of_visitor())
     except PlaygroundError as error:  # the run that ended may be deleted already, and the next starts as any other
         log(str(error))
         return None
-    return None if claim is None else claim[:2]
 
 
 def _log_into(path: Path) -> None:
@@ -127,20 +121,10 @@ def _free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Carry out a claimed run, in a process forked for it, with the settings of whoever claimed it.
-
-    Args:
-        request: "run", "attempt", "slot", and "settings", environment variables that begin with SCL_.
-        progress: unused; a run reports to the store.
-    Returns: "status", the exit status of `work`.
-    """
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        del os.environ[name]
-    os.environ.update(request["settings"])
-    run_id = str(request["run"])
-    _log_into(Store(store_folder).log_path(run_id))
-    return {"status": work(str(store_folder), run_id, int(request["attempt"]), int(request["slot"]))}
+def work_in_log(store_folder: Path, claim: Claim) -> int:
+    """As `work`, with what this process prints in the run's log."""
+    _log_into(Store(store_folder).log_path(claim.id))
+    return work(store_folder, claim)
 
 
 def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
@@ -266,7 +250,7 @@ def _start_next(store: Store) -> None:
 def main(arguments: Sequence[str]) -> int:
     """`python -m core.workers.run_worker STORE RUN ATTEMPT SLOT`."""
     store_folder, run_id, attempt, slot = arguments
-    return work(str(Path(store_folder)), run_id, int(attempt), int(slot))
+    return work(Path(store_folder), Claim(run_id, int(attempt), int(slot)))
 
 
 if __name__ == "__main__":

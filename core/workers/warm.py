@@ -1,8 +1,7 @@
-"""A warm process: it has imported what its group needs, and carries out the group's jobs one after the other, or forks
-a process for each of them.
+"""A warm process: it has imported what the work of its line needs, and carries that out, or forks a process for it.
 
 It ends when nobody has asked for IDLE_EXIT_S, when the store's folder goes away, and when the code was edited: what it
-remembers is then not what is written, and a new process takes the jobs that wait.
+remembers is then not what is written, and a new process takes the work that waits.
 """
 
 from __future__ import annotations
@@ -10,39 +9,49 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
+
+import psutil
 
 from core.errors import StoreError
+from core.messages import Message
+from core.settings import PREFIX
 from core.store.database import DATABASE
-from core.store.job_table import LOADING, NOTHING, JobRecord, JobTable, WarmProcess
+from core.store.job_table import JobTable
 from core.store.liveness import liveness_of
-from core.store.records import Liveness
+from core.store.records import Liveness, Status
+from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
 from core.workers.code_stamp import code_stamp
 from core.workers.job_worker import carry_out
+from core.workers.machine import visible_gpus
 from core.workers.processes import lower_priority, spawn
-from core.workers.warm_start import ensure_running, environment_of
+from core.workers.threads import ONE_THREAD
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.
 POLL_S = 0.03
 CODE_POLL_S = 2.0
+# After this number of processes in a row that ended while they loaded, whatever ends them (no memory) would end the
+# next one too.
+MAX_FAILED_STARTS = 3
 
 
-def serve(store_folder: Path, group: str) -> int:
-    """Carry out a group's jobs until there is a reason to leave. Returns: exit status."""
+def serve(store_folder: Path, line: str) -> int:
+    """Carry out a line's jobs until there is a reason to leave. Returns: exit status."""
     if not (store_folder / DATABASE).exists():
         return 0  # the store went away before this process began
     table = JobTable(store_folder)
     try:
-        _server_class(group)(table, group).serve()
+        _server_class(line)(table, line).serve()
     except (OSError, StoreError):
         if table.exists():
             raise
@@ -50,19 +59,74 @@ def serve(store_folder: Path, group: str) -> int:
     return 0
 
 
-def _server_class(group: str) -> type[WarmServer]:
-    if group not in kinds.SERVERS:
+def _server_class(line: str) -> type[WarmServer]:
+    if line not in kinds.SERVERS:
         return WarmServer
-    module, _, name = kinds.SERVERS[group].partition(":")
+    module, _, name = kinds.SERVERS[line].partition(":")
     found: type[WarmServer] = getattr(importlib.import_module(module), name)
     return found
 
 
-class WarmServer:
-    """This process, as the one that serves a group's line."""
+def environment_of(line: str) -> dict[str, str]:
+    """What a line's process has in its environment besides ours."""
+    return visible_gpus() if line == RUNS else dict(ONE_THREAD)
 
-    def __init__(self, table: JobTable, group: str) -> None:
-        self._table, self._group = table, group
+
+def ensure_running(
+    table: JobTable, line: str, spawn: Callable[[], Liveness | None], leaving: Liveness | None = None
+) -> None:
+    """Start a line's process unless one lives.
+
+    Args:
+        spawn: starts one, and names it; None when it has ended already.
+        leaving: a process that lives, and takes no more work.
+    Raises: OSError when no process can be started.
+    """
+    if _is_served(table, line, leaving):
+        return  # pages ask whenever they are drawn, and a look keeps nobody from writing
+    with table.transaction():
+        if _is_served(table, line, leaving):
+            return
+        last = table.warm_process(line)
+        failed = last.failed_starts + 1 if last is not None and last.doing == LOADING else 0
+        if failed >= MAX_FAILED_STARTS:
+            _give_up(table, line, failed)
+            return
+        log_path = table.warm_log_path(line)
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        log_path.write_bytes(b"")
+        worker = spawn()
+        if worker is not None:
+            table.name_warm_process(line, WarmProcess(worker, LOADING, failed))
+
+
+def _is_served(table: JobTable, line: str, leaving: Liveness | None) -> bool:
+    """Whether the named process lives; one that still loads counts."""
+    process = table.warm_process(line)
+    return process is not None and process.alive and process.worker != leaving
+
+
+def _give_up(table: JobTable, line: str, times: int) -> None:
+    """End every job that waits, with the line's log as theirs; a run is begun by another process than this."""
+    message = Message(
+        "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
+        "and start the job again; its log says more.",
+        times=times,
+    )
+    for work_id in table.awaiting(line):
+        if line == RUNS:
+            table.queue_again(work_id, 0.0)
+        else:
+            shutil.copyfile(table.warm_log_path(line), table.log_path(work_id))
+            table.end(work_id, Status.FAILED, message)
+    table.name_warm_process(line, None)
+
+
+class WarmServer:
+    """This process, as the one that serves a line."""
+
+    def __init__(self, table: JobTable, line: str) -> None:
+        self._table, self._line = table, line
         self._me = liveness_of()
         self._code = code_stamp()
         self._looked_at = self._used_at = time.monotonic()
@@ -77,23 +141,20 @@ class WarmServer:
 
     def _settle(self) -> None:
         """Arrange this process for what it will do."""
-        if self._group in kinds.FORKING:
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
-        else:
-            lower_priority()
+        lower_priority()
 
     def _is_registered(self) -> bool:
-        """Whether this is the process of the group; another one may have been quicker."""
+        """Whether this is the process of the line; another one may have been quicker."""
         with self._table.transaction():
-            named = self._table.warm_process(self._group)
+            named = self._table.warm_process(self._line)
             if named is not None and named.worker != self._me and named.alive:
                 return False
             failed = named.failed_starts if named is not None and named.worker == self._me else 0
-            self._table.name_warm_process(self._group, WarmProcess(self._me, LOADING, failed))
+            self._table.name_warm_process(self._line, WarmProcess(self._me, LOADING, failed))
         return True
 
     def _load(self) -> None:
-        for name in kinds.PRELOADED.get(self._group, ()):
+        for name in kinds.PRELOADED.get(self._line, ()):
             try:
                 importlib.import_module(name)
             except Exception:
@@ -111,11 +172,13 @@ class WarmServer:
                 if not self._is_current():
                     self._hand_over()
                     return False
-                job_id = self._table.claim_next(self._group, self._me)
-                if job_id is not None:
-                    self._record(job_id)
-            if job_id is not None:
-                self._carry_out(job_id)
+                claimed = self._table.handed_to(self._line, self._me) or self._claimed()
+                if claimed is not None:
+                    self._record(claimed[0].id)
+            if claimed is not None:
+                self._carry_out(*claimed)
+                self._record(NOTHING)
+                self._used_at = time.monotonic()
             return True
         return not self._should_exit() or not self._left()
 
@@ -132,12 +195,17 @@ class WarmServer:
         return self._is_named() and code_stamp() == self._code
 
     def _is_named(self) -> bool:
-        named = self._table.warm_process(self._group)
+        named = self._table.warm_process(self._line)
         return named is not None and named.worker == self._me
 
     def _has_work(self) -> bool:
         """Whether something waits for this process."""
-        return bool(self._table.waiting(self._group))
+        return bool(self._table.awaiting(self._line))
+
+    def _claimed(self) -> tuple[Claim, dict[str, Any]] | None:
+        """The next work of the line, and its request."""
+        claim = self._table.claim_next(worker=self._me, line=self._line)
+        return None if claim is None else (claim, {})
 
     def _left(self) -> bool:
         """Whether nobody put a job in line until now, and nobody will count on this process from here on."""
@@ -149,57 +217,65 @@ class WarmServer:
 
     def _hand_over(self) -> None:
         """To a process that knows the code as it is now. In a transaction."""
-        self._resign()
-        ensure_running(self._table, self._group, self._successor)
+        ensure_running(self._table, self._line, self._successor, leaving=self._me)
 
     def _resign(self) -> None:
         if self._is_named():
-            self._table.name_warm_process(self._group, None)
+            self._table.name_warm_process(self._line, None)
 
     def _successor(self) -> Liveness | None:
-        log_path, environment = self._table.warm_log_path(self._group), environment_of(self._group)
+        log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
         return spawn([sys.executable, *sys.orig_argv[1:]], log_path, environment)
 
-    def _carry_out(self, job_id: str) -> None:
-        if self._group in kinds.FORKING:
-            self._fork(job_id)
-        else:
-            self._work(job_id)
-        self._record(NOTHING)
-        self._used_at = time.monotonic()
-
-    def _fork(self, job_id: str) -> None:
-        job = self._table.job(job_id)
-        assert job is not None
-        # SQLite's locks do not survive a fork: the child must not inherit a connection.
-        self._table.close()
-        if os.fork() == 0:
-            become_worker(job, self._table.folder)
-        self._table.forget([job_id])
-
-    def _work(self, job_id: str) -> None:
-        tempfile.tempdir = str(self._table.work_folder(job_id))
+    def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
+        tempfile.tempdir = str(self._table.work_folder(claim.id))
         # An error that reaches this place ends the process: a job whose end cannot be written must not read as running.
-        with output_to(self._table.log_path(job_id)):
-            carry_out(self._table, job_id)
+        with output_to(self._table.log_path(claim.id)):
+            carry_out(self._table, claim)
         tempfile.tempdir = None
 
     def _record(self, doing: str) -> None:
-        self._table.name_warm_process(self._group, WarmProcess(self._me, doing))
+        self._table.name_warm_process(self._line, WarmProcess(self._me, doing))
 
 
-def become_worker(job: JobRecord, store_folder: Path) -> Never:
-    """In the forked child: a session of its own, then the work, which reports for itself."""
-    status = 1
-    try:
-        os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = kinds.work_of(job.kind)(job.request, store_folder, lambda *_: None)["status"]
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        _flush()
-        os._exit(status)
+class RunStarter(WarmServer):
+    """Forks a process for every run that was claimed for it: runs take long, and go on beside each other.
+
+    It runs no tensor operation and touches no GPU: neither thread pools nor CUDA survive a fork.
+    """
+
+    def _settle(self) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
+
+    def _claimed(self) -> None:
+        """Nothing: who claims a run knows which slots are free."""
+
+    def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
+        # SQLite's locks do not survive a fork: the child must not inherit a connection.
+        self._table.close()
+        if (child := os.fork()) == 0:
+            self._become_worker(claim, request)
+        worker = None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            worker = liveness_of(child)
+        self._table.hand_over(claim, worker)
+
+    def _become_worker(self, claim: Claim, settings: dict[str, str]) -> Never:
+        """In the forked child: a session of its own, the settings of whoever claimed the run, then the run."""
+        status = 1
+        try:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for name in [name for name in os.environ if name.startswith(PREFIX)]:
+                del os.environ[name]
+            os.environ.update(settings)
+            run_worker = importlib.import_module("core.workers.run_worker")
+            status = run_worker.work_in_log(self._table.folder, claim)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            _flush()
+            os._exit(status)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from core.config.validation import build
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, sentences
 from core.settings import settings
+from core.store import Status
 from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads, state
@@ -136,7 +137,7 @@ def _active(job: JobRecord) -> None:
 def _ended(job: JobRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{escaped(job.label)}**", width="content")
-        if job.status == "done":
+        if job.status == Status.FINISHED:
             st.caption(_here(job), width="stretch")
             if st.button(_("Look at it"), key=f"open.{job.id}", icon=":material/table_rows:"):
                 reads.jobs().dismiss(job.id)
@@ -146,7 +147,7 @@ def _ended(job: JobRecord) -> None:
                 st.rerun()
         else:
             st.caption(escaped(job.message or _(str(job.status))), width="stretch")
-            if job.status != "cancelled" and st.button(
+            if job.status != Status.STOPPED and st.button(
                 _("Try again"), key=f"again.{job.id}", icon=":material/refresh:"
             ):
                 reads.jobs().dismiss(job.id)
@@ -155,7 +156,7 @@ def _ended(job: JobRecord) -> None:
         if st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
             reads.jobs().dismiss(job.id)
             st.rerun()
-    if job.status in ("failed", "interrupted"):
+    if job.status in (Status.FAILED, Status.INTERRUPTED):
         _log(job.id)
 
 

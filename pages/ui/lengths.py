@@ -16,6 +16,7 @@ from core.figures.bars import LengthMark, histogram_figure
 from core.messages import N_, Message, _, sentences
 from core.models.source import BUNDLED, tokenizer_file
 from core.quantities import percent
+from core.store import Status
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.workers import JobRecord
@@ -103,7 +104,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
             reads.jobs().start(JOB, request, Message("Tokens of {encoder}", encoder=encoder))
             st.rerun()
         return None
-    if job.status == "done":
+    if job.status == Status.FINISHED:
         return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
     _pending(job)
     return None

@@ -13,6 +13,7 @@ from core.errors import PlaygroundError, shown
 from core.messages import N_, _, sentences
 from core.models.source import tokenizer_file
 from core.parameters import Value
+from core.store import Status
 from core.tasks.dataset import Input
 from core.texts.preview import text_views
 from core.texts.segments import Mark, Segment, ViewPreview, segments_of
@@ -140,7 +141,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
             reads.jobs().cancel(job_id)
             st.rerun()
         return
-    if job.status == "done":
+    if job.status == Status.FINISHED:
         sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
         st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
         return

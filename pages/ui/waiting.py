@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.messages import Message, Text, _, called
-from core.store import RunSummary
+from core.store import RunSummary, Status
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parts import escaped
@@ -33,13 +33,13 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     Returns: whether it is still going on, or has ended since the page looked; then the page looks again by itself.
     """
     job = job_of(kind, request)
-    if job is None or (job.status == "done" and job.created_at < since):
+    if job is None or (job.status == Status.FINISHED and job.created_at < since):
         if not _started(kind, request, label):
             return False
         job = job_of(kind, request)
     if job is None:
         return False
-    if job.status == "done":  # perhaps only after the page had read what there is
+    if job.status == Status.FINISHED:  # perhaps only after the page had read what there is
         seen = state.remembered("waiting.seen", set[str])
         new = job.id not in seen
         seen.add(job.id)
@@ -76,7 +76,7 @@ def is_going_on(kind: str, request: dict[str, Any]) -> bool:
     if job.active:
         st.fragment(_follow, run_every=FOLLOW_S)(job.id)
         return True
-    if job.status != "done":
+    if job.status != Status.FINISHED:
         st.warning(escaped(job.message or _("This was {status}.", status=_(str(job.status)))))
     return False
 

@@ -21,9 +21,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from core.config import RunConfig
 from core.store import Store
-from core.store.job_table import JobTable
+from core.store.work import RUNS
 from core.workers import LocalEngine
-from core.workers.job_kinds import RUNS, groups
+from core.workers.job_kinds import lines
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
@@ -83,8 +83,8 @@ class Server:
         """End the server, its warm processes and its workers."""
         self.kill()
         self.log.close()
-        for group in groups():
-            process = JobTable(self.store_folder).warm_process(group)
+        for line in lines():
+            process = Store(self.store_folder).warm_process(line)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.worker.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     made.start()
     store = Store(made.store_folder)
     LocalEngine(store).warm_up()
-    warm = JobTable(store.folder).warm_process(RUNS)
+    warm = store.warm_process(RUNS)
     assert warm is not None
     psutil.Process(warm.worker.pid).nice(10)  # its runs have what pages leave, else two cores are always full
     store.close()

@@ -21,8 +21,8 @@ from streamlit.testing.v1 import AppTest
 from core.catalogue.encoders import KOREAN, LISTED
 from core.models import source
 from core.models.source import BUNDLED
-from core.store import LibraryTask, TaskLibrary
-from core.store.job_table import JobStatus, JobTable
+from core.store import LibraryTask, Status, TaskLibrary
+from core.store.job_table import JobTable
 from core.tasks import TASKS
 from core.tasks.rows import Rows
 from core.workers import Jobs
@@ -626,17 +626,17 @@ def test_one_click_asks_for_a_known_data_set(opened: Callable[..., AppTest], fol
     assert "**SST-2**" in said(checked(app))
 
 
-def ended_job(folder: Path, status: JobStatus, log: str, result: dict[str, Any] | None = None) -> str:
+def ended_job(folder: Path, status: Status, log: str, result: dict[str, Any] | None = None) -> str:
     """A job as its process left it. Returns: its id."""
     job_id, table = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny"), JobTable(folder)
-    table.end(job_id, status, message="It failed: its log says more.", result=result)
+    table.end(job_id, status, "It failed: its log says more.", result)
     table.log_path(job_id).write_text(log)
     return job_id
 
 
 def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], folder: Path) -> None:
     log = "Traceback <b>of</b> *something*\nKeyError: 'shoe'"
-    job_id = ended_job(folder, "failed", "x" * 20_000 + log)
+    job_id = ended_job(folder, Status.FAILED, "x" * 20_000 + log)
     app = opened("data", view="hub")
     assert "It failed: its log says more." in said(app)
     [code] = app.code
@@ -646,9 +646,11 @@ def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], f
     assert not checked(app).code
 
 
-@pytest.mark.parametrize(("status", "log"), [("failed", " \n"), ("cancelled", "much"), ("done", "much")])
+@pytest.mark.parametrize(
+    ("status", "log"), [(Status.FAILED, " \n"), (Status.STOPPED, "much"), (Status.FINISHED, "much")]
+)
 def test_there_is_no_empty_log_and_none_without_failure(
-    opened: Callable[..., AppTest], folder: Path, status: JobStatus, log: str
+    opened: Callable[..., AppTest], folder: Path, status: Status, log: str
 ) -> None:
     ended_job(folder, status, log, result={"task": "own-0123456789abcdef"})
     app = opened("data", view="hub")
@@ -658,7 +660,7 @@ def test_there_is_no_empty_log_and_none_without_failure(
 
 def test_rows_that_were_here_already_are_said_to_be(opened: Callable[..., AppTest], folder: Path) -> None:
     result = {"task": "own-0123456789abcdef", "name": "Mine *own*", "was_here": True}
-    ended_job(folder, "done", "", result=result)
+    ended_job(folder, Status.FINISHED, "", result=result)
     assert "was here already, as Mine *own*, just now" in said(opened("data", view="hub"))
 
 

@@ -436,7 +436,9 @@ def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Mad
     assert "does not say where words are" in words(opened(run=made.run_id, text="some text"))
 
 
-@pytest.mark.parametrize(("status", "message"), [("failed", "There was <b>no</b> memory"), ("cancelled", "Cancelled.")])
+@pytest.mark.parametrize(
+    ("status", "message"), [(Status.FAILED, "There was <b>no</b> memory"), (Status.STOPPED, "Cancelled.")]
+)
 def test_work_that_ended_badly_says_why(
     opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch, status: Any, message: str
 ) -> None:
@@ -450,11 +452,11 @@ def test_work_that_ended_badly_says_why(
 
 def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"run": made.run_id, "what": "sentence", "text": "some text", "second": None}
-    jobs = [JobRecord("job", "inspect", "Reading ‘some text’", request, "running", 1, 3, "step 4")]
+    jobs = [JobRecord("job", "inspect", "Reading ‘some text’", request, Status.RUNNING, 1, 3, "step 4")]
 
     def cancel(_: Jobs, job_id: str) -> JobRecord:
         assert job_id == "job"
-        jobs[0] = replace(jobs[0], status="cancelled", message="Cancelled.")
+        jobs[0] = replace(jobs[0], status=Status.STOPPED, message="Cancelled.")
         return jobs[0]
 
     monkeypatch.setattr(Jobs, "jobs", lambda _: jobs)

@@ -29,8 +29,8 @@ LOOK_EVERY_S = 1.0
 class Bridge(WarmServer):
     """Serves the queue of runs instead of a line of jobs."""
 
-    def __init__(self, table: JobTable, group: str) -> None:
-        super().__init__(table, group)
+    def __init__(self, table: JobTable, line: str) -> None:
+        super().__init__(table, line)
         self._store = Store(table.folder)
         self._address = settings().engine
         self._cluster: RayCluster | None = None

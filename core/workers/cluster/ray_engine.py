@@ -10,7 +10,7 @@ from core.config.sections import ResourcesConfig
 from core.errors import EngineError
 from core.settings import settings
 from core.store import Store
-from core.store.job_table import LOADING, JobTable
+from core.store.work import LOADING
 from core.tasks import TaskData
 from core.workers.engine import Engine
 from core.workers.job_kinds import CLUSTER
@@ -23,7 +23,6 @@ class RayEngine(Engine):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._jobs = Jobs(store.folder)
-        self._table = JobTable(store.folder)
 
     def prepared(self, draft: RunConfig) -> tuple[RunConfig, TaskData]:
         asked = requested(draft)
@@ -42,10 +41,10 @@ class RayEngine(Engine):
             self._ensure_bridge()
 
     def _ensure_bridge(self) -> None:
-        bridge = self._table.warm_process(CLUSTER)
+        bridge = self.store.warm_process(CLUSTER)
         if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
             # It leads to another cluster, or knows other limits. It carries its runs to their end, and begins no more.
-            self._table.name_warm_process(CLUSTER, None)
+            self.store.name_warm_process(CLUSTER, None)
         self._jobs.warm_up(CLUSTER)
 
 

@@ -96,9 +96,10 @@ def finished(store: Store) -> Callable[..., str]:
             for step in range(1, 11):
                 at = start + head_s + step * step_s + (pause_s if step > 5 else 0.0)
                 db.execute("INSERT INTO steps (run_id, step, at, measures) VALUES (?, ?, ?, '{}')", (run_id, step, at))
+            db.execute("UPDATE runs SET last_step = 10, worked_s = ? WHERE id = ?", (worked_s, run_id))
             db.execute(
-                "UPDATE runs SET status = 'finished', last_step = 10, worked_s = ?, ended_at = ? WHERE id = ?",
-                (worked_s, start + worked_s + pause_s, run_id),
+                "UPDATE work SET status = 'finished', ended_at = ? WHERE id = ?",
+                (start + worked_s + pause_s, run_id),
             )
         return run_id
 

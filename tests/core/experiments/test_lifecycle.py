@@ -293,7 +293,7 @@ def test_a_job_that_failed_is_not_started_again_at_every_look(
     experiments, made = Experiments(engine), design()
     experiment_id = experiments.table.create("", made.to_json())
     table = JobTable(store.folder)
-    table.end(table.add(FILL, {"experiment": experiment_id}, "Runs"), "failed", message="The disk is full.")
+    table.end(table.add(FILL, {"experiment": experiment_id}, "Runs"), Status.FAILED, "The disk is full.")
     experiments.revive(experiments.table.experiment(experiment_id), made, [])
     assert asked == []
     monkeypatch.setattr("core.experiments.lifecycle.RETRY_S", 0.0)

@@ -31,7 +31,7 @@ def ended(store: Store, status: Status = Status.FINISHED, *, at: float = 0.0) ->
     fill(attempt.folder)
     attempt.end(status)
     with store.transaction() as db:
-        db.execute("UPDATE runs SET ended_at = ? WHERE id = ?", (time.time() + at, attempt.run_id))
+        db.execute("UPDATE work SET ended_at = ? WHERE id = ?", (time.time() + at, attempt.run_id))
     return attempt.run_id
 
 

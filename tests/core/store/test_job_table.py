@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from core.store.job_table import JobTable, WarmProcess
+from core.store import Status
+from core.store.job_table import JobTable
 from core.store.liveness import liveness_of
+from core.store.work import Claim, WarmProcess
 
 
 @pytest.fixture
@@ -17,15 +19,16 @@ def table(tmp_path: Path) -> JobTable:
     return JobTable(tmp_path)
 
 
-def test_jobs_of_a_group_are_claimed_once_each_the_oldest_first(table: JobTable) -> None:
+def test_jobs_of_a_line_are_claimed_once_each_the_oldest_first(table: JobTable) -> None:
     ids = [table.add("map", {"n": n}, "Map", "maps") for n in range(20)]
     table.add("inspect", {}, "Inspect", "model")
-    assert table.claim_next("maps", liveness_of()) == ids[0]
+    assert table.claim_next(line="maps") == (ids[0], 1, 0)
+    assert table.claim_next(line="maps") is None
     with ThreadPoolExecutor(4) as pool:
-        claimed = list(pool.map(lambda _: JobTable(table.folder).claim_next("maps", liveness_of()), range(22)))
-    assert sorted(filter(None, claimed)) == sorted(ids[1:])
-    assert table.waiting("maps") == []
-    assert table.waiting_groups() == ["model"]
+        claimed = list(pool.map(lambda _: JobTable(table.folder).claim_next(range(30), line="maps"), range(22)))
+    assert sorted(claim.id for claim in claimed if claim) == sorted(ids[1:])
+    assert table.awaiting("maps") == []
+    assert table.awaiting_lines() == ["model"]
 
 
 def test_what_goes_wrong_in_a_transaction_leaves_nothing(table: JobTable) -> None:
@@ -43,9 +46,9 @@ def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wante
     me = liveness_of()
     ids = [table.add("hub", {"n": n}, "Fetch") for n in range(2)]
     for job_id in ids:
-        table.hand_over(job_id, replace(me, started_at=me.started_at + 1000))
+        table.hand_over(Claim(job_id, 1, 0), replace(me, started_at=me.started_at + 1000))
     table.ask_to_end(ids[1])
-    assert [job.status for job in table.jobs()] == ["cancelled", "interrupted"]
+    assert [job.status for job in table.jobs()] == ["stopped", "interrupted"]
 
 
 def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
@@ -62,17 +65,17 @@ def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
 
 def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: JobTable) -> None:
     job_id = table.add("hub", {}, "Fetch")
-    table.hand_over(job_id, liveness_of())
+    table.hand_over(Claim(job_id, 1, 0), liveness_of())
     table.report(job_id, 2, 4, "half")
     job = table.job(job_id)
     assert job is not None
     assert (job.done, job.total, str(job.message), job.keeping) == (2, 4, "half", False)
-    table.end(job_id, "done", result={"rows": 4})
+    table.end(job_id, Status.FINISHED, "", {"rows": 4})
     table.report(job_id, 4, 4, "late")
-    table.end(job_id, "failed", message="late")
+    table.end(job_id, Status.FAILED, "late")
     job = table.job(job_id)
     assert job is not None
-    assert (job.status, job.done, str(job.message), job.result) == ("done", 2, "", {"rows": 4})
+    assert (job.status, job.done, str(job.message), job.result) == ("finished", 2, "", {"rows": 4})
 
 
 def test_a_forgotten_job_takes_its_folder_along(table: JobTable) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from core.errors import ConfigError, RunNotFoundError
@@ -53,12 +50,3 @@ def test_of_no_run_they_are_refused(store: Store) -> None:
     for change in (lambda: store.rename("nosuchrunid1", "x"), lambda: store.tag("nosuchrunid1", ["x"])):
         with pytest.raises(RunNotFoundError):
             change()
-
-
-def test_a_store_from_before_there_were_tags_is_carried_over(store: Store, run_id: str) -> None:
-    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
-        database.execute("ALTER TABLE runs DROP COLUMN tags")
-        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm005_tags'")
-        database.commit()
-    with closing(Store(store.folder)) as later:
-        assert later.run(run_id).tags == ()

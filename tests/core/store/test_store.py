@@ -24,6 +24,7 @@ from core.store.attempt import Attempt
 from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
 from core.store.liveness import boot_id, host_name, liveness_of
+from core.store.work import Claim
 
 SLOTS = range(1)
 DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)
@@ -109,10 +110,10 @@ def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(sto
 
 def set_back(store: Store, run_id: str, seconds: float, **columns: object) -> None:
     """Have a run be at work for so long, with other columns as given."""
-    given = {"working_since": time.time() - seconds} | columns
     with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
-        assignments = ", ".join(f"{name} = ?" for name in given)
-        database.execute(f"UPDATE runs SET {assignments} WHERE id = ?", (*given.values(), run_id))
+        database.execute("UPDATE runs SET working_since = ? WHERE id = ?", (time.time() - seconds, run_id))
+        for name, value in columns.items():
+            database.execute(f"UPDATE work SET {name} = ? WHERE id = ?", (value, run_id))
         database.commit()
 
 
@@ -191,12 +192,12 @@ def test_a_dead_run_gives_its_slot_back(store: Store) -> None:
 def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> None:
     run_id = store.create(config())
     store.claim_next(SLOTS, DEAD)  # who claimed it has ended since
-    store.hand_over(run_id, 1, liveness_of())
+    store.hand_over(Claim(run_id, 1, 0), liveness_of())
     assert store.run(run_id).status == Status.STARTING
-    store.hand_over(run_id, 2, DEAD)  # another attempt, which is not this one
+    store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt, which is not this one
     assert store.run(run_id).status == Status.STARTING
     store.attempt(run_id, 1).started(started())
-    store.hand_over(run_id, 1, DEAD)  # too late: its worker reported
+    store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late: its worker reported
     assert store.run(run_id).status == Status.RUNNING
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.store.work import RUNS
 from core.workers import Jobs, processes
 from core.workers import job_kinds as kinds
 from tests.core.workers.watching import processes_on
@@ -17,7 +18,6 @@ from tests.core.workers.watching import processes_on
 PROGRAM = Path(__file__).with_name("program.py")
 OWN = ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "nice", "hub", "translate")
 WARM = {"look": "one", "step": "one", "sleep": "one", "fail": "one", "trip": "one", "die": "one", "look_too": "two"}
-WARM["fork"] = "three"
 
 
 @pytest.fixture
@@ -46,8 +46,7 @@ def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
 def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     patch.setattr(kinds, "KINDS", dict.fromkeys([*OWN, *WARM], "nowhere:nothing"))
     patch.setattr(kinds, "WARM", WARM)
-    patch.setattr(kinds, "SERVERS", {})
-    patch.setattr(kinds, "FORKING", frozenset({"three"}))
+    patch.setattr(kinds, "SERVERS", {RUNS: kinds.SERVERS[RUNS]})
     patch.setenv("PYTHONPATH", str(processes.ROOT))
     yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
     # A process that is ended may just have started the next one.

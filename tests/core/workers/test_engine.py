@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ import pytest
 from core.config import parse_config
 from core.errors import EngineError, PlaygroundError
 from core.store import Status, Store, rows_path
-from core.store.job_table import JobTable
+from core.store.work import LOADING, RUNS
 from core.workers import Engine, LocalEngine
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
-from core.workers.job_kinds import CLUSTER, RUNS
-from core.workers.starters import SpawnStarter, Starter, WarmStarter
+from core.workers.job_kinds import CLUSTER
 from tests.cases import slow_but
 from tests.core.workers.following_runs import curve, going, wait_until
 from tests.core.workers.watching import wait_for
@@ -33,10 +32,9 @@ START_S, END_S = 40.0, 20.0
 LONG = 50_000
 
 
-def warm(store: Store) -> Starter:
-    starter = WarmStarter.connected(store)
-    assert starter is not None, "the warm process went away"
-    return starter
+def is_warm(store: Store) -> bool:
+    process = store.warm_process(RUNS)
+    return process is not None and process.alive and process.doing != LOADING
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         worker = worker_of(store, run.id)
         if worker is not None:
             worker.kill()
-    process = JobTable(store.folder).warm_process(RUNS)
+    process = store.warm_process(RUNS)
     if process is not None and process.alive:
         os.kill(process.worker.pid, signal.SIGKILL)
 
@@ -55,7 +53,7 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def warm_process(shared_store: Store) -> None:
     LocalEngine(shared_store).warm_up()
-    assert WarmStarter.wait_until_warm(shared_store, START_S)
+    wait_for(lambda: is_warm(shared_store), START_S)
 
 
 # Starting a process for each run, or a cluster, takes seconds each time: what all three have in common is proved on the
@@ -71,8 +69,8 @@ def engine(
     else:
         if request.param == "warm":
             request.getfixturevalue("warm_process")
-        starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
-        made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
+            assert is_warm(shared_store), "the warm process went away"
+        made = LocalEngine(shared_store, slots=range(1), forks=request.param == "warm")
     yield made
     for run in made.store.runs():
         if run.status == Status.QUEUED or run.status.active:
@@ -91,7 +89,7 @@ def ray_nodes() -> Iterator[DemoCluster]:
 def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) -> Iterator[Store]:
     store = Store(tmp_path_factory.mktemp("ray") / "runs")
     yield store
-    bridge = JobTable(store.folder).warm_process(CLUSTER)
+    bridge = store.warm_process(CLUSTER)
     if bridge is not None and bridge.alive:
         os.kill(bridge.worker.pid, signal.SIGKILL)
 
@@ -111,19 +109,18 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
 def test_a_run_waits_in_line_until_the_warm_process_has_loaded(shared_store: Store, draft: Any) -> None:
     """Nobody waits for it meanwhile: the run is handed over at once. The process then serves the tests below."""
     store = shared_store
-    engine, table = LocalEngine(store, slots=range(1)), JobTable(store.folder)
-    assert table.warm_process(RUNS) is None, "this test comes first"
+    engine = LocalEngine(store, slots=range(1))
+    assert store.warm_process(RUNS) is None, "this test comes first"
     engine.warm_up()
     began = time.monotonic()
     run_id = engine.submit(draft())
     assert time.monotonic() - began < 1.5
-    process = table.warm_process(RUNS)
+    process = store.warm_process(RUNS)
     assert process is not None
     assert store.run(run_id).status == Status.STARTING
     wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
-    assert table.jobs() == []
     engine.warm_up()
-    still = table.warm_process(RUNS)
+    still = store.warm_process(RUNS)
     assert still is not None
     assert still.worker == process.worker
 
@@ -312,48 +309,22 @@ def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any
     assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.FINISHED
 
 
-class Counting:
-    """A starter that starts nothing and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.started: list[str] = []
-
-    def holder(self) -> None:
-        return None
-
-    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
-        self.started.append(run_id)
-
-    def close(self) -> None:
-        pass
-
-
-def test_two_servers_never_start_a_run_twice(store: Store) -> None:
+def test_two_servers_never_start_a_run_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
+    started: list[str] = []
+    monkeypatch.setattr(LocalEngine, "_spawn", lambda _, claim: started.append(claim.id))
     config = parse_config({"phases": [{"steps": 1}]})
     ids = [store.create(config) for _ in range(60)]
-    counting = Counting()
-    engines = [LocalEngine(Store(store.folder), starter=lambda _: counting, slots=range(60)) for _ in range(6)]
+    engines = [LocalEngine(Store(store.folder), slots=range(60)) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(LocalEngine.dispatch, engines))
-    assert sorted(counting.started) == sorted(ids)
+    assert sorted(started) == sorted(ids)
 
 
-def test_a_warm_process_that_dies_with_a_request_leaves_the_run_interrupted(store: Store, draft: Any) -> None:
-    from core.store import Liveness
-    from core.store.liveness import boot_id, host_name
-
-    class Dying(Counting):
-        def holder(self) -> Liveness:  # type: ignore[override]
-            return Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
-
-    run_id = LocalEngine(store, starter=lambda _: Dying(), slots=range(1)).submit(draft())
-    assert store.run(run_id).status == Status.INTERRUPTED
-
-
-def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:
-    engine = LocalEngine(store, starter=lambda _: Counting(), slots=range(1))
+def test_a_running_run_cannot_be_resumed(store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalEngine, "_spawn", lambda *_: None)
+    engine = LocalEngine(store, slots=range(1))
     run_id = engine.submit(draft())
     with pytest.raises(EngineError, match="only a stopped"):
         engine.resume(run_id)
@@ -427,7 +398,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
 ) -> None:
     from core.store import ExperimentTable
 
-    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(1))
+    engine = LocalEngine(store, slots=range(1), forks=False)
     experiment = ExperimentTable(store.folder).create("many", "{}")
     ids = []
     for seed in range(3):

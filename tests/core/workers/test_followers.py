@@ -13,9 +13,9 @@ from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import TrainingError
 from core.store import Status, Store
+from core.store.work import RUNS
 from core.workers import LocalEngine, followers
 from core.workers.followers import ranks_of
-from core.workers.starters import WarmStarter
 from tests.core.workers.following_runs import wait_until
 
 WAIT_S = 100.0
@@ -39,7 +39,7 @@ def following() -> list[psutil.Process]:
 
 def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEngine, draft: Draft) -> None:
     """Also without a warm process: its worker is started on its own."""
-    assert WarmStarter.connected(engine.store) is None
+    assert engine.store.warm_process(RUNS) is None
     run_id = engine.submit(draft(more={"processes": 2}))
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)
     assert (run.status, run.last_step) == (Status.FINISHED, 8)

@@ -43,7 +43,7 @@ class TestHub:
     def test_a_data_set_is_fetched_into_the_library(self, found: Jobs) -> None:
         job_id = found.start("hub", TINY, "Tiny")
         record = wait_until(found, job_id, ended)
-        assert record.status == "done", record
+        assert record.status == "finished", record
         assert record.done == record.total == 80
         library = TaskLibrary(found.folder)
         [task] = library.tasks()
@@ -125,7 +125,7 @@ class TestHub:
         assert float(str(later.message).split()[2]) > float(str(first.message).split()[2])
         pid = process_of(found, job_id).pid
         started = time.monotonic()
-        assert found.cancel(job_id).status == "cancelled"
+        assert found.cancel(job_id).status == "stopped"
         assert is_gone(pid)
         assert time.monotonic() - started < 2
         assert TaskLibrary(found.folder).tasks() == []

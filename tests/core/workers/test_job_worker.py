@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError, TaskError
-from core.store.job_table import JobRecord, JobStatus, JobTable
-from core.store.liveness import liveness_of
+from core.store import Status
+from core.store.job_table import JobRecord, JobTable
+from core.store.work import Claim
 from core.workers import Progress, carry_out
 from core.workers import job_kinds as kinds
 from core.workers import job_worker as work
@@ -31,11 +33,10 @@ class TestCarryOut:
     def test_the_work_is_given_request_folder_and_progress(
         self, table: JobTable, job_id: str, store_folder: Path
     ) -> None:
-        assert carry_out(table, job_id)
+        assert carry_out(table, Claim(job_id, 1, 0))
         job = found(table, job_id)
-        assert (job.status, job.done, job.total, str(job.message)) == ("done", 2, 5, "")
-        assert job.result == {"request": {"a": 1}, "folder": str(store_folder)}
-        assert job.worker == liveness_of()
+        assert (job.status, job.done, job.total, str(job.message)) == ("finished", 2, 5, "")
+        assert job.result == {"request": {"a": 1}, "folder": str(store_folder), "worker": os.getpid()}
         assert list(table.job_folder(job_id).iterdir()) == []
 
     def test_progress_is_written_now_and_then(
@@ -50,10 +51,10 @@ class TestCarryOut:
 
         monkeypatch.setattr(table, "report", recorded)
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:quick_work"})
-        assert carry_out(table, job_id)
+        assert carry_out(table, Claim(job_id, 1, 0))
         assert written[0][1] == "going"
         assert len(written) < 20
-        assert (found(table, job_id).status, found(table, job_id).done) == ("done", 4999)
+        assert (found(table, job_id).status, found(table, job_id).done) == ("finished", 4999)
 
     @pytest.mark.parametrize("work_name", ["work_that_leaves_files", "work_that_fails", "work_that_is_cancelled"])
     def test_its_temporary_files_are_gone_before_it_reads_as_ended(
@@ -62,61 +63,61 @@ class TestCarryOut:
         left: list[bool] = []
         end = table.end
 
-        def watched(job_id: str, status: JobStatus, **rest: Any) -> None:
+        def watched(job_id: str, *rest: Any) -> None:
             left.append(table.work_folder(job_id).exists())
-            end(job_id, status, **rest)
+            end(job_id, *rest)
 
         monkeypatch.setattr(table, "end", watched)
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:{work_name}"})
         (table.work_folder(job_id) / "half").write_bytes(b"half")
-        carry_out(table, job_id)
+        carry_out(table, Claim(job_id, 1, 0))
         assert left == [False]
         assert not found(table, job_id).active
 
     def test_a_job_that_was_cancelled_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:
-        table.end(job_id, "cancelled")
+        table.end(job_id, Status.STOPPED)
         before = found(table, job_id)
-        assert not carry_out(table, job_id)
+        assert not carry_out(table, Claim(job_id, 1, 0))
         assert found(table, job_id) == before
 
     def test_progress_ends_a_job_that_was_cancelled(
         self, table: JobTable, job_id: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_that_is_cancelled"})
-        assert not carry_out(table, job_id)
+        assert not carry_out(table, Claim(job_id, 1, 0))
         job = found(table, job_id)
-        assert (job.status, str(job.message), job.done, job.result) == ("cancelled", "Cancelled.", 1, {})
+        assert (job.status, str(job.message), job.done, job.result) == ("stopped", "Cancelled.", 1, {})
         assert not table.work_folder(job_id).exists()
 
     def test_a_job_whose_end_is_wanted_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:
         table.ask_to_end(job_id)
-        assert not carry_out(table, job_id)
-        assert (found(table, job_id).status, found(table, job_id).done) == ("cancelled", 0)
+        assert not carry_out(table, Claim(job_id, 1, 0))
+        assert (found(table, job_id).status, found(table, job_id).done) == ("stopped", 0)
 
     def test_how_a_job_ended_is_not_written_twice(self, table: JobTable, job_id: str) -> None:
-        table.end(job_id, "done", result={"n": 1})
-        table.end(job_id, "cancelled", message="Cancelled.")
-        assert (found(table, job_id).status, found(table, job_id).result) == ("done", {"n": 1})
+        table.end(job_id, Status.FINISHED, result={"n": 1})
+        table.end(job_id, Status.STOPPED, "Cancelled.")
+        assert (found(table, job_id).status, found(table, job_id).result) == ("finished", {"n": 1})
 
     def test_progress_ends_a_job_whose_store_is_gone(
         self, table: JobTable, job_id: str, store_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_without_a_store"})
-        assert not carry_out(table, job_id)
+        assert not carry_out(table, Claim(job_id, 1, 0))
         assert not store_folder.exists()
 
     def test_it_waits_until_whoever_starts_it_has_written_its_row(self, table: JobTable) -> None:
         with ThreadPoolExecutor(1) as pool:
             with table.transaction():
                 job_id = table.add("here", {"a": 1}, "")
-                done = pool.submit(lambda: carry_out(JobTable(table.folder), job_id))
+                done = pool.submit(lambda: carry_out(JobTable(table.folder), Claim(job_id, 1, 0)))
                 time.sleep(0.3)
                 assert not done.done()
             assert done.result(timeout=30)
 
     def test_no_other_id_is_carried_out(self, table: JobTable) -> None:
         with pytest.raises(ConfigError, match="give the id of a job"):
-            carry_out(table, "../aaaaaaaaa")
+            carry_out(table, Claim("../aaaaaaaaa", 1, 0))
 
 
 def found(table: JobTable, job_id: str) -> JobRecord:
@@ -127,7 +128,8 @@ def found(table: JobTable, job_id: str) -> JobRecord:
 
 def work_of_the_test(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     progress(2, 5, "going")
-    return {"request": request, "folder": str(folder)}
+    [job] = JobTable(folder).jobs()
+    return {"request": request, "folder": str(folder), "worker": job.worker and job.worker.pid}
 
 
 def quick_work(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConfigError, EngineError
-from core.store import database
+from core.store import Status, database
 from core.store.job_table import JobTable
+from core.store.work import Claim
 from core.workers import Jobs, jobs
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS
@@ -23,11 +24,11 @@ class TestJobs:
         job_id = own_jobs.start("count", {"to": 3}, "Count to three")
         record = wait_until(own_jobs, job_id, ended)
         assert (record.id, record.kind, record.label) == (job_id, "count", "Count to three")
-        assert (record.status, record.request) == ("done", {"to": 3})
+        assert (record.status, record.request) == ("finished", {"to": 3})
         assert record.result == {"counted": 3, "folder": str(own_jobs.folder)}
         assert before <= record.created_at <= time.time()
         assert own_jobs.log(job_id) == "counted 3\n"
-        assert own_jobs.cancel(job_id).status == "done"
+        assert own_jobs.cancel(job_id).status == "finished"
 
     def test_progress_is_seen_while_it_runs(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("count", {"to": 200, "pause_s": 0.02}, "Count")
@@ -59,7 +60,7 @@ class TestJobs:
             wait_until(own_jobs, job_id, ended)
         others = Jobs(own_jobs.folder)
         assert [record.id for record in others.jobs()] == ids[::-1]
-        assert {record.status for record in others.jobs()} == {"done"}
+        assert {record.status for record in others.jobs()} == {"finished"}
         own_jobs.dismiss(ids[1])
         assert [record.id for record in others.jobs()] == ids[:1]
         assert not (own_jobs.folder / "jobs" / ids[1]).exists()
@@ -89,12 +90,12 @@ class TestJobs:
         wait_until(own_jobs, job_id, lambda record: record.done == 1)
         table, true = JobTable(own_jobs.folder), own_jobs.job(job_id).worker
         assert true is not None
-        table.hand_over(job_id, replace(true, started_at=true.started_at + 1000))
+        table.register(Claim(job_id, 1, 0), replace(true, started_at=true.started_at + 1000))
         assert own_jobs.job(job_id).status == "interrupted"
         own_jobs.cancel(job_id)
         assert not is_gone(true.pid)  # it is somebody else's
-        table.hand_over(job_id, true)
-        assert own_jobs.cancel(job_id).status == "cancelled"
+        table.register(Claim(job_id, 1, 0), true)
+        assert own_jobs.cancel(job_id).status == "stopped"
         assert is_gone(true.pid)
 
     @pytest.mark.parametrize("job_id", ["", "../../etc", "abcdefghijkl/..", "ABCDEFGHIJKM", "abcdefghijk1", "a" * 12])
@@ -130,14 +131,14 @@ class TestCancel:
         while not all(map(is_gone, pids)) and time.monotonic() - started < 5:
             time.sleep(0.01)
         assert time.monotonic() - started < 2
-        assert (record.status, str(record.message), record.result) == ("cancelled", "Cancelled.", {})
-        assert own_jobs.job(job_id).status == "cancelled"
+        assert (record.status, str(record.message), record.result) == ("stopped", "Cancelled.", {})
+        assert own_jobs.job(job_id).status == "stopped"
         assert not work.exists()
 
     def test_at_once_after_the_start(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("wait", {}, "Wait")
         pid = process_of(own_jobs, job_id).pid
-        assert own_jobs.cancel(job_id).status == "cancelled"
+        assert own_jobs.cancel(job_id).status == "stopped"
         assert is_gone(pid)
 
     def test_one_that_is_keeping_its_result_gets_to_the_end(
@@ -148,13 +149,13 @@ class TestCancel:
         job_id = own_jobs.start("keep", {"done": 5, "for_s": 0.6}, "Keep")
         wait_until(own_jobs, job_id, lambda record: str(record.message) == "keeping")
         record = own_jobs.cancel(job_id)
-        assert (record.status, record.result) == ("done", {"kept": True})
+        assert (record.status, record.result) == ("finished", {"kept": True})
 
     def test_one_that_still_counts_does_not(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jobs, "GRACE_S", 0.2)
         job_id = own_jobs.start("keep", {"done": 4, "for_s": 60}, "Keep")
         wait_until(own_jobs, job_id, lambda record: str(record.message) == "keeping")
-        assert own_jobs.cancel(job_id).status == "cancelled"
+        assert own_jobs.cancel(job_id).status == "stopped"
 
 
 class TestDismiss:
@@ -190,7 +191,7 @@ class TestMany:
         wait_until(own_jobs, third, lambda record: str(record.message) == "waiting for its turn, 2 before it")
         wait_until(own_jobs, fourth, lambda record: str(record.message) == "waiting for its turn, 3 before it")
         assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
-        assert own_jobs.cancel(third).status == "cancelled"
+        assert own_jobs.cancel(third).status == "stopped"
         go[1].touch()
         wait_until(own_jobs, second, ended)
         wait_until(own_jobs, fourth, lambda record: str(record.message) == "at work")
@@ -212,12 +213,12 @@ class TestMany:
         for kind, kept_s in kept.items():
             for age_s in (kept_s + 60, kept_s - 60):
                 job_id = table.add(kind, {"age_s": age_s}, kind, None)
-                table.end(job_id, "done")
-                change(own_jobs, job_id, updated_at=time.time() - age_s)
+                table.end(job_id, Status.FINISHED)
+                change(own_jobs, job_id, ended_at=time.time() - age_s)
             recent.append(job_id)
         running = own_jobs.start("wait", {}, "Wait")
         wait_until(own_jobs, running, lambda record: record.done == 1)
-        change(own_jobs, running, updated_at=0.0)
+        change(own_jobs, running, heartbeat_at=0.0)
         newest = own_jobs.start("count", {"to": 3}, "Count")
         assert [record.id for record in own_jobs.jobs()] == [newest, running, *reversed(recent)]
 
@@ -236,4 +237,4 @@ def change(found: Jobs, job_id: str, **values: object) -> None:
     """Write columns of a job's row as if something else had."""
     with JobTable(found.folder).transaction() as db:
         for name, value in values.items():
-            db.execute(f"UPDATE jobs SET {name} = ? WHERE id = ?", (value, job_id))
+            db.execute(f"UPDATE work SET {name} = ? WHERE id = ?", (value, job_id))

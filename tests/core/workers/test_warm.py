@@ -16,10 +16,13 @@ from typing import Any
 import psutil
 import pytest
 
+from core.config import parse_config
 from core.errors import ConfigError, EngineError
-from core.store.job_table import LOADING, JobTable, WarmProcess
+from core.store import Status, Store
+from core.store.job_table import JobTable
 from core.store.liveness import liveness_of
-from core.workers import Jobs, code_stamp
+from core.store.work import LOADING, RUNS, WarmProcess
+from core.workers import Jobs, LocalEngine, code_stamp
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS
 from core.workers.threads import ONE_THREAD, PATIENT
@@ -32,7 +35,7 @@ LARGE_LIBRARY = "import time\ntime.sleep(0.5)\nLOADED_AT = time.time()\n"
 
 def result_of(found: Jobs, job_id: str) -> dict[str, Any]:
     record = wait_until(found, job_id, ended)
-    assert record.status == "done", (record, found.log(job_id))
+    assert record.status == "finished", (record, found.log(job_id))
     return record.result
 
 
@@ -155,23 +158,58 @@ class TestOneProcess:
 
 
 @pytest.mark.skipif(not kinds.HAS_FORK, reason="forks only on Linux")
-class TestFork:
-    def test_each_job_has_a_process_of_its_own_that_shares_no_connection(self, own_jobs: Jobs, tmp_path: Path) -> None:
+class TestRuns:
+    """The process of runs, which carries out `program.run` in place of one."""
+
+    @pytest.fixture
+    def store(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Store:
+        monkeypatch.setenv("SCL_DISK_GB", "1")
+        return Store(own_jobs.folder)
+
+    def dispatched(self, store: Store) -> str:
+        run_id = store.create(parse_config({"phases": [{"steps": 1}]}))
+        LocalEngine(store, slots=range(9)).dispatch()
+        return run_id
+
+    def test_each_run_has_a_process_of_its_own_that_shares_no_connection(
+        self, own_jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own_jobs.warm_up(RUNS)
+        monkeypatch.setenv("SCL_DISK_GB", "2")  # settings later than the process
         found = []
-        for n in range(2):
-            to = tmp_path / f"found{n}.json"
-            own_jobs.start("fork", {"to": str(to)}, "Fork")
-            wait_for(to.exists)
-            found.append(json.loads(to.read_text()))
-        wait_for(lambda: own_jobs.jobs() == [])  # what it works on reports for itself
+        for _ in range(2):
+            path = store.folder / f"{self.dispatched(store)}.json"
+            wait_for(path.exists)
+            found.append(json.loads(path.read_text()))
         assert found[0]["pid"] == found[0]["session"] != found[1]["pid"] == found[1]["session"]
         assert len({one["parent"] for one in found}) == 1
         for one in found:
+            assert one["settings"] == "2"
             assert not [path for path in one["open"] if "sqlite3" in path]
             assert one["nice"] == os.nice(0)
             assert one["threads"] == {name: os.environ.get(name) for name in ONE_THREAD} | PATIENT
         wait_for(lambda: all(is_gone(one["pid"]) for one in found))
-        assert list((own_jobs.folder / "jobs").glob("*/")) == []
+        assert {row["request"] for row in store.all("SELECT request FROM work")} == {"{}"}
+        assert own_jobs.jobs() == []
+
+    def test_one_whose_process_dies_before_it_begins_is_begun_by_the_next(self, own_jobs: Jobs, store: Store) -> None:
+        own_jobs.warm_up(RUNS)
+        process = only_process_on(own_jobs.folder)
+        process.suspend()
+        run_id = self.dispatched(store)
+        assert store.run(run_id).status == Status.STARTING
+        process.kill()
+        wait_for(lambda: is_gone(process.pid))
+        assert store.run(run_id).status == Status.INTERRUPTED
+        own_jobs.jobs()  # whoever looks
+        wait_for((store.folder / f"{run_id}.json").exists)
+
+    def test_one_whose_process_cannot_load_waits_again(self, own_jobs: Jobs, store: Store, library: Path) -> None:
+        library.write_text("import os\nos._exit(9)")
+        own_jobs.warm_up(RUNS)
+        run_id = self.dispatched(store)
+        wait_for(lambda: own_jobs.jobs() == [] and store.run(run_id).status == Status.QUEUED)
+        assert store.warm_process(RUNS) is None
 
 
 class TestWarmUp:
@@ -187,7 +225,7 @@ class TestWarmUp:
         assert found["loaded_at"] < own_jobs.job(job_id).created_at
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
-        with pytest.raises(ConfigError, match="group = 'four' cannot be used: choose one, three, two"):
+        with pytest.raises(ConfigError, match="line = 'four' cannot be used: choose one, runs, two"):
             own_jobs.warm_up("four")
 
     def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:
@@ -224,7 +262,7 @@ class TestCancel:
         began = time.monotonic()
         record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 0.5
-        assert (record.status, str(record.message), record.result) == ("cancelled", "Cancelled.", {})
+        assert (record.status, str(record.message), record.result) == ("stopped", "Cancelled.", {})
         assert not work.exists()
         assert looked(shared_jobs)["pid"] == pid
         again = begun(shared_jobs, "step", request, "stepping")
@@ -235,12 +273,12 @@ class TestCancel:
         until = tmp_path / "go"
         first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
         waiting, last = (shared_jobs.start("look", {"n": n}, "Look") for n in range(2))
-        assert shared_jobs.cancel(waiting).status == "cancelled"
+        assert shared_jobs.cancel(waiting).status == "stopped"
         assert shared_jobs.job(first).active
         assert str(shared_jobs.job(last).message) == "waiting for its turn, 1 before it"
         until.touch()
         result_of(shared_jobs, last)
-        assert shared_jobs.job(waiting).status == "cancelled"
+        assert shared_jobs.job(waiting).status == "stopped"
         assert shared_jobs.log(waiting) == ""
 
     def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, shared_jobs: Jobs) -> None:
@@ -250,18 +288,18 @@ class TestCancel:
         began = time.monotonic()
         record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 2
-        assert (record.status, str(record.message)) == ("cancelled", "Cancelled.")
+        assert (record.status, str(record.message)) == ("stopped", "Cancelled.")
         assert not (shared_jobs.folder / "jobs" / job_id / "work").exists()
         assert result_of(shared_jobs, waiting)["pid"] not in pids
         wait_for(lambda: all(map(is_gone, pids)))
-        assert shared_jobs.job(job_id).status == "cancelled"
+        assert shared_jobs.job(job_id).status == "stopped"
 
     def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, shared_jobs: Jobs) -> None:
         job_id = begun(shared_jobs, "sleep", {}, "child")
         JobTable(shared_jobs.folder).ask_to_end(job_id)
         process_of(shared_jobs, job_id).kill()
         record = wait_until(shared_jobs, job_id, ended)
-        assert (record.status, str(record.message)) == ("cancelled", "Cancelled.")
+        assert (record.status, str(record.message)) == ("stopped", "Cancelled.")
 
     def test_a_job_that_is_done_stays_done(self, shared_jobs: Jobs) -> None:
         job_id = shared_jobs.start("look", {}, "Look")
@@ -357,7 +395,7 @@ class TestEnd:
         until.touch()
         # Nobody looks: the old process itself starts the one that takes its place.
         table = JobTable(own_jobs.folder)
-        wait_for(lambda: table.waiting("one") == [])
+        wait_for(lambda: table.awaiting("one") == [])
         assert result_of(own_jobs, waiting)["pid"] != result_of(own_jobs, first)["pid"]
 
     def test_it_does_not_outlive_its_store(self, own_jobs: Jobs) -> None:
@@ -374,11 +412,11 @@ class TestEnd:
         assert not own_jobs.folder.exists()
 
 
-def test_every_warm_kind_exists_and_every_group_is_loaded_by_its_own() -> None:
+def test_every_warm_kind_exists_and_every_line_is_loaded_by_its_own() -> None:
     assert kinds.WARM.keys() <= kinds.KINDS.keys()
-    assert kinds.PRELOADED.keys() == set(kinds.WARM.values())
-    for kind, group in kinds.WARM.items():
-        assert kinds.KINDS[kind].partition(":")[0] in kinds.PRELOADED[group]
+    assert kinds.PRELOADED.keys() == {*kinds.WARM.values(), RUNS}
+    for kind, line in kinds.WARM.items():
+        assert kinds.KINDS[kind].partition(":")[0] in kinds.PRELOADED[line]
 
 
 def test_the_stamp_of_the_code_changes_with_every_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from safetensors.numpy import load_file
 
 from core.errors import ConfigError
 from core.store import RunRecord, Status, Store
-from core.store.job_table import JobTable
 from core.weight_files import weight_files
 from core.workers import LocalEngine, chosen_engine
 from core.workers.cluster.demo import DemoCluster
@@ -58,7 +57,7 @@ def engine(nodes: DemoCluster, module_store: Store, monkeypatch: pytest.MonkeyPa
 
 
 def end_bridge(store: Store) -> None:
-    bridge = JobTable(store.folder).warm_process(CLUSTER)
+    bridge = store.warm_process(CLUSTER)
     if bridge is not None and bridge.alive:
         os.kill(bridge.worker.pid, signal.SIGKILL)
 
