@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.attention_row import attention_row
-from core.encoders.families import family_of
+from core.encoders.families import Family, family_of
 from core.encoders.first_token import first_tokens_only
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, only_blocks, output_module
@@ -37,24 +37,16 @@ LAST_LAYER = Taps()
 UNPACKED_CHUNKS = 2
 
 
-class Encoder(nn.Module):
-    """A standard `AutoModelForSequenceClassification`, taken apart at the pooled vector.
+class PlainEncoder(nn.Module):
+    """A standard `AutoModelForSequenceClassification`, whose texts share rows, taken apart at the pooled vector.
 
-    `pooled` and `logits` are the two halves of its forward pass, `encode` is `pooled` with more to hand out; the model
-    inside is saved and loaded by transformers as it is.
+    The model inside is saved and loaded by transformers as it is.
     """
 
-    def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
-        """`folder` is where the weights came from."""
+    def __init__(self, model: Any, family: Family, pooling: Pooling) -> None:
         super().__init__()
-        self.folder = folder
-        self.model = model
-        self.family = family_of(model.config.model_type)
-        self.pooling = pooling
+        self.model, self.family, self.pooling = model, family, pooling
         self.padding_id = int(model.config.pad_token_id or 0)
-        self.special_ids: frozenset[int] = frozenset()
-        # Layers in front of contrastive losses, by term; a phase puts them in and the next takes them out.
-        self.projections = nn.ModuleDict()
 
     @property
     def base(self) -> Any:
@@ -64,6 +56,63 @@ class Encoder(nn.Module):
     @property
     def blocks(self) -> nn.ModuleList:
         return cast(nn.ModuleList, self.base.get_submodule(self.family.blocks))
+
+    def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
+        """Numbers of the texts that go through the encoder together."""
+        if self.family.packs:
+            return [list(range(len(texts)))]
+        return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
+
+    def _batch(self, texts: Sequence[Tokens]) -> PackedBatch:
+        positions = self.model.config.max_position_embeddings - self.first_position
+        batch = pack(texts, self.padding_id, share_rows=self.family.packs, longest_row=positions)
+        return batch.to(self.model.device)
+
+    def _last_hidden(self, batch: PackedBatch) -> Tensor:
+        takes_types = self.family.token_types and self.model.config.type_vocab_size > 1
+        return self.base(
+            input_ids=batch.input_ids,
+            attention_mask=self._mask(batch),
+            position_ids=batch.positions + self.first_position,
+            **({"token_type_ids": batch.types} if takes_types else {}),
+        ).last_hidden_state
+
+    def _mask(self, batch: PackedBatch) -> Tensor:
+        if not self.family.packs:
+            return (batch.segments != NO_TEXT).long()  # [R, T]
+        # Padding sees padding: a row that sees nothing at all would turn into NaN.
+        own = (batch.segments.unsqueeze(2) == batch.segments.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
+        if self._sdpa:
+            return own
+        return torch.zeros_like(own, dtype=self.model.dtype).masked_fill(~own, torch.finfo(self.model.dtype).min)
+
+    @property
+    def first_position(self) -> int:
+        """The number of a text's first position: RoBERTa's and MPNet's begin behind the padding index."""
+        if self.family.first_position == "zero":
+            return 0
+        return int(self.base.embeddings.padding_idx) + 1
+
+    @property
+    def _sdpa(self) -> bool:
+        return self.model.config._attn_implementation == "sdpa"
+
+    def logits(self, pooled: Tensor) -> Tensor:
+        """[B, H] → [B, C] through the family's own head, in float32 also under autocast."""
+        with torch.autocast(pooled.device.type, enabled=False):
+            return self.family.head(self.model, pooled.float())
+
+
+class Encoder(PlainEncoder):
+    """Hands out what taps ask for: `pooled` and `logits` are the halves of its forward pass, `encode` gives more."""
+
+    def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
+        """`folder` is where the weights came from."""
+        super().__init__(model, family_of(model.config.model_type), pooling)
+        self.folder = folder
+        self.special_ids: frozenset[int] = frozenset()
+        # Layers in front of contrastive losses, by term; a phase puts them in and the next takes them out.
+        self.projections = nn.ModuleDict()
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
         """One vector per text, [B, H] float32: its first token's last hidden state, or the mean of all its tokens'."""
@@ -120,17 +169,6 @@ class Encoder(nn.Module):
             # Copies: a part of the batch would keep all of it in memory.
             found |= {i: hidden[place, : len(texts[i].ids)].clone() for place, i in enumerate(members)}
         return [found[i] for i in range(len(texts))]
-
-    def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
-        """Numbers of the texts that go through the encoder together."""
-        if self.family.packs:
-            return [list(range(len(texts)))]
-        return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
-
-    def _batch(self, texts: Sequence[Tokens]) -> PackedBatch:
-        positions = self.model.config.max_position_embeddings - self.first_position
-        batch = pack(texts, self.padding_id, share_rows=self.family.packs, longest_row=positions)
-        return batch.to(self.model.device)
 
     def _encode_rows(
         self, batch: PackedBatch, taps: Taps, change: Callable[..., Tensor] | None, states: Tensor | None, start: int
@@ -191,40 +229,6 @@ class Encoder(nn.Module):
             return change(output, owners, special)
 
         return hook
-
-    def _last_hidden(self, batch: PackedBatch) -> Tensor:
-        takes_types = self.family.token_types and self.model.config.type_vocab_size > 1
-        return self.base(
-            input_ids=batch.input_ids,
-            attention_mask=self._mask(batch),
-            position_ids=batch.positions + self.first_position,
-            **({"token_type_ids": batch.types} if takes_types else {}),
-        ).last_hidden_state
-
-    @property
-    def _sdpa(self) -> bool:
-        return self.model.config._attn_implementation == "sdpa"
-
-    def logits(self, pooled: Tensor) -> Tensor:
-        """[B, H] → [B, C] through the family's own head, in float32 also under autocast."""
-        with torch.autocast(pooled.device.type, enabled=False):
-            return self.family.head(self.model, pooled.float())
-
-    @property
-    def first_position(self) -> int:
-        """The number of a text's first position: RoBERTa's and MPNet's begin behind the padding index."""
-        if self.family.first_position == "zero":
-            return 0
-        return int(self.base.embeddings.padding_idx) + 1
-
-    def _mask(self, batch: PackedBatch) -> Tensor:
-        if not self.family.packs:
-            return (batch.segments != NO_TEXT).long()  # [R, T]
-        # Padding sees padding: a row that sees nothing at all would turn into NaN.
-        own = (batch.segments.unsqueeze(2) == batch.segments.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
-        if self._sdpa:
-            return own
-        return torch.zeros_like(own, dtype=self.model.dtype).masked_fill(~own, torch.finfo(self.model.dtype).min)
 
 
 def load_encoder(

@@ -27,7 +27,7 @@ def _refusal(store: Store, run: RunRecord) -> Message | None:
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
-    from core.exports.script.run_script import run_script  # it loads torch
+    from core.exports.script.writing import run_script  # it loads torch
 
     path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
 
@@ -37,7 +37,10 @@ ENTRIES = (
         name="script",
         label=N_("Python script"),
         place=25,
-        about=N_("One file that repeats the run with torch and transformers alone: its loop, its losses, its rows."),
+        about=N_(
+            "One file that repeats the run: CE, contrast of sentences and R-Drop with torch and transformers alone, "
+            "others by this project as a library."
+        ),
         suffix=".py",
         mime="text/x-python",
         write=_write,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses import blockwise
+from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.checks import check_positive
 from core.losses.evaluate import TermInput
 from core.losses.forces import Candidates
@@ -31,25 +31,25 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
     Edge: an anchor without others of its class has α = 1. The gradient cannot be differentiated again.
     Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are our extension.
     """
-    _check(features, labels, alpha)
+    _check_views(features, labels, alpha)
     check_positive("temperature", temperature)
     with torch.autocast(features.device.type, enabled=False):
         n, v, _ = features.shape
         z = unit_rows(in_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
         example = torch.arange(n, device=z.device).repeat_interleave(v)  # [M]
         groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
-        own, own_count = blockwise.group_similarity(z, example)
-        alike, alike_count = blockwise.group_similarity(z, groups)
+        own, own_count = group_similarity(z, example)
+        alike, alike_count = group_similarity(z, groups)
         class_count = alike_count - own_count  # |P|, without the own views
         own_share = torch.full_like(own, 0.0 if isinstance(alpha, str) else alpha)
         if alpha == "uniform":
             own_share = own_count / alike_count.to(z.dtype)
         own_share = torch.where(class_count > 0, own_share, 1.0)
         pull = own_share * own / own_count + (1 - own_share) * (alike - own) / class_count.clamp(min=1)
-        return (blockwise.others_logsumexp(z, temperature) - pull / temperature).mean()
+        return (others_logsumexp(z, temperature) - pull / temperature).mean()
 
 
-def _check(features: Tensor, labels: Tensor, alpha: float | str) -> None:
+def _check_views(features: Tensor, labels: Tensor, alpha: float | str) -> None:
     if features.ndim != 3 or features.shape[1] < 2:
         raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, V, d] with at least 2 views")
     n = features.shape[0]

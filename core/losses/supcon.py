@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses import blockwise
+from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.checks import check_choice, check_positive, check_shape
 from core.losses.evaluate import TermInput
 from core.losses.forces import Candidates
@@ -131,13 +131,13 @@ def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, varian
 def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant) -> tuple[Tensor, Tensor]:
     """As `_in_one_matrix`, for positives of equal class and rows that are all candidates of each other."""
     groups = classes.unique(return_inverse=True)[1]
-    log_total = blockwise.others_logsumexp(z, temperature)
+    log_total = others_logsumexp(z, temperature)
     if variant == "out":
-        similarity, counts = blockwise.group_similarity(z, groups)
+        similarity, counts = group_similarity(z, groups)
         return log_total - similarity / counts.clamp(min=1) / temperature, counts > 0
     counts = groups.bincount()[groups] - 1
     log_count = counts.clamp(min=1).to(z.dtype).log()
-    return log_count + log_total - blockwise.others_logsumexp(z, temperature, groups), counts > 0
+    return log_count + log_total - others_logsumexp(z, temperature, groups), counts > 0
 
 
 def contrastive_coefficients(

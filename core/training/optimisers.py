@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Adafactor
 
-from core.config import OptimiserConfig, peak_rates
+from core.config import OptimiserConfig
 from core.encoders.model import Encoder
 
 # Where β2^t, with β2 = 0.999, has vanished even in float64, and float32 still counts in ones.
@@ -145,7 +145,9 @@ def _stored(key: str, value: Tensor | float) -> tuple[str, Tensor]:
 def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
     """The peak rate of every parameter. A later line overrules an earlier one: BERT's pooler lies in its base model."""
     count = len(encoder.blocks)
-    rate, head_rate = peak_rates(optimiser)
+    rate, head_rate = optimiser.learning_rate, optimiser.classifier_learning_rate
+    assert rate is not None, "a phase that was not prepared"
+    assert head_rate is not None, "a phase that was not prepared"
     rates = dict.fromkeys(encoder.parameters(), head_rate)
     rates |= dict.fromkeys(encoder.base.parameters(), rate * optimiser.layer_decay**count)
     for b, block in enumerate(encoder.blocks, start=1):

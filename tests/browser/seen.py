@@ -50,6 +50,12 @@ def quiet(page: Page) -> None:
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
+def press(page: Page, name: str) -> None:
+    """Press a button whose neighbours come and go, where the page has drawn itself."""
+    quiet(page)
+    page.get_by_role("button", name=name).click()
+
+
 def settled(page: Page, address: str) -> None:
     """Go there, and wait until the page and its figures are drawn."""
     page.goto(address)

