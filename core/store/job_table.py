@@ -118,7 +118,7 @@ class JobTable(WorkTable):
             message=MESSAGES.get(status, message),
             result=json.loads(row["result"]),
             created_at=row["created_at"],
-            updated_at=row["ended_at"] or row["heartbeat_at"],
+            updated_at=row["ended_at"] or row["heartbeat_at"] or row["created_at"],
             line=row["line"],
             worker=from_json(row["worker"]),
         )

@@ -131,7 +131,7 @@ class WorkTable(Database):
                 "UPDATE work SET status = 'starting', attempt = attempt + 1, slot = ?, worker = ?, heartbeat_at = ?, "
                 "request = coalesce(?, request), ended_at = NULL, "
                 "message = (SELECT work.message FROM runs WHERE runs.id = work.id AND memory_short) WHERE id = ?",
-                (first, to_json(worker), time.time(), request and as_json(request), row["id"]),
+                (first, to_json(worker), time.time(), None if request is None else as_json(request), row["id"]),
             )
             db.execute("UPDATE runs SET place = NULL WHERE id = ?", (row["id"],))
             if row["owner"] is not None:
@@ -163,13 +163,16 @@ class WorkTable(Database):
         return None
 
     def hand_over(self, claim: Claim, worker: Liveness | None) -> None:
-        """Have claimed work be held by another process until one registers; None when that has ended already."""
+        """Have claimed work be held by another process until one registers; None when that has ended already.
+
+        Then the work reads as interrupted, unless its end is written.
+        """
         with self.transaction() as db:
             # What a run's holder was told (settings) is for nobody else.
             db.execute(
-                "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request) "
-                "WHERE id = ? AND attempt = ? AND status = 'starting'",
-                (to_json(worker), claim.id, claim.attempt),
+                "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
+                "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
+                (to_json(worker), worker is not None, claim.id, claim.attempt),
             )
 
     def register(self, claim: Claim, worker: Liveness) -> bool:

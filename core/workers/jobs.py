@@ -15,7 +15,7 @@ from typing import Any
 from core.errors import ConfigError, EngineError, StoreError, shown
 from core.messages import Text
 from core.store.database import DATABASE
-from core.store.job_table import MESSAGES, JobRecord, JobTable
+from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
 from core.store.records import Liveness, Status
 from core.store.work import Claim
@@ -141,10 +141,9 @@ class Jobs:
         try:
             if line is not None:
                 self._ensure_running(line)
-            elif worker := self._spawn([str(self.folder), job_id], self._table.log_path(job_id), {}):
-                self._table.hand_over(Claim(job_id, 1, 0), worker)
             else:
-                self._table.end(job_id, Status.FAILED, MESSAGES[Status.INTERRUPTED])
+                log_path = self._table.log_path(job_id)
+                self._table.hand_over(Claim(job_id, 1, 0), self._spawn([str(self.folder), job_id], log_path, {}))
         except OSError:
             shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
             raise

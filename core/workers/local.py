@@ -77,5 +77,4 @@ class LocalEngine(Engine):
             self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, message)
             return
         # We may be a worker that ended itself and is gone before the new one has imported torch.
-        if worker is not None:
-            self.store.hand_over(claim, worker)
+        self.store.hand_over(claim, worker)

@@ -87,7 +87,7 @@ def worked_here(monkeypatch: pytest.MonkeyPatch) -> None:
         claim = engine.store.claim_next(range(1))
         if claim is not None:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                run_worker.work(str(engine.store.folder), *claim)
+                run_worker.work(engine.store.folder, claim)
 
     monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
 

@@ -23,7 +23,7 @@ class HereEngine(LocalEngine):
 
     def dispatch(self) -> None:
         while (claim := self.store.claim_next(range(1))) is not None:
-            work(str(self.store.folder), *claim)
+            work(self.store.folder, claim)
 
 
 @pytest.fixture

@@ -443,7 +443,7 @@ def test_code_that_was_edited_is_not_run_from_memory_by_the_next(
     )
     claim = store.claim_next(range(1))
     assert claim is not None
-    run_worker.work(str(store.folder), *claim)
+    run_worker.work(store.folder, claim)
     assert [store.run(run_id).status for run_id in (first, second)] == [Status.FINISHED, Status.QUEUED]
 
 
@@ -460,5 +460,5 @@ def test_a_process_leaves_the_run_after_its_last_to_another(
     ids = [engine.queue(*engine.prepared(draft(more={"seed": seed})), (experiment, 0, seed)) for seed in range(3)]
     claim = store.claim_next(range(1))
     assert claim is not None
-    run_worker.work(str(store.folder), *claim)
+    run_worker.work(store.folder, claim)
     assert [store.run(run_id).status for run_id in ids] == [Status.FINISHED, Status.FINISHED, Status.QUEUED]

@@ -144,7 +144,7 @@ class TestRetry:
             found = store.claim_next(range(1))
             assert found is not None
             assert found[:2] == (run_id, attempt)
-            work(str(store.folder), run_id, attempt, 0)
+            work(store.folder, found)
         ended = store.run(run_id)
         assert (ended.status, ended.last_step, ended.config.phases[0].micro_batch) == (Status.FINISHED, 8, 4)
         assert time.time() - ended.created_at < 120
