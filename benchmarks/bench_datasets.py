@@ -24,7 +24,8 @@ from core.config import ReadingConfig, parse_config
 from core.errors import PlaygroundError
 from core.events import Evaluation
 from core.models.source import BUNDLED
-from core.tasks import TaskLibrary, load_task
+from core.store import TaskLibrary
+from core.tasks import load_task
 from core.tasks.load import joined, read_files, usable_rows
 from core.tasks.registry import ASSETS
 from core.tasks.rows import Rows
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for name in names:
         with own_folders() as runs:
-            found, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs / "tasks"))
+            found, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs))
         failed += wrong
         print(row(found), flush=True)
     print(f"\n{len(names)} sets, {failed} of them not as they should be; {given.steps} steps each.")
