@@ -139,7 +139,7 @@ class Design(Section):
         baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.
         reference: one more cell, outside the grid, which all are compared with when it is there.
         sources: runs that others start from, once under every seed; a level's setting `start` names one by its label.
-        early_stopping: end poor runs early; None runs all to their end. Needs Ray.
+        early_stopping: end poor runs early; None runs all to their end.
     """
 
     version: Literal[1] = 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -44,13 +43,6 @@ class Experiments:
         Raises: ConfigError, TaskError or EncoderError where its first run cannot be made, and EngineError or
             StoreError; then nothing was created.
         """
-        if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
-            raise ConfigError(
-                "early_stopping",
-                "ASHA",
-                "install Ray ({command}), or leave it out.",
-                command="pip install -r requirements-ray.txt",
-            )
         design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)

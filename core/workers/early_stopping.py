@@ -1,4 +1,4 @@
-"""Poor runs of an experiment end early, by Ray Tune's asynchronous successive halving (ASHA).
+"""Poor runs of an experiment end early, by asynchronous successive halving (ASHA).
 
 Source: Li et al. 2020, A system for massively parallel hyperparameter tuning, arXiv:1810.05934, algorithm 2.
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from core.events import VALIDATION
 from core.messages import Message
@@ -21,15 +21,8 @@ SCORE = "accuracy"
 Curve = Sequence[tuple[int, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """As Tune's scheduler knows a run."""
-
-    trial_id: str
-
-
 def is_poor(run_id: str, curves: Mapping[str, Curve], *, grace_steps: int, reduction: int, steps: int) -> bool:
-    """Whether ASHA ends a run at its newest score.
+    """Whether ASHA ends a run at its newest score: on the rung that it reaches, it is not among the best.
 
     Args:
         curves: step and score of every run so far, in order of steps; higher is better.
@@ -37,31 +30,25 @@ def is_poor(run_id: str, curves: Mapping[str, Curve], *, grace_steps: int, reduc
         reduction: about one of this number goes on from a rung.
         steps: of a whole run.
     """
-    from ray.tune.schedulers import AsyncHyperBandScheduler
+    rungs = [grace_steps]
+    while rungs[-1] * reduction <= steps:
+        rungs.append(rungs[-1] * reduction)
+    before = _by_rung(curves[run_id][:-1], rungs)
+    reached = {rung: score for rung, score in _by_rung(curves[run_id], rungs).items() if rung not in before}
+    for rung, score in reached.items():
+        others = [_by_rung(curve, rungs).get(rung) for name, curve in curves.items() if name != run_id]
+        known = [other for other in others if other is not None]
+        return bool(known and score < np.percentile(known, 100 * (1 - 1 / reduction)))
+    return False
 
-    asha = AsyncHyperBandScheduler(
-        time_attr="step",
-        metric="score",
-        mode="max",
-        grace_period=grace_steps,
-        reduction_factor=reduction,
-        max_t=max(steps, grace_steps),
-    )
 
-    def report(name: str) -> str:
-        """Every score of a run. Returns: what becomes of it at the last."""
-        trial: Any = _Trial(name)
-        nobody: Any = None
-        asha.on_trial_add(nobody, trial)
-        decision = asha.CONTINUE
-        for step, score in curves[name]:
-            decision = asha.on_trial_result(nobody, trial, {"step": step, "score": score})
-        return str(decision)
-
-    for other in curves:
-        if other != run_id:
-            report(other)
-    return report(run_id) == asha.STOP
+def _by_rung(curve: Curve, rungs: Sequence[int]) -> dict[int, float]:
+    """The scores of a run, each at the highest rung that it reaches and that no earlier score has taken."""
+    found: dict[int, float] = {}
+    for step, score in curve:
+        if free := [rung for rung in rungs if rung <= step and rung not in found]:
+            found[free[-1]] = score
+    return found
 
 
 def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> Message | None:

@@ -156,11 +156,6 @@ class TestSetUp:
         assert (design.early_stopping.grace_steps, design.early_stopping.reduction) == (30, 3)
         assert design.draft(design.cells[0], 0).probe.frame_steps == (30, 90)
 
-    def test_without_ray_it_is_not_offered(self, opened: Opened, monkeypatch: Any) -> None:
-        monkeypatch.setattr("pages.ui.experiments.base_form.find_spec", lambda _: None)
-        app = opened("experiments", new="grid", early="on")
-        assert all(toggle.label != "End poor runs early" for toggle in app.toggle)
-
     @pytest.mark.parametrize(("name", "text"), [("seeds", "many"), ("steps", "-3"), ("seeds", "0"), ("steps", "1.5")])
     def test_nonsense_in_its_address_is_said(self, opened: Opened, name: str, text: str) -> None:
         app = opened("experiments", new="grid", **{name: text})

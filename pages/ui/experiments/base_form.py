@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import streamlit as st
@@ -81,9 +80,7 @@ def seeds_field(usual: int, key: str) -> int:
 
 
 def early_stopping_fields() -> dict[str, int] | None:
-    """Whether poor runs end early, and after how long; None where all run to their end, or Ray is not installed."""
-    if find_spec("ray") is None:
-        return None
+    """Whether poor runs end early, and after how long; None where all run to their end."""
     wanted, tied = bound_switch(Experiments.EARLY)
     st.toggle(
         _("End poor runs early"),
