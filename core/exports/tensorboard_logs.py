@@ -1,14 +1,9 @@
-"""A run as a folder for TensorBoard: its curves, its settings, and its frames for the Embedding Projector."""
+"""A run as a folder for TensorBoard: its curves and its settings."""
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 
-import numpy as np
-
-from core.artifacts.projector import spread, write_projector
 from core.config.folders import without_folders
 from core.exports.config_file import config_json
 from core.exports.entry import Export
@@ -35,23 +30,6 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
     (written,) = path.glob(f"{EVENTS}.*")
     # The library puts the machine's name into the file's.
     written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
-    _add_frames(store, run, path)
-
-
-def _add_frames(store: Store, run: RunRecord, path: Path) -> None:
-    steps = [step for step in store.frame_steps(run.id) if np.isfinite(store.embeddings(run.id, step)).all()]
-    if run.probe is None or not steps:
-        return
-    packed = io.BytesIO()
-    write_projector(
-        packed,
-        run.probe,
-        spread(steps),
-        lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
-        title=run.title,
-    )
-    with zipfile.ZipFile(packed) as archive:
-        archive.extractall(path)
 
 
 ENTRIES = (
@@ -59,7 +37,7 @@ ENTRIES = (
         name="tensorboard",
         label=N_("TensorBoard logs"),
         place=60,
-        about=N_("A folder for tensorboard --logdir: curves, settings, and up to 24 frames in its Projector."),
+        about=N_("A folder for tensorboard --logdir: curves and settings."),
         suffix="-tensorboard",
         mime="application/zip",
         write=_write,

@@ -1,14 +1,12 @@
-"""What is shown, as files: the frame with its places, and all vectors for TensorBoard's Embedding Projector."""
+"""What is shown, as a file: the frame with its places."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 
-import numpy as np
 import streamlit as st
 
-from core.artifacts.projector import example_records, spread, write_projector
+from core.artifacts.example_table import example_records
 from core.messages import _
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
@@ -18,27 +16,16 @@ AXES = ("x", "y", "z")
 
 
 def downloads(frames: Frames, spec: MapSpec, maps: Mapping[int, Points], number: int) -> None:
-    """Draw the buttons; files are made when they are asked for."""
-    with st.container(horizontal=True):
-        st.download_button(
-            _("Frame as CSV"),
-            lambda: _frame_csv(frames, maps.get(number), number),
-            f"{frames.run.id}-{spec.method}-{number}.csv",
-            "text/csv",
-            key="explore.frame.csv",
-            icon=":material/download:",
-            help=_("Every example with its place on this map, label, prediction and confidence."),
-        )
-        if frames.layers_at is None:
-            st.download_button(
-                _("Vectors for TensorBoard"),
-                lambda: _projector(frames),
-                f"{frames.run.id}-projector.zip",
-                "application/zip",
-                key="explore.projector",
-                icon=":material/download:",
-                help=_("Files of the Embedding Projector: vectors and metadata of up to 24 frames."),
-            )
+    """Draw the button; the file is made when it is asked for."""
+    st.download_button(
+        _("Frame as CSV"),
+        lambda: _frame_csv(frames, maps.get(number), number),
+        f"{frames.run.id}-{spec.method}-{number}.csv",
+        "text/csv",
+        key="explore.frame.csv",
+        icon=":material/download:",
+        help=_("Every example with its place on this map, label, prediction and confidence."),
+    )
 
 
 def _frame_csv(frames: Frames, points: Points | None, number: int) -> bytes:
@@ -47,12 +34,3 @@ def _frame_csv(frames: Frames, points: Points | None, number: int) -> bytes:
         for record, point in zip(records, points, strict=True):
             record |= {axis: f"{value:.6g}" for axis, value in zip(AXES, point.tolist(), strict=False)}
     return csv_file(records)
-
-
-def _projector(frames: Frames) -> bytes:
-    def read(step: int) -> tuple[np.ndarray, np.ndarray]:
-        return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
-
-    target = io.BytesIO()
-    write_projector(target, frames.probe, spread(frames.numbers), read, title=frames.run.title)
-    return target.getvalue()

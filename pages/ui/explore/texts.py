@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from core.artifacts.example_table import example_table_csv
 from core.artifacts.maps import KeptHonesty
-from core.artifacts.projector import example_table_csv
 from core.events import Probe
 from core.messages import N_, _
 from core.representation.examples import ExampleScores

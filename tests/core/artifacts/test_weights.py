@@ -164,9 +164,7 @@ def test_an_encoder_that_is_gone_is_said_in_a_sentence(
 
 def test_what_pages_import_leaves_torch_alone() -> None:
     heavy = ["torch", "transformers", "umap", "numba", "sklearn", "streamlit"]
-    modules = ", ".join(
-        f"core.artifacts.{name}" for name in ("layers", "projector", "sentence", "text_history", "weights")
-    )
+    modules = ", ".join(f"core.artifacts.{name}" for name in ("layers", "sentence", "text_history", "weights"))
     code = f"import sys, {modules}; print(*(m for m in {heavy!r} if m in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

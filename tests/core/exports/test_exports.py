@@ -190,15 +190,6 @@ class TestTensorBoard:
         (config,) = events.Tensors("config/text_summary")
         assert f'"seed": {run.config.seed}' in config.tensor_proto.string_val[0].decode()
 
-    def test_the_projector_finds_the_frames(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
-        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
-        listed = (tmp_path / "logs" / "projector_config.pbtxt").read_text(encoding="utf-8")
-        for step in store.frame_steps(run.id):
-            assert f"step-{step:07d}/tensors.tsv" in listed
-            rows = (tmp_path / "logs" / f"step-{step:07d}" / "tensors.tsv").read_text(encoding="utf-8").splitlines()
-            assert run.probe is not None
-            assert len(rows) == len(run.probe.ids)
-
     def test_nothing_of_the_machine_is_in_it(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
         import socket
 

@@ -1,0 +1,40 @@
+"""The examples of a frame for a spreadsheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from core.events import FloatArray, Probe
+from core.tasks.listing import csv_file
+
+
+def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> list[dict[str, str]]:
+    """What is known of examples at one frame, a value as text under each column's name.
+
+    Args:
+        logits: [N, C].
+        rows: which examples, in this order; None: all.
+    """
+    shares: NDArray[np.float64] = softmax(logits.astype(np.float64), axis=1)
+    predicted = logits.argmax(1)
+    splits = probe.splits or ("validation",) * len(probe.ids)
+    return [
+        {
+            "id": str(probe.ids[row]),
+            "split": splits[row],
+            "text": probe.texts[row],
+            "label": probe.classes[probe.labels[row]],
+            "prediction": probe.classes[predicted[row]],
+            "confidence": f"{shares[row].max():.6f}",
+        }
+        for row in (range(len(probe.ids)) if rows is None else rows)
+    ]
+
+
+def example_table_csv(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> bytes:
+    """`example_records` as CSV; a cell that a spreadsheet might run as a formula gets an apostrophe in front."""
+    return csv_file(example_records(probe, logits, rows))
