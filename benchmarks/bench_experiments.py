@@ -17,7 +17,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
 
 from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
-from core.config.validation import build
+from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
 from core.store import Store

@@ -25,10 +25,10 @@ from torch import nn
 from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
 from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig, peak_rates
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.schedule import learning_rate_factor
-from core.config.validation import build
 from core.encoders.model import load_encoder
 from core.losses import scl_objective
 from core.tasks import TaskData

@@ -12,9 +12,9 @@ import gc
 from benchmarks.bench_training import our_run, prepared
 from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
-from core.config.validation import build
 from core.training.untrained import MemoryCache
 
 TARGETS = {"rdrop-one-stage": "≤ 1.15", "rdrop-two-stage": "≤ 2.1"}

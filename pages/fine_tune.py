@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from core.config import FILE_TASK, RunConfig, TaskConfig
-from core.config.assign import OF_A_TASK
-from core.config.labels import problem_text
+from core.config.describe import problem_text
+from core.config.edit import OF_A_TASK
 from core.errors import PlaygroundError
 from core.messages import _
 from core.tasks import TaskData

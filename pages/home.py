@@ -10,8 +10,8 @@ import streamlit as st
 from core import __version__
 from core.artifacts.replay import TAG, Replay, open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
+from core.config.describe import objective_label
 from core.config.score_source import score_note
-from core.config.summary import objective_label
 from core.figures.example_colours import label_colours
 from core.figures.map_data import examples_bundle, places_bundle
 from core.messages import N_, _

@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.waiting_time import places
+from core.config.describe import objective_label, row_labels
 from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
-from core.config.summary import objective_label, row_labels
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, Text, _, ngettext, pgettext, sentences

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from core import messages
-from core.config import RunConfig, parse_config, sweepable
+from core.config import RunConfig, parse_config, vary
 from core.messages import in_language
 from core.store import Store, database
 from tests.foreign import Foreign
@@ -45,10 +45,10 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Speak a language whose every message is seen; English stays English."""
     catalogue = messages._catalogue
     monkeypatch.setattr(messages, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
-    sweepable._sweepable.cache_clear()
+    vary._sweepable.cache_clear()
     with in_language("zh"):
         yield
-    sweepable._sweepable.cache_clear()
+    vary._sweepable.cache_clear()
 
 
 @pytest.fixture(scope="session")

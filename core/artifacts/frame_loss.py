@@ -15,8 +15,8 @@ from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import SUPCON
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
+from core.config.schedule import objective_at
 from core.config.term import TermConfig
-from core.config.turns import objective_at
 from core.messages import N_, _, joined, listed, ngettext
 from core.parameters import resolve_layers, whole
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.config import RunConfig
+from core.config.compare import SEED, differences_of
 from core.config.describe import settings
-from core.config.diff import SEED, differences_of
 from core.messages import N_
 from core.representation.agreement import mean_std
 

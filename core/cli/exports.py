@@ -10,7 +10,7 @@ import click
 from core.artifacts.replay import open_replay
 from core.cli.options import json_option, print_json, runs_option
 from core.config import RunConfig
-from core.config.turns import as_ended, as_launched
+from core.config.schedule import as_ended, as_launched
 from core.errors import StoreError
 from core.exports.config_file import config_json
 from core.exports.entry import Export, write_export

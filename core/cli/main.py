@@ -34,8 +34,17 @@ from core.cli.options import (
 from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
-from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_objective
-from core.config.changes import LAMBDA, TEMPERATURE, changed, put_lambda, put_temperature
+from core.config.edit import (
+    DEFAULT_PRESET,
+    LAMBDA,
+    TEMPERATURE,
+    changed,
+    parse_setting,
+    put,
+    put_lambda,
+    put_temperature,
+    with_full_objective,
+)
 from core.config.presets import PRESETS, preset
 from core.config.score_source import classifier_note, scored
 from core.errors import ConfigError, EngineError, PlaygroundError

@@ -12,9 +12,9 @@ import click
 from pydantic import BaseModel
 
 from core.config import EncoderConfig, ReadingConfig, RunConfig
+from core.config.describe import value_text
 from core.config.fields import fields_of
 from core.config.folders import with_paths
-from core.config.labels import value_text
 from core.tasks.files.problems import PROBLEMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -14,9 +14,8 @@ from tqdm import tqdm
 
 from core.atomic import atomic_write
 from core.cli.options import json_option, print_json, runs_option, whole_model, whole_path, with_whole_paths
-from core.config.assign import parse_setting
-from core.config.changes import changed
-from core.config.validation import build
+from core.config.edit import changed, parse_setting
+from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.cost import cost
 from core.experiments.design import Design, Level

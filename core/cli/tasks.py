@@ -21,7 +21,7 @@ from core.cli.options import (
     setting_option,
 )
 from core.config import ReadingConfig
-from core.config.validation import build
+from core.config.fields import build
 from core.messages import Text, ngettext
 from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS

@@ -1,28 +1,68 @@
-"""A config as a flat list of settings that matter for what is learned, with labels for people.
-
-Left out is what changes nothing that a run learns or that follows from something else that is listed: the run's name,
-how often it is saved (checkpoint), what it asks a cluster for (resources), the task's name, the order of an
-objective's terms, how λ is bound to two weights (the weights are listed), and every setting that something else has
-switched off (the tokens k at sentence level, the queue's momentum without a queue, the LoRA rank where all weights
-learn). A knob turn is part of the setting that it changed, as the value over the steps.
-"""
+"""A config in words: values and units, every setting that counts, one line for lists, the objective as an equation."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig, labels
-from core.config.fields import fields_of
-from core.config.labels import value_text
+from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
+from core.config.fields import Section, field_at, fields_of
 from core.config.objective import ObjectiveConfig, setting_of
+from core.config.schedule import settings_at_end, stages
 from core.config.term import TermConfig
-from core.config.turns import stages
-from core.config.validation import Section
-from core.messages import _, listed, ngettext
-from core.parameters import Parameter
+from core.errors import ConfigError, PlaygroundError
+from core.messages import N_, Message, _, clauses, listed, ngettext
+from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, whole
+
+ABSENT = "–"
+# Below, learning rates live, which are read by their power of ten.
+SMALL = 1e-3
+SWITCH = {
+    # Translators: a setting that is switched on.
+    True: N_("On"),
+    # Translators: a setting that is switched off.
+    False: N_("Off"),
+}
+
+
+def problem_text(error: PlaygroundError) -> str:
+    """An error's sentence, with the label that people know a config's field by in place of its name."""
+    field = field_at(RunConfig, error.field) if isinstance(error, ConfigError) else None
+    if not isinstance(error, ConfigError) or field is None:
+        return str(error)
+    return str(ConfigError(Message(field.label), error.value, error.remedy))
+
+
+def in_phase(label: str, number: int | None) -> str:
+    """A label with the phase that it belongs to, numbered from 0; as it is where there is one phase (None)."""
+    return label if number is None else _("Phase {number}: {setting}", number=number + 1, setting=label)
+
+
+def value_text(value: object, parameter: Parameter | None = None) -> str:
+    """A value as people read it, in their language; numbers are not rounded, so that two that differ look different."""
+    words = parameter.values_in_words if parameter is not None else {}
+    if value.__hash__ is not None and value in words:
+        return words[value]
+    if isinstance(value, bool):
+        return _(SWITCH[value])
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, tuple | list):
+        return listed(map(str, value))
+    return ABSENT if value is None else str(value)
+
+
+def number_text(value: float) -> str:
+    """The shortest text of a number that is exactly this number: 0.3, 5e-05, 2e-04."""
+    style = "e" if 0 < abs(value) < SMALL else "g"
+    texts = (f"{value:.{digits}{style}}" for digits in range(18))
+    return next(text for text in texts if float(text) == value)
+
 
 TURNS_SHOWN = 3
 # What "auto" mostly becomes, which a prepared run need not list.
@@ -159,7 +199,7 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
     known = next(setting for _step, setting in history if setting is not None)
     if len(changes) == 1:
         return known
-    texts = [labels.ABSENT if setting is None else setting.text for _step, setting in changes]
+    texts = [ABSENT if setting is None else setting.text for _step, setting in changes]
     later = zip(changes[1:], texts[1:], strict=True)
     spoken = [texts[0], *(_("{value} at step {step:,}", value=text, step=step) for (step, _setting), text in later)]
     turns = len(spoken) - 1
@@ -270,3 +310,182 @@ def _plain(section: Section, path: str, *names: str) -> list[Setting]:
         counts = field.listed or value not in (field.default, MOSTLY.get(name, field.default))
         found.append(Setting(f"{path}.{name}".lstrip("."), _(field.label), value, value_text(value, field), counts))
     return found
+
+
+BATCHES = {
+    "auto": N_("automatic batches"),
+    "random": N_("random batches"),
+    "class_balanced": N_("class-balanced batches"),
+    "balanced": N_("batches with equal shares"),
+}
+USUAL_BATCHES = ("auto", "random")
+# Settings that change the training rows, which makes the task harder.
+ROW_CHANGES = ("label_noise", "text_noise", "imbalance", "back_translation")
+
+
+def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
+    """The training rows in a few words: how many, how batches are drawn from them, what makes them harder.
+
+    Args:
+        defaults: also say that all rows are used and that batches are random.
+    """
+    size = _("All rows") if task.train_size is None else ngettext("{count} row", "{count} rows", task.train_size)
+    labels = [size] if defaults or task.train_size is not None else []
+    labels += [_(BATCHES[task.sampler])] if defaults or task.sampler not in USUAL_BATCHES else []
+    fields, values = fields_of(TaskConfig), {name: getattr(task, name) for name in ROW_CHANGES}
+    changes = {name: value for name, value in values.items() if value not in (None, fields[name].default)}
+    return labels + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
+
+
+def objective_label(config: RunConfig, *, weights: bool = True, temperature: bool = True) -> str:
+    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order.
+
+    A knob that was turned shows both values, as launched and last: `τ 0.3 → 0.08`.
+
+    Args:
+        config: of a run, with its knob turns (`RunSummary.effective`).
+        weights, temperature: whether they are part of the label, which they are not where a grid varies them.
+    """
+    first, *then = (_phase_label(config, number, weights, temperature) for number in range(len(config.phases)))
+    return _("{first}; then {second}", first=first, second=then[0]) if then else first
+
+
+def _phase_label(config: RunConfig, number: int, weights: bool, temperature: bool) -> str:
+    first, last = config.phases[number].objective, settings_at_end(config, number)
+    parts = [_mix(first, last.objective) if weights else " + ".join(_name(term) for _key, term in first.as_written)]
+    taus = (first.temperature, last.objective.temperature) if temperature else (None, None)
+    contrasts = first.contrastive or last.objective.contrastive or not weights
+    if taus[0] is not None and taus[1] is not None and contrasts:
+        parts.append(f"τ {_moved(f'{taus[0]:g}', f'{taus[1]:g}')}")
+    turned = {turn.name for turn in config.knob_turns if config.phase_at(turn.step) == number}
+    parts += [
+        f"{knob.label} {_moved(f'{knob.value:g}', f'{last.objective.value_of(name):g}')}"
+        for name, knob in first.knobs.items()
+        if name in turned and name not in ("lambda", "temperature") and not name.endswith(".weight")
+    ]
+    if last.rate_factor != 1:
+        parts.append(_("learning rate × {factor:g}", factor=last.rate_factor))
+    if turned and last == (number, first, 1.0):
+        parts.append(_("turned and back"))
+    return listed(parts)
+
+
+def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
+    """The terms with their weights, those that count at the beginning or at the end."""
+    weights = {key: term.weight for key, term in last.as_written}
+    counted = [(term, weights[key]) for key, term in first.as_written if term.weight > 0 or weights[key] > 0]
+    if len(counted) == 1:
+        return _name(counted[0][0])
+    moved = [(_moved(f"{term.weight:.3g}", f"{now:.3g}"), _name(term)) for term, now in counted]
+    return " + ".join(f"({weight}) {symbol}" if "→" in weight else f"{weight} {symbol}" for weight, symbol in moved)
+
+
+def _name(term: TermConfig) -> str:
+    """A loss's symbol, and what it contrasts where that is not one or two views of a text's pooled vector."""
+    several = len(term.views) + term.original > 2 or any(view.entry.kind == "layers" for view in term.views)
+    symbol = term.entry.symbol
+    if term.level == "token":
+        return _("token multi-view {loss}", loss=symbol) if several else _("token {loss}", loss=symbol)
+    return _("multi-view {loss}", loss=symbol) if several else symbol
+
+
+def _moved(first: str, last: str) -> str:
+    """A value, or both where it was turned."""
+    return first if first == last else f"{first} → {last}"
+
+
+def trainable_label(config: RunConfig) -> str:
+    """What learns, once where all phases agree."""
+    return " → ".join(dict.fromkeys(part_label(phase.trainable) for phase in config.phases))
+
+
+def part_label(trainable: TrainableConfig) -> str:
+    """Name the weights that learn in a phase, such as "last 2 blocks + classifier"."""
+    if trainable.part == "last_blocks":
+        if trainable.blocks == 1:
+            return _("last block + classifier")
+        return _("last {blocks} + classifier", blocks=ngettext("{count} block", "{count} blocks", trainable.blocks))
+    if trainable.part == "lora":
+        return _("LoRA, rank {rank}", rank=trainable.lora_rank)
+    return _("all weights") if trainable.part == "all" else _("classifier only")
+
+
+PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+def total_latex(objective: ObjectiveConfig) -> str:
+    """The weighted sum, such as L = 0.10 CE + 0.90 SCL."""
+    alone = len(objective.terms) == 1
+    parts = []
+    for key, term in objective.as_written:
+        weight = "" if alone and term.weight == 1 else rf"{_shown(term.weight)}\,"
+        parts.append(f"{weight}{_symbol(key, term)}")
+    return rf"\mathcal{{L}}={'+'.join(parts)}"
+
+
+def term_latex(term: TermConfig) -> list[str]:
+    """A term's own equation, and a line for each of its settings that changes it."""
+    entry, settings = term.entry, term.parameters
+    equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
+    defaults = {parameter.name: parameter.default for parameter in entry.parameters}
+    changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
+    words = {name: entry.latex_words[name]() for name in changed if name in entry.latex_words}
+    notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
+    return [_filled(line, settings) for line in (equation, *notes)]
+
+
+def term_words(term: TermConfig) -> str:
+    """What a term contrasts, in words; empty for the plain case."""
+    words = []
+    if term.level == "token":
+        words.append(_tokens(term))
+    if term.level == "logits":
+        words.append(_("the classifier's output"))
+    if isinstance(term.layers, tuple):
+        words.append(_("one loss per layer ({layers})", layers=listed(map(str, term.layers))))
+    elif term.layers != "last":
+        words.append(_("one loss per layer ({layers})", layers=_(RELATIVE_LAYERS[term.layers]).lower()))
+    if (head := term.parameters.get("projection", "none")) != "none":
+        words.append(_("through an MLP of its own") if head == "mlp" else _("through a linear layer of its own"))
+    if size := whole(term.parameters, "queue"):
+        words.append(
+            _("a queue of {vectors} as further candidates", vectors=ngettext("{count} vector", "{count} vectors", size))
+        )
+    if not term.original:
+        words.append(_("without the unchanged text"))
+    if not term.parameters.get("normalize", True):
+        words.append(_("vectors as they are, not normalised"))
+    if term.views:
+        words.append(_("views: {views}", views=listed(_(view.entry.label).lower() for view in term.views)))
+    return clauses(words)
+
+
+def _tokens(term: TermConfig) -> str:
+    """Which tokens a term contrasts, grouped or each by itself."""
+    clusters = whole(term.parameters, "clusters")
+    if term.parameters["k"] == AUTO:
+        if clusters:
+            return _("the third of the tokens that [CLS] attends to most, grouped into {groups}", groups=clusters)
+        return _("the third of the tokens that [CLS] attends to most")
+    tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
+    if clusters:
+        return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
+    return _("the {tokens} that [CLS] attends to most", tokens=tokens)
+
+
+def _symbol(key: str, term: TermConfig) -> str:
+    number = key.removeprefix(term.loss).lstrip("_")
+    level = rf"^{{\text{{{term.level}}}}}" if term.level != "sentence" else ""
+    return rf"\text{{{term.entry.symbol}}}{f'_{{{number}}}' if number else ''}{level}"
+
+
+def _filled(latex: str, settings: Mapping[str, Value]) -> str:
+    """Only names of settings are places; LaTeX has braces of its own."""
+    return PLACE.sub(lambda match: _shown(settings[match[1]]) if match[1] in settings else match[0], latex)
+
+
+def _shown(value: Value) -> str:
+    """Two decimals, so that the formula keeps its width while one drags; more only where they would hide a number."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}" if value == round(value, 2) else f"{value:g}"

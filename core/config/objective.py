@@ -8,8 +8,8 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from core.catalogue.losses import LOSSES
+from core.config.fields import Section, build
 from core.config.term import WEIGHT_MAX, TermConfig
-from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.messages import N_, Message, _, listed
 from core.parameters import AUTO, Parameter, number

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from core.config.fields import Shown
+from core.config.fields import Section, Shown, build, not_json
 from core.config.objective import ObjectiveConfig
 from core.config.sections import (
     CheckpointConfig,
@@ -25,7 +25,6 @@ from core.config.sections import (
     TaskConfig,
     TrainableConfig,
 )
-from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
 from core.messages import N_, Message
 

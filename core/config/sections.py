@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from core.config.fields import Shown
-from core.config.validation import Section
+from core.config.fields import Section, Shown
 from core.messages import N_
 
 TRAIN_POINTS_MAX = 500

@@ -15,13 +15,11 @@ from pydantic import Field, field_validator, model_validator
 
 from core.advice.defaults import DEFAULT_STEPS
 from core.config import LARGEST_SEED, PhaseConfig, RunConfig
-from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
-from core.config.fields import Shown, field_at
-from core.config.labels import value_text
+from core.config.describe import objective_label, value_text
+from core.config.edit import LAMBDA, PRESET, TEMPERATURE, changed
+from core.config.fields import Section, Shown, build, field_at, not_json
 from core.config.run import MAX_STEPS
-from core.config.summary import objective_label
-from core.config.sweepable import OBJECTIVE, sweepable
-from core.config.validation import Section, build, not_json
+from core.config.vary import OBJECTIVE, sweepable
 from core.errors import ConfigError
 from core.messages import ENGLISH, N_, Message, Text, _, in_language, language, listed
 from core.parameters import Parameter, did_you_mean

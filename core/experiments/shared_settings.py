@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from core.advice.defaults import DEFAULT_STEPS
 from core.config import RunConfig
-from core.config.changes import changed
-from core.config.describe import row_settings
-from core.config.summary import objective_label
+from core.config.describe import objective_label, row_settings
+from core.config.edit import changed
 from core.errors import ConfigError
 from core.experiments.design import START, Axis
 from core.messages import _, called, ngettext

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.config import FILE_TASK, RunConfig
-from core.config.assign import PRESET, settings_text
+from core.config.edit import PRESET, settings_text
 from core.exports.entry import Export
 from core.messages import N_
 from core.store import RunRecord, Store

@@ -23,10 +23,9 @@ from scipy.special import softmax
 
 from core import __version__
 from core.artifacts.shared_examples import example_keys, find_turn, linked_ids, matched
-from core.config.describe import Setting, settings
+from core.config.describe import Setting, objective_label, settings
 from core.config.folders import without_folders
 from core.config.score_source import score_notes_of, scored
-from core.config.summary import objective_label
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, going_on

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError
 from core.lab.choices import FARTHEST, Held, Move, Question, Stage
 from core.lab.dynamics import Moment, Played, Vectors, first_vectors, logits_at, play

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from core.catalogue.loss_entry import LossEntry, Settings
 from core.catalogue.losses import LOSSES
-from core.config.validation import Section
+from core.config.fields import Section
 from core.errors import ConfigError
 from core.messages import N_
 from core.parameters import Parameter

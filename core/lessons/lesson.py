@@ -22,7 +22,7 @@ from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import Field, model_validator
 
-from core.config.validation import Section, build
+from core.config.fields import Section, build
 from core.errors import ConfigError, PlaygroundError, StoreError
 from core.lessons.numbers import Number
 from core.messages import language

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from core.artifacts.frame_loss import batch_rows, shown_contrast
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
-from core.config.validation import Section
+from core.config.fields import Section
 from core.errors import ConfigError, StoreError
 from core.experiments.archive import open_archive
 from core.experiments.design import Design, parse_design

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from core.config.identity import config_hash
+from core.config.compare import config_hash
 from core.errors import StaleAttemptError
 from core.events import Frame, Predictions, Started, Step, Tokens
 from core.messages import Message, Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database, Migrations
 
-from core.config.identity import config_hash
+from core.config.compare import config_hash
 
 migrations = Migrations("runs")
 

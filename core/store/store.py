@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.config import RunConfig, check_turn
-from core.config.identity import config_hash
+from core.config.compare import config_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StoreError, shown
 from core.messages import N_, Message, Text
 from core.settings import settings

@@ -16,8 +16,8 @@ from core.advice.momentum import slow_queues
 from core.advice.prepare import inert_terms
 from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
+from core.config.schedule import objective_at
 from core.config.score_source import classifier_learned, classifier_note
-from core.config.turns import objective_at
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import ConfigError, TrainingError
 from core.events import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError, PlaygroundError, TaskError
 from core.messages import Message
 from core.store.library import LibraryTask, TaskLibrary

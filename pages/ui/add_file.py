@@ -11,9 +11,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.advice.prepare import validation_size
 from core.config import ReadingConfig, TaskConfig
-from core.config.fields import fields_of
-from core.config.labels import value_text
-from core.config.validation import build
+from core.config.describe import value_text
+from core.config.fields import build, fields_of
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, pgettext, sentences
 from core.settings import settings

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.config.fields import fields_of
-from core.config.validation import build
+from core.config.fields import build, fields_of
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, sentences
 from core.settings import settings

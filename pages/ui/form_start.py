@@ -9,9 +9,8 @@ import streamlit as st
 
 from core.advice.defaults import DEFAULT_STEPS, Usual, usual
 from core.config import RunConfig, TaskConfig, parse_config
-from core.config.assign import from_settings, settings_text
-from core.config.schedule import default_frame_steps
-from core.config.turns import as_launched
+from core.config.edit import from_settings, settings_text
+from core.config.schedule import as_launched, default_frame_steps
 from core.errors import PlaygroundError
 from core.messages import _
 from core.workers import Engine

@@ -15,7 +15,8 @@ from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
 from core.config import KnobTurn, RunConfig
-from core.config.labels import value_text
+from core.config.describe import objective_label, row_labels, trainable_label, value_text
+from core.config.schedule import objective_at
 from core.config.score_source import (
     classifier_learned,
     classifier_learns_from,
@@ -25,8 +26,6 @@ from core.config.score_source import (
     scored,
     scorers,
 )
-from core.config.summary import objective_label, row_labels, trainable_label
-from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure

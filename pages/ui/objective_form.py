@@ -12,10 +12,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
-from core.config.equation import term_latex, term_words, total_latex
+from core.config.describe import term_latex, term_words, total_latex
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
-from core.config.validation import build
 from core.glossary import GLOSSARY
 from core.messages import N_, _, called, sentences
 from core.parameters import Parameter

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from core.config.labels import value_text
+from core.config.describe import value_text
 from core.config.objective import Knob
 from core.errors import ConfigError
 from core.messages import N_, _

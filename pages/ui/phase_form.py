@@ -11,12 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core.advice.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
 from core.catalogue.losses import LOSSES
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
-from core.config.fields import fields_of
-from core.config.labels import number_text
+from core.config.describe import number_text, part_label
+from core.config.fields import build, fields_of
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
-from core.config.summary import part_label
-from core.config.validation import build
 from core.errors import PlaygroundError
 from core.messages import N_, _, called, ngettext
 from core.models.source import EncoderShape, encoder_shape

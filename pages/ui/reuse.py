@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from core.config import RunConfig
-from core.config.diff import config_differences
-from core.config.turns import as_ended, as_launched, rate_carries_over, settings_at_end
+from core.config.compare import config_differences
+from core.config.schedule import as_ended, as_launched, rate_carries_over, settings_at_end
 from core.messages import N_, _, clauses, sentences
 from core.store import RunRecord
 from pages.ui.address import FineTune

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.config.summary import objective_label
+from core.config.describe import objective_label
 from core.messages import _
 from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label

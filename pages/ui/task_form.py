@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.advice.defaults import Usual, default_sampler, usual
 from core.config import FILE_TASK, TaskConfig
+from core.config.describe import row_labels
 from core.config.fields import fields_of
-from core.config.summary import row_labels
 from core.errors import shown
 from core.messages import _, ngettext
 from core.store import LibraryTask

@@ -17,7 +17,7 @@ from pathlib import Path
 import streamlit as st
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from core.config.labels import problem_text
+from core.config.describe import problem_text
 from core.errors import EngineError, PlaygroundError
 from core.messages import _, ngettext
 from core.settings import settings

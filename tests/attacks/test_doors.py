@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from core.cli.main import cli, main
 from core.cli.sweeps import sweep
 from core.config import RunConfig, TaskConfig, parse_config
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError, StoreError, TaskError
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments

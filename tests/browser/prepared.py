@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.config import RunConfig, parse_config
-from core.config.validation import build
+from core.config.fields import build
 from core.experiments.design import Design
 from core.store import ExperimentTable, Store
 from tests.core.artifacts.made import MORE, recorded

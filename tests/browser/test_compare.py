@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.config.twins import twin
+from core.config.edit import twin
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, hostile_draft, nothing_ran

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.config import RunConfig
-from core.config.validation import build
+from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments
 from core.store import Store

@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
-from core.config.changes import changed
-from core.config.validation import build
+from core.config.edit import changed
+from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html

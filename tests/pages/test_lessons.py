@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config.validation import build
+from core.config.fields import build
 from core.lessons import numbers
 from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.config import parse_config
-from core.config.summary import objective_label
+from core.config.describe import objective_label
 from tests.cases import each
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.config import RunConfig
-from core.config.changes import PRESET, changed
+from core.config.edit import PRESET, changed
 from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
 from core.messages import N_

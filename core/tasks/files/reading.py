@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.config import ReadingConfig
+from core.config.describe import value_text
 from core.config.fields import fields_of
-from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
 from core.messages import Message, _, called, clauses, listed, ngettext
 from core.settings import PREFIX, Settings, settings

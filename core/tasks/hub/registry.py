@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from core.config import ReadingConfig
-from core.config.fields import Shown, fields_of
-from core.config.validation import Section
+from core.config.fields import Section, Shown, fields_of
 from core.errors import ConfigError
 from core.messages import N_
 from core.settings import settings

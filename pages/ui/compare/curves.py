@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
-from core.config.loss_sums import is_loss, same_loss
+from core.config.compare import is_loss, same_loss
 from core.config.score_source import Scorer, scorers
 from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
 from core.figures.axes import Axis, axis_title, places

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import RunConfig
-from core.config.summary import objective_label
+from core.config.describe import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _

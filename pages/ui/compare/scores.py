@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.artifacts.measures import FrameMeasures, measures_folder, measures_request, read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
-from core.config.diff import config_differences
+from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored
 from core.experiments.result_table import in_phrase
 from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.config import LARGEST_SEED, RunConfig
-from core.config.diff import SEED, Difference, config_differences
-from core.config.suggestions import Suggestion, TwinSetting, twin_settings
-from core.config.turns import as_launched
-from core.config.twins import twin, twin_name
+from core.config.compare import SEED, Difference, config_differences
+from core.config.edit import twin, twin_name
+from core.config.schedule import as_launched
+from core.config.vary import Suggestion, TwinSetting, twin_settings
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, called, clauses

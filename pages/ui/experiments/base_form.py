@@ -10,7 +10,7 @@ import streamlit as st
 from core.advice.defaults import DEFAULT_STEPS
 from core.catalogue.encoders import LISTED
 from core.config import FILE_TASK, PhaseConfig, RunConfig
-from core.config.changes import changed
+from core.config.edit import changed
 from core.config.fields import fields_of
 from core.experiments.design import LEAN, MOST_SEEDS, EarlyStopping
 from core.messages import N_, _

@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from core.config import FILE_TASK, RunConfig
-from core.config.assign import settings_text
-from core.config.labels import problem_text
-from core.config.validation import build
+from core.config.describe import problem_text
+from core.config.edit import settings_text
+from core.config.fields import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design, grid_name
 from core.messages import _, ngettext

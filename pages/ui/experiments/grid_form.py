@@ -10,11 +10,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from core.config import FILE_TASK, RunConfig
-from core.config.assign import settings_text
-from core.config.labels import value_text
-from core.config.suggestions import TwinSetting
-from core.config.sweepable import sweepable
-from core.config.validation import build
+from core.config.describe import value_text
+from core.config.edit import settings_text
+from core.config.fields import build
+from core.config.vary import TwinSetting, sweepable
 from core.errors import ConfigError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title, grid_name
 from core.experiments.shared_settings import shared_settings

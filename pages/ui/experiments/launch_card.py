@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.config.labels import problem_text
+from core.config.describe import problem_text
 from core.errors import PlaygroundError
 from core.experiments.design import Design
 from core.messages import _, ngettext

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.config.labels import problem_text
-from core.config.validation import build
+from core.config.describe import problem_text
+from core.config.fields import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design, axis_title
 from core.experiments.protocols.entry import Protocol

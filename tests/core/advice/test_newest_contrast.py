@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from core.advice.newest_contrast import compares_pooled_vectors, newest_contrast
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig, mixed_objective
 from core.config.presets import PRESETS
-from core.config.validation import build
 from core.events import Step
 from tests.cases import each
 

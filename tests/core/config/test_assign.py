@@ -8,7 +8,7 @@ import pytest
 
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
-from core.config.assign import DEFAULT_PRESET, from_settings, settings_text
+from core.config.edit import DEFAULT_PRESET, from_settings, settings_text
 from core.config.presets import PRESETS
 from core.errors import ConfigError
 from tests.cases import each

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.config.changes import changed
+from core.config.edit import changed
 from core.config.presets import PRESETS
 from core.errors import ConfigError
 from tests.cases import each

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.diff import config_differences
+from core.config.compare import config_differences
 from core.config.presets import PRESETS
 from tests.cases import each
 

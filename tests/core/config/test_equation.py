@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from core.catalogue.losses import LOSSES
-from core.config.equation import PLACE, term_latex, term_words, total_latex
+from core.config.describe import PLACE, term_latex, term_words, total_latex
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.term import TermConfig
-from core.config.validation import build
 from tests.cases import each
 
 DROPOUT = [{"view": "dropout"}]

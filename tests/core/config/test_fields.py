@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field
 
 from core.cli.main import fit
 from core.config import OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
-from core.config.fields import Shown, field_at, fields_of
-from core.config.labels import problem_text
-from core.config.validation import Section, build
+from core.config.describe import problem_text
+from core.config.fields import Section, Shown, build, field_at, fields_of
 from core.errors import ConfigError
 from core.parameters import Parameter
 from core.tasks.hub.registry import HubRequest

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from core.config import RunConfig, parse_config
-from core.config.changes import changed
-from core.config.identity import config_hash
+from core.config.compare import config_hash
+from core.config.edit import changed
 from tests.cases import each
 
 

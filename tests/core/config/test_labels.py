@@ -9,8 +9,8 @@ import numpy as np
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
 from core.config import OptimiserConfig, PhaseConfig, TaskConfig
+from core.config.describe import ABSENT, number_text, value_text
 from core.config.fields import fields_of
-from core.config.labels import ABSENT, number_text, value_text
 from tests.cases import each
 
 

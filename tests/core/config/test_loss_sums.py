@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.config import RunConfig, parse_config
-from core.config.loss_sums import is_loss, same_loss
+from core.config.compare import is_loss, same_loss
 from tests.cases import each
 
 CE: dict[str, Any] = {"loss": "cross_entropy"}

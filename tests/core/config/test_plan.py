@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import TRIPLET, LogitsOf, Pass, Plan, TermPlan, VectorOf, plan_phase
 from core.config.presets import PRESETS
-from core.config.validation import build
 from core.errors import ConfigError
 from tests.cases import each
 

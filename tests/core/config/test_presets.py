@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from core.config import parse_config
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import plan_phase
 from core.config.presets import PRESETS, Preset, preset
-from core.config.validation import build
 from core.errors import ConfigError
 from core.parameters import AUTO
 from tests.cases import each

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from core.config import RunConfig, check_turn, parse_config, peak_rates
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig, mixed_objective
-from core.config.validation import build
 from core.errors import SHOWN_CHARS, ConfigError
 from core.messages import Message
 from tests.cases import each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.config import RunConfig, parse_config
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig, mixed_objective
 from core.config.presets import PRESETS
 from core.config.score_source import (
@@ -16,7 +17,6 @@ from core.config.score_source import (
     scored,
     scorers,
 )
-from core.config.validation import build
 from core.events import Evaluation
 from tests.cases import each
 

@@ -8,11 +8,11 @@ import pytest
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.diff import config_differences
+from core.config.compare import config_differences
+from core.config.edit import twin
 from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
-from core.config.suggestions import TwinSetting, twin_settings
-from core.config.twins import twin
+from core.config.vary import TwinSetting, twin_settings
 from core.errors import ConfigError
 from tests.cases import each
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from core.config import RunConfig
-from core.config.changes import PRESET, changed
+from core.config.edit import PRESET, changed
 from core.config.presets import PRESETS
-from core.config.suggestions import twin_settings
-from core.config.sweepable import OBJECTIVE_PATH, sweepable
+from core.config.vary import OBJECTIVE_PATH, sweepable, twin_settings
 from tests.cases import each
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig, parse_config
-from core.config.turns import as_ended, as_launched, objective_at, settings_at_end
+from core.config.schedule import as_ended, as_launched, objective_at, settings_at_end
 from core.errors import ConfigError
 from tests.cases import each
 

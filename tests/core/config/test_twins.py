@@ -9,8 +9,8 @@ import pytest
 from core.advice.prepare import prepare
 from core.artifacts.seeds import seed_groups
 from core.config import RunConfig, parse_config
-from core.config.diff import config_differences
-from core.config.twins import NAME_LENGTH, twin, twin_name
+from core.config.compare import config_differences
+from core.config.edit import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
 from tests.cases import each
 
@@ -204,14 +204,14 @@ class TestObjective:
         (RATE, 0, "learning_rate = 0"),
         ("phases.0.batch_size", 0, "batch_size = 0"),
         ("phases.0.objective.terms.supcon.weight", 0.5, "sum to 0.6"),
-        ("phases.0.objective.terms.dscl.temperature", 0.5, "no 'dscl'"),
-        ("phases.0.objective.terms.7.temperature", 0.5, "no '7'"),
-        ("phases.3.batch_size", 8, "no '3'"),
-        ("nothing.at.all", 8, "no 'nothing'"),
-        ("seed.inside", 8, "no 'inside'"),
+        ("phases.0.objective.terms.dscl.temperature", 0.5, "terms has 2; give a number from 0 to 1"),
+        ("phases.0.objective.terms.7.temperature", 0.5, "terms has 2; give a number from 0 to 1"),
+        ("phases.3.batch_size", 8, "phases has 1; give 0"),
+        ("nothing.at.all", 8, "nothing = .*there is no such field"),
+        ("seed.inside", 8, "seed has no fields"),
         ("encoder.max_length", 3, "max_length = 3"),
-        ("encoder.wide", 3, "no 'wide'"),
-        ("", 3, "no ''"),
+        ("encoder.wide", 3, "encoder.wide = 3 .*there is no such field"),
+        ("", 3, "give FIELD=VALUE"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(original: RunConfig, path: str, value: Any, message: str) -> None:

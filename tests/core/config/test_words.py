@@ -10,6 +10,7 @@ from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
 from core.config import PhaseConfig, RunConfig, parse_config
 from core.config.describe import settings
+from core.config.edit import twin, twin_name
 from core.config.fields import fields_of
 from core.config.presets import GROUPS, PRESETS
 from core.config.sections import (
@@ -21,9 +22,7 @@ from core.config.sections import (
     TaskConfig,
     TrainableConfig,
 )
-from core.config.suggestions import twin_settings
-from core.config.sweepable import sweepable
-from core.config.twins import twin, twin_name
+from core.config.vary import sweepable, twin_settings
 from core.messages import in_language
 from core.parameters import Parameter
 from tests.cases import each

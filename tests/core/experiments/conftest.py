@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.config.validation import build
+from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, make_runs
 from core.store import Store

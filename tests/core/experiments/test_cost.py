@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.advice.estimate import assumed_flops, estimate
-from core.config.changes import changed
+from core.config.edit import changed
 from core.errors import ConfigError, TaskError
 from core.experiments.cost import cost
 from core.models.source import encoder_shape

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.design import MOST_RUNS, Axis, Cell, Design, axis_of, parse_design
 from tests.cases import each

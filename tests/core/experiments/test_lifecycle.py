@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.changes import changed
+from core.config.edit import changed
 from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
 from core.experiments.lifecycle import FILL, Experiments, is_complete, is_over, make_runs, missing
 from core.store import ExperimentTable, Status, Store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.changes import changed
+from core.config.edit import changed
 from core.experiments.design import parse_design
 from core.experiments.lifecycle import make_runs
 from core.experiments.results import results

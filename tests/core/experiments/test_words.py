@@ -8,7 +8,7 @@ import pytest
 
 from core import messages
 from core.config import RunConfig
-from core.config.validation import build
+from core.config.fields import build
 from core.experiments.cost import cost
 from core.experiments.design import Axis, Design, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS

@@ -16,7 +16,7 @@ import pytest
 from core.artifacts.replay import open_replay
 from core.cli.main import draft_from, fit
 from core.config import FILE_TASK, KnobTurn, RunConfig, parse_config
-from core.config.assign import with_full_objective
+from core.config.edit import with_full_objective
 from core.config.presets import PRESETS
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step

@@ -12,9 +12,9 @@ import pytest
 
 from core.catalogue.losses import LOSSES
 from core.config import KnobTurn
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
-from core.config.validation import build
 from core.events import Evaluation, Step
 from core.figures.curves import (
     KNOB_SYMBOLS,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.artifacts.frame_loss import batch_rows
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import PlaygroundError
 from core.experiments.design import parse_design
 from core.lessons.numbers import Number, experiment_id_of, run_id_of, value_of

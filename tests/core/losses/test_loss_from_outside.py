@@ -15,7 +15,7 @@ from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import LOSSES
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
-from core.config.equation import term_latex, total_latex
+from core.config.describe import term_latex, total_latex
 from core.errors import ConfigError
 from core.events import Step
 from core.figures.curves import part_colour, part_label

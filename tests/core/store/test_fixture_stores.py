@@ -23,8 +23,8 @@ import pytest
 from core.artifacts.maps import read_maps, steps_source
 from core.artifacts.replay import open_replay
 from core.config import parse_config
-from core.config.assign import from_settings
-from core.config.identity import config_hash
+from core.config.compare import config_hash
+from core.config.edit import from_settings
 from core.config.presets import PRESETS
 from core.exports.entry import write_export
 from core.exports.registry import EXPORTS

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from core.catalogue.losses import LOSSES
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import TermPlan, plan_phase
-from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT
 from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss

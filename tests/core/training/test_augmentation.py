@@ -10,7 +10,7 @@ import torch
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.config.changes import changed
+from core.config.edit import changed
 from core.errors import EncoderError
 from core.events import Started, Step
 from core.tasks import TaskData

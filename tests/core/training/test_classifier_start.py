@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from core.advice.prepare import prepare
 from core.artifacts.weights import load_at, weight_steps
 from core.config import RunConfig, parse_config
-from core.config.identity import config_hash
+from core.config.compare import config_hash
 from core.encoders.model import load_encoder
 from core.encoders.packing import Tokens
 from core.store import Store

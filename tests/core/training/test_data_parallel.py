@@ -170,7 +170,7 @@ def test_a_part_of_a_batch_would_be_something_else(drafts: dict[str, Any], toget
 
 
 def test_one_process_is_no_other_config(draft: Callable[..., RunConfig]) -> None:
-    from core.config.identity import config_hash
+    from core.config.compare import config_hash
 
     config = draft()
     older = json.loads(config.to_json())

@@ -707,7 +707,7 @@ def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Pat
 
 
 def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft: Draft, tmp_path: Path) -> None:
-    """So runs that differ in them alone are one: `core.config.identity`."""
+    """So runs that differ in them alone are one: `core.config.compare`."""
     found = []
     for number, more in enumerate(({}, {"probe": {"frame_steps": []}, "checkpoint": {"snapshot_steps": []}})):
         config, data = prepare(draft(more=more), gpu=False)

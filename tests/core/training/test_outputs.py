@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import Plan, plan_phase
-from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.evaluate import TermInput

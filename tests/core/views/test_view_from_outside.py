@@ -10,7 +10,7 @@ from core.advice.prepare import prepare
 from core.catalogue.views import VIEWS
 from core.cli.main import draft_from
 from core.config import RunConfig
-from core.config.equation import term_words
+from core.config.describe import term_words
 from core.config.plan import Pass
 from core.encoders.model import load_encoder
 from core.errors import ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.advice.prepare import prepare
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, varied

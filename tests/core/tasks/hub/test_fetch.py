@@ -32,7 +32,7 @@ from core.errors import PlaygroundError
 from core.tasks.hub import fetch as hub_fetch
 from core.tasks.hub import read as hub_read
 from core.tasks.hub.registry import HubRequest
-from core.config.validation import build
+from core.config.fields import build
 
 def answer(request):
     reported, started = [], time.monotonic()

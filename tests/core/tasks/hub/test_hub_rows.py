@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import TaskError
 from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG, RowReader, described
 from core.tasks.hub.registry import HubRequest

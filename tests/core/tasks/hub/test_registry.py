@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.config.validation import build
+from core.config.fields import build
 from core.errors import ConfigError
 from core.tasks.hub.registry import HUB_SETS, MAX_NAME_CHARS, HubRequest, request_of
 from tests.cases import each

@@ -1,15 +1,17 @@
-"""What differs between the configs of several runs, and nothing else."""
+"""Runs side by side: where their configs differ, whether they are one run, and which losses are the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import PureWindowsPath
 
 from core.config import RunConfig
-from core.config.describe import Setting, settings
-from core.config.labels import ABSENT, in_phase
-from core.config.turns import stages
+from core.config.describe import ABSENT, Setting, in_phase, phase_settings, settings
+from core.config.schedule import stages
 from core.messages import with_more
 
 SEED = "seed"
@@ -134,3 +136,72 @@ def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:
         else with_more(setting.text, str(of_text[setting.text].index(setting.value) + 1))
         for setting in given
     )
+
+
+def config_hash(text: str) -> str:
+    """A hash of a prepared config in its JSON form.
+
+    Left out is what changes no number that a run learns or is scored by: its names, the steps of its frames, when
+    its weights are saved, and what it asks a cluster for. Two runs with the same hash on one machine have the same
+    curves. It reads JSON and no RunConfig, so that a store can hash what older versions wrote.
+    """
+    given = json.loads(text)
+    for part in (given, given["task"]):
+        part.pop("name", None)
+    for part in ("checkpoint", "resources"):
+        given.pop(part, None)
+    # What older versions did not write.
+    if given.get("processes") == 1:
+        del given["processes"]
+    if given.get("start") is None:
+        given.pop("start", None)
+    if given.get("classifier_start") == "random":
+        del given["classifier_start"]
+    if given["task"].get("back_translation") is None:
+        given["task"].pop("back_translation", None)
+        given["task"].pop("translators", None)
+    given.get("probe", {}).pop("frame_steps", None)
+    return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+TOTAL = "loss"
+
+
+def is_loss(name: str) -> bool:
+    """Whether a measure of a step is the total loss, or a part of it (`loss.supcon`, `loss.rdrop.kl`)."""
+    return name.partition(".")[0] == TOTAL
+
+
+def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
+    """Whether the total loss is the same sum in all runs, or a part of it has the same settings but for its weight.
+
+    The value of a loss depends on the texts and the number of classes: the task counts. That of a contrastive loss
+    depends on its temperature, its views, and on how many vectors it has to separate: the batch size counts for it.
+
+    Args:
+        configs: with the knob turns that were made.
+        name: see `is_loss`.
+    """
+    return len({_meaning(config, name) for config in configs}) <= 1
+
+
+def _meaning(config: RunConfig, name: str) -> Hashable:
+    """What decides the value of a loss, phase by phase; a phase without the part says nothing."""
+    key = name.split(".")[1] if "." in name else None
+    found = [_in_phase(config, number, key) for number in range(len(config.phases))]
+    file = config.task.path and PureWindowsPath(config.task.path).name  # as replays keep it
+    return (config.task.id, file, *(phase for phase in found if phase))
+
+
+def _in_phase(config: RunConfig, number: int, key: str | None) -> frozenset[tuple[str, Hashable]]:
+    phase, path = config.phases[number], f"phases.{number}."
+    objective = phase.objective
+    terms = [term for name, term in zip(objective.keys, objective.terms, strict=True) if key in (None, name)]
+    if not terms:
+        return frozenset()
+    start = f"{path}objective." if key is None else f"{path}objective.terms.{key}."
+    every = {setting.path: setting.value for setting in phase_settings(config, number)}
+    kept = {at: value for at, value in every.items() if at.startswith(start) and not (key and at == f"{start}weight")}
+    if any(term.entry.contrastive for term in terms):
+        kept[f"{path}batch_size"] = phase.batch_size
+    return frozenset((at.removeprefix(path), value) for at, value in kept.items()) | {("present", True)}

@@ -1,20 +1,20 @@
-"""Which settings a twin run is offered for, with bounds and a few values worth a try."""
+"""Settings that can be varied: what a twin is offered, and what a grid varies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, TrainableConfig
-from core.config.describe import term_names
-from core.config.fields import fields_of
-from core.config.labels import in_phase, value_text
-from core.config.objective import Knob, ObjectiveConfig
+from core.config.describe import in_phase, term_names, value_text
+from core.config.edit import PRESET, twin
+from core.config.fields import Section, fields_of
+from core.config.objective import Knob, ObjectiveConfig, setting_of
 from core.config.presets import PRESETS, SHOWING
 from core.config.term import WEIGHT_MAX
-from core.config.twins import twin
 from core.errors import ConfigError
-from core.messages import N_, _
+from core.messages import N_, _, language
 from core.parameters import Parameter, Value
 
 # Gunel et al. 2021 search λ and τ over such values.
@@ -182,3 +182,61 @@ def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
     except ConfigError:
         return False
     return True
+
+
+# Of a task, what says which texts there are, and of a run, where it is carried out.
+NOT_VARIED = frozenset({"test_path", "drop", "translators"})
+# The objective as a whole is varied by its preset, also one of two phases.
+OBJECTIVE_PATH = "phases.0.objective"
+OBJECTIVE = Parameter(
+    PRESET,
+    N_("Objective"),
+    None,
+    N_("An objective as a whole, with its own weights and temperature."),
+    kind="choice",
+    choices={name: entry.label for name, entry in PRESETS.items()},
+)
+
+
+def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
+    """What can be varied, by its path, in the order in which people look for it.
+
+    Suggested values are worth a try and valid in the config; settings beyond those of a twin have none.
+    """
+    return _sweepable(config, language())
+
+
+@lru_cache(maxsize=64)
+def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
+    """`spoken` is the language of the labels, those of a phase or of a loss among them."""
+    found = {PRESET: TwinSetting(PRESET, OBJECTIVE, None, "", ())}
+    for setting in twin_settings(config):
+        if setting.path != OBJECTIVE_PATH:
+            found[setting.path] = setting
+    for path, parameter in _others(config):
+        found.setdefault(path, TwinSetting(path, parameter, None, "", ()))
+    return found
+
+
+def _others(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
+    """Every number, choice and switch that has a name, section by section."""
+    yield from _fields("task", TaskConfig)
+    yield from _fields("encoder", EncoderConfig)
+    for number, phase in enumerate(config.phases):
+        of_phase = number if len(config.phases) > 1 else None
+        path = f"phases.{number}"
+        yield from _fields(f"{path}.trainable", TrainableConfig, of_phase)
+        yield from _fields(f"{path}.optimiser", OptimiserConfig, of_phase)
+        yield from _fields(path, PhaseConfig, of_phase)
+        names = term_names(phase.objective)
+        for key, term in phase.objective.as_written:
+            for parameter in term.entry.parameters:
+                label = in_phase(setting_of(parameter.label, names[key]), of_phase)
+                yield f"{path}.objective.terms.{key}.{parameter.name}", replace(parameter, label=label)
+    yield "precision", fields_of(RunConfig)["precision"]
+
+
+def _fields(path: str, section: type[Section], phase: int | None = None) -> Iterator[tuple[str, Parameter]]:
+    for name, parameter in fields_of(section).items():
+        if name not in NOT_VARIED:
+            yield f"{path}.{name}", replace(parameter, label=in_phase(_(parameter.label), phase))
