@@ -11,12 +11,10 @@ from core.errors import PlaygroundError
 from core.messages import N_, _
 from pages.ui import state
 from pages.ui.address import EveryPage
-from pages.ui.head import APP_NAME, tab_title
-from pages.ui.language import language_switch, speak
+from pages.ui.header import copy_link, language_switch, speak, take_version
 from pages.ui.lesson.panel import lesson_panel
 from pages.ui.lesson.place import read_place
-from pages.ui.link import copy_link, take_version
-from pages.ui.parts import escaped
+from pages.ui.parts import APP_NAME, escaped, tab_title
 from pages.ui.serving import bound_uploads, check_host, mend_reruns
 from pages.ui.visitor import greet
 

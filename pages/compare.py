@@ -12,8 +12,7 @@ from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
 from pages.ui.exports import pair_page
-from pages.ui.head import page_head
-from pages.ui.parts import first_steps
+from pages.ui.parts import first_steps, page_head
 
 
 def page() -> None:

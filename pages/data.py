@@ -11,7 +11,7 @@ from pages.ui.add_hub import add_hub, running_fetches
 from pages.ui.address import Data
 from pages.ui.browse import browse
 from pages.ui.controls import show_notice
-from pages.ui.head import page_head
+from pages.ui.parts import page_head
 
 VIEWS = {"browse": N_("Browse"), "file": N_("Add a file"), "hub": "Hugging Face Hub"}
 

@@ -12,7 +12,7 @@ from pages.ui.experiments.listing import listing
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
 from pages.ui.experiments.view import experiment_view
-from pages.ui.head import page_head
+from pages.ui.parts import page_head
 from pages.ui.undo import offer_undo_of_experiments
 
 

@@ -13,8 +13,7 @@ from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.bound import forget
 from pages.ui.explore.view import view
-from pages.ui.head import page_head, tab_title
-from pages.ui.parts import escaped, first_steps
+from pages.ui.parts import escaped, first_steps, page_head, tab_title
 from pages.ui.run_picker import pick_run
 
 

@@ -20,9 +20,9 @@ from core.tasks.task_label import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound
-from pages.ui.caching import cached
 from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import escaped, status_badge
+from pages.ui.reads import cached
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5

@@ -11,8 +11,7 @@ from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget
-from pages.ui.head import page_head, tab_title
-from pages.ui.parts import escaped, first_steps
+from pages.ui.parts import escaped, first_steps, page_head, tab_title
 from pages.ui.run_picker import pick_run
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.classes import over_the_classes

@@ -28,9 +28,9 @@ from core.tasks.rows import Rows
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
-from pages.ui.caching import cached
 from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
+from pages.ui.reads import cached
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)

@@ -15,8 +15,7 @@ from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.address import Data
-from pages.ui.number_field import number_field
-from pages.ui.parameter_widget import segmented_field
+from pages.ui.parameter_widget import number_field, segmented_field
 from pages.ui.parts import ago, escaped
 
 POLL_S = 1.0

@@ -21,8 +21,7 @@ from core.models.source import BUNDLED
 from core.settings import LOCAL, settings
 from core.workers.limits import check_model
 from pages.ui import state
-from pages.ui.number_field import begin_fields, field_problem, number_field
-from pages.ui.parameter_widget import choice_field
+from pages.ui.parameter_widget import begin_fields, choice_field, field_problem, number_field
 from pages.ui.parts import summarised
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import rows_form, task_field, usual_of

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.glossary import GLOSSARY, Term
 from core.messages import _
-from pages.ui.caching import cached
+from pages.ui.reads import cached
 
 COLUMNS = 3
 

@@ -1,4 +1,4 @@
-"""Small pieces that several pages draw alike."""
+"""Small pieces that several pages draw alike, and the first line of each."""
 
 from __future__ import annotations
 
@@ -112,3 +112,18 @@ def probe_label(probe: Probe) -> str:
         held_out=held_out,
         train=ngettext("{count} training text", "{count} training texts", train),
     )
+
+
+APP_NAME = "SCL Playground"
+
+
+def page_head(title: str) -> DeltaGenerator:
+    """Draw the page's `<h1>`; the container that is returned continues that line."""
+    head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")
+    head.title(title, anchor=False, width="content")
+    return head
+
+
+def tab_title(*parts: str) -> None:
+    """Name the browser's tab: the most special part first, the app last."""
+    st.set_page_config(page_title=" · ".join([*parts, APP_NAME]))

@@ -20,9 +20,8 @@ from core.messages import N_, _, called, ngettext
 from core.models.source import EncoderShape, encoder_shape
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
-from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
-from pages.ui.parameter_widget import choice_field, segmented_field
+from pages.ui.parameter_widget import choice_field, number_field, segmented_field
 from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 

@@ -16,7 +16,7 @@ from core.artifacts.shipped import SHIPPED
 from core.messages import _, sentences
 from core.quantities import percent
 from core.representation.geometry import normalised
-from pages.ui.caching import cached
+from pages.ui.reads import cached
 
 FOLDER = Path(__file__).parent
 HEIGHT = 92

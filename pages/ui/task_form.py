@@ -15,8 +15,7 @@ from core.messages import _, ngettext
 from core.store import LibraryTask
 from core.tasks import TASKS
 from pages.ui import reads, state
-from pages.ui.number_field import number_field
-from pages.ui.parameter_widget import segmented_field
+from pages.ui.parameter_widget import number_field, segmented_field
 from pages.ui.parts import escaped, summarised, task_names
 
 # Offered only where the settings of a run of an earlier version are used again.

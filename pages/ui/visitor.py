@@ -26,8 +26,8 @@ from core.store.names import NAME_CHARS, new_id
 from core.store.secret import server_secret
 from core.workers.limits import ask_for_trust
 from pages.ui import state
-from pages.ui.caching import cached
 from pages.ui.parts import escaped
+from pages.ui.reads import cached
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"

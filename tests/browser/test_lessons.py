@@ -11,7 +11,7 @@ from core.lessons.lesson import Check, Lesson, Part, Predict, Try, lessons
 from core.lessons.numbers import value_of
 from core.store import Store
 from pages.ui.lesson.checks import right_choices
-from pages.ui.lesson.pointing import selector
+from pages.ui.lesson.panel import selector
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, quiet, settled
 

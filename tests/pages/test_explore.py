@@ -20,8 +20,7 @@ from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status
 from core.workers import Jobs
-from pages.ui.explore.force_choice import Acting, ForceChoice
-from pages.ui.explore.forces import arrows_of
+from pages.ui.explore.forces import Acting, ForceChoice, arrows_of
 from pages.ui.parts import distinct
 from tests.pages.test_pages import ROOT, made_run, words
 

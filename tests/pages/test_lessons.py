@@ -17,9 +17,8 @@ from core.lessons.numbers import Number
 from core.store import Store
 from pages.ui.lesson.checks import is_right, right_choices
 from pages.ui.lesson.keeping import KEPT, Kept, kept
-from pages.ui.lesson.panel import checks_of
+from pages.ui.lesson.panel import checks_of, selector
 from pages.ui.lesson.place import Answers, read_place
-from pages.ui.lesson.pointing import selector
 from tests.cases import each
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")

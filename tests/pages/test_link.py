@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import ConfigError
 from core.settings import settings
-from pages.ui.link import VERSION
+from pages.ui.header import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 

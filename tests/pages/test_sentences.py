@@ -5,9 +5,9 @@ from __future__ import annotations
 from core.advice.counting import TokenCounts
 from core.artifacts.waiting_time import Place
 from core.tasks.dataset import Split, TaskData
-from pages.ui.lengths import _sentence
 from pages.ui.live import _in_line
 from pages.ui.task_audit import noise_sentence
+from pages.ui.text_details import _sentence
 from tests.cases import each
 
 LENGTHS = [2, 2, 2, 3, 1000]

@@ -24,9 +24,8 @@ from core.tasks.listing import csv_file
 from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
-from pages.ui.compare.picking import Compared
+from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.scores import validation_sets
-from pages.ui.compare.words import group_name
 from pages.ui.live_figure import live_figure
 
 PANEL_PX, AROUND_PX = 210, 110

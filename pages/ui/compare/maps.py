@@ -15,10 +15,9 @@ from core.messages import _, listed, sentences
 from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound
-from pages.ui.compare.linked import Linked
-from pages.ui.compare.picking import Shown
+from pages.ui.compare.picking import Linked, Shown
 from pages.ui.explore import run_reads
-from pages.ui.explore.colouring import COLOURINGS, colours
+from pages.ui.explore.choices import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel, map_name
 from pages.ui.parts import escaped

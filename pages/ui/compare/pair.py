@@ -18,8 +18,7 @@ from core.store import Status, Store
 from pages.ui import state
 from pages.ui.address import Compare
 from pages.ui.bound import bound
-from pages.ui.compare.linked import Linked
-from pages.ui.compare.picking import Compared, Shown
+from pages.ui.compare.picking import Compared, Linked, Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import escaped

@@ -1,14 +1,15 @@
-"""Which runs are compared: as the address says it, and as the list above everything changes it."""
+"""Which runs are compared, as the address says it; what several views share, ids of examples among it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.artifacts.shared_examples import example_keys, linked_ids
 from core.config import RunConfig
 from core.config.describe import objective_label
 from core.errors import PlaygroundError, shown
@@ -18,7 +19,7 @@ from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
-from pages.ui.explore.run_reads import Frames, frames_of, readable
+from pages.ui.explore.run_reads import Frames, frames_of, kept, readable
 from pages.ui.parts import escaped, run_titles
 
 KEY = "compare.runs"
@@ -140,3 +141,41 @@ def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:
         return []
     same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
     return [run.id for run in (seen[0], *(same or seen[1:])[:1])]
+
+
+def group_name(names: Sequence[str]) -> str:
+    """What runs that differ in the seed only are called together, by their names: a, or a and 2 more."""
+    first, more = names[0], len(names) - 1
+    return _("{first} and {more} more", first=first, more=more) if more else first
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """The examples of runs.
+
+    Attributes:
+        ids: of each run's examples, in its probe's order.
+        rows: of each run, the place in its probe by id.
+    """
+
+    ids: tuple[tuple[int, ...], ...]
+    rows: tuple[Mapping[int, int], ...]
+
+    def known(self) -> frozenset[int]:
+        """Every id."""
+        return frozenset(i for of_run in self.ids for i in of_run)
+
+    def shared(self, one: int, other: int) -> list[int]:
+        """Ids of the examples that two runs have, in the order of the first of them."""
+        return [i for i in self.ids[one] if i in self.rows[other]]
+
+
+def linked(runs: Sequence[Shown]) -> Linked:
+    """The examples of runs, linked by text, class and split."""
+    return _linked(tuple(one.frames for one in runs))
+
+
+@kept(max_entries=16)
+def _linked(every: tuple[Frames, ...]) -> Linked:
+    ids = linked_ids([example_keys(frames.probe) for frames in every])
+    return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))

@@ -21,9 +21,8 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui.address import ON, Compare
 from pages.ui.compare.pair import example_test
-from pages.ui.compare.picking import Compared
+from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.significance import significance
-from pages.ui.compare.words import group_name
 from pages.ui.waiting import complete_since, ensure_job
 
 BEST = "★ "

@@ -13,8 +13,7 @@ from core.messages import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.tasks.listing import csv_file
-from pages.ui.compare.linked import Linked
-from pages.ui.compare.picking import Shown
+from pages.ui.compare.picking import Linked, Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 

@@ -20,8 +20,7 @@ from core.workers import Engine
 from pages.ui.address import Compare
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
-from pages.ui.number_field import begin_fields, field_problem, number_field
-from pages.ui.parameter_widget import parameter_widget
+from pages.ui.parameter_widget import begin_fields, field_problem, number_field, parameter_widget
 from pages.ui.parts import escaped
 from pages.ui.visitor import visitor
 

@@ -14,10 +14,9 @@ from pages.ui import state
 from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.curves import curves
-from pages.ui.compare.linked import Linked, linked
 from pages.ui.compare.maps import about, choose_map, height_of, maps_of, panels_of
 from pages.ui.compare.pair import ASKED, pair
-from pages.ui.compare.picking import Compared, Shown, compared, with_frames
+from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked, with_frames
 from pages.ui.compare.scores import overview
 from pages.ui.compare.selected import selection
 from pages.ui.compare.twin_form import twin_form

@@ -18,7 +18,7 @@ from core.parameters import Parameter
 from pages.ui import reads
 from pages.ui.address import Experiments, Item
 from pages.ui.bound import bound, bound_switch
-from pages.ui.number_field import number_field
+from pages.ui.parameter_widget import number_field
 from pages.ui.parts import task_names
 
 USUAL_SEEDS = 5

@@ -24,7 +24,7 @@ from pages.ui.address import Experiments, FineTune, Item, split
 from pages.ui.bound import bound
 from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, early_stopping_fields, seeds_field, with_frames
 from pages.ui.form_start import draft_of_link
-from pages.ui.number_field import report_problem
+from pages.ui.parameter_widget import report_problem
 from pages.ui.parts import escaped
 
 NOTHING = "none"

@@ -14,7 +14,7 @@ from core.messages import N_
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
 from pages.ui import reads
-from pages.ui.caching import cached
+from pages.ui.reads import cached
 
 # What an experiment will take depends on the runs that are there, which change meanwhile.
 COST_S = 60.0

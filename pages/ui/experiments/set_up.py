@@ -1,26 +1,36 @@
-"""How an experiment is set up: a protocol's levels or a grid of settings, and what it will take."""
+"""How an experiment is set up: a protocol's levels or a grid of settings, also from the form of one run."""
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.config import FILE_TASK, RunConfig
 from core.config.describe import problem_text
+from core.config.edit import settings_text
 from core.config.fields import build
 from core.errors import PlaygroundError
-from core.experiments.design import Design, axis_title
+from core.experiments.design import Design, axis_title, grid_name
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.messages import _
+from core.messages import _, ngettext
+from core.representation.paired import LEVEL, fewest_seeds
+from core.store.sizes import size_text
 from core.workers import Engine
-from pages.ui import state
-from pages.ui.address import Experiments
-from pages.ui.experiments.base_form import chosen_base, seeds_field, with_frames
+from core.workers.machine import slots
+from pages.ui import reads, state
+from pages.ui.address import Experiments, FineTune
+from pages.ui.experiments.base_form import SEEDS, USUAL_SEEDS, chosen_base, seeds_field, with_frames
 from pages.ui.experiments.grid_form import grid_form
-from pages.ui.experiments.launch_card import launch_card
-from pages.ui.experiments.published import published
-from pages.ui.number_field import begin_fields, field_problem
-from pages.ui.parts import escaped
+from pages.ui.experiments.reads import cost_of, open_experiments
+from pages.ui.form_start import forget_start, without_defaults
+from pages.ui.parameter_widget import begin_fields, field_problem, number_field
+from pages.ui.parts import duration, escaped
+from pages.ui.visitor import visitor
 
 GRID = "grid"
 
@@ -85,3 +95,116 @@ def _protocol(protocol: Protocol) -> Design:
         Design,
         whole.model_dump(mode="json") | {"axes": axes, "seeds": seeds, "base": base.model_dump(mode="json")},
     )
+
+
+def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
+    """Draw it. Args: problem: why there is no design. Returns: whether an experiment was started just now."""
+    found = None
+    if design is not None:
+        try:
+            found = cost_of(engine, design)
+        except PlaygroundError as error:
+            problem = problem_text(error)
+    if design is None or found is None:
+        st.error(escaped(problem))
+    else:
+        at_once = len(slots())
+        first, second, third = st.columns(3)
+        first.metric(_("New runs"), f"{found.runs - found.known:,}")
+        second.metric(_("Time, about"), duration(found.seconds / at_once))
+        third.metric(_("On disk, about"), size_text(found.disk_bytes))
+        words = {
+            "cells": ngettext("{count} cell", "{count} cells", len(design.cells)),
+            "seeds": ngettext("{count} seed", "{count} seeds", len(design.seeds)),
+            "pace": ngettext("one run at a time", "{count} runs at a time", at_once),
+        }
+        st.caption(
+            _("{cells} × {seeds} · {pace} · speed measured in earlier runs here.", **words)
+            if found.measured
+            else _("{cells} × {seeds} · {pace} · speed assumed until a run has been measured.", **words)
+        )
+        if found.known:
+            st.caption(
+                ngettext(
+                    "{count} run is there already and will not be repeated.",
+                    "{count} runs are there already and will not be repeated.",
+                    found.known,
+                )
+            )
+        for title, reason in found.refused:
+            st.warning(escaped(_("{cell} is left out: {reason}", cell=title, reason=reason)))
+        _seeds_note(design)
+    if st.button(
+        _("Start the experiment"),
+        type="primary",
+        icon=":material/science:",
+        width="stretch",
+        disabled=found is None,
+    ):
+        assert design is not None
+        try:
+            experiment_id = open_experiments(engine).begin(design, visitor().id)
+        except PlaygroundError as error:
+            st.error(escaped(problem_text(error)))
+            return False
+        Experiments.EXPERIMENT.put(experiment_id)
+        return True
+    return False
+
+
+def _seeds_note(design: Design) -> None:
+    """Whether so few seeds can show anything at all."""
+    comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
+    if comparisons and len(design.seeds) < fewest_seeds(LEVEL / comparisons):
+        st.info(
+            _(
+                "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it takes "
+                "{needed} seeds. Seeds can be added later.",
+                seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
+                comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
+                needed=fewest_seeds(LEVEL / comparisons),
+            )
+        )
+
+
+def published(protocol: Protocol) -> None:
+    """A table for each that somebody published, with its setting and source."""
+    if not protocol.published:
+        return
+    st.subheader(_("Figures of the papers and notes"))
+    for number, table in enumerate(protocol.published):
+        rows = pd.DataFrame([dict(zip(table.header, map(_, row), strict=True)) for row in table.rows])
+        columns = {name: st.column_config.Column(_(name)) for name in table.header}
+        key = f"published.{protocol.name}.{number}"
+        st.dataframe(rows, hide_index=True, height="content", column_config=columns, key=key)
+        st.caption(escaped(_("{setting}; {source}.", setting=_(table.setting), source=_(table.source))))
+
+
+def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
+    """Offer the same run under several seeds, and a grid around it."""
+    with st.popover(_("More seeds, or a grid"), icon=":material/grid_on:", width="stretch"):
+        begin_fields()
+        seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
+        st.caption(_("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote."))
+        wrong = field_problem() is not None
+        label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
+        if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
+            _begin(engine, draft, seeds)
+        query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}
+        if draft.task.id != FILE_TASK:  # an address names no file; the grid begins with the form's draft
+            query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
+        st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
+
+
+def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
+    draft = draft.model_copy(update={"task": reads.library().named(draft.task)})
+    name = draft.name or grid_name(draft, ())
+    try:
+        given = {"name": name, "base": draft.model_dump(mode="json")}
+        design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})
+        experiment_id = open_experiments(engine).begin(design, visitor().id)
+    except PlaygroundError as error:
+        st.error(escaped(problem_text(error)))
+        return
+    forget_start()
+    st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})

@@ -1,8 +1,8 @@
-"""One experiment: how far it is, what it shows, and the runs of a cell; drawn again by itself while runs go on."""
+"""One experiment: how far it is, what may be done with it, what it shows, and the runs of a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from statistics import mean
 
@@ -13,7 +13,7 @@ from core.artifacts.seeds import SCORES
 from core.artifacts.waiting_time import until_ended
 from core.errors import PlaygroundError
 from core.events import VALIDATION
-from core.experiments.design import Design, axis_title
+from core.experiments.design import MOST_SEEDS, Design, axis_title
 from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
@@ -21,22 +21,24 @@ from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request
 from core.messages import N_, Text, _, called, listed, ngettext
+from core.parameters import Parameter
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
+from core.store.names import NAME_CHARS
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
 from pages.ui import state
 from pages.ui.address import Experiments, Item
 from pages.ui.bound import bound, bound_segments, forget
-from pages.ui.compare.words import group_name
-from pages.ui.controls import show_notice
-from pages.ui.experiments.actions import actions
-from pages.ui.experiments.published import published
+from pages.ui.compare.picking import group_name
+from pages.ui.controls import leave_notice, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
-from pages.ui.experiments.shown_as import chart_view, map_view, report_view, table_view
-from pages.ui.head import tab_title
-from pages.ui.parts import duration, escaped
+from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
+from pages.ui.experiments.set_up import published
+from pages.ui.parameter_widget import begin_fields, field_problem, number_field
+from pages.ui.parts import duration, escaped, tab_title
+from pages.ui.visitor import visitor, whose
 from pages.ui.waiting import ensure_job
 
 POLL_S, IDLE_POLL_S = 2.0, 15.0
@@ -201,3 +203,88 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
             reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():
         st.warning(escaped(called(group_name(where), str(reason))))
+
+
+# How many more are offered.
+USUAL_MORE = 5
+
+
+def actions(
+    engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun], *, going: bool
+) -> None:
+    """The experiment's name, and what may be done with it. Args: going: whether more comes by itself."""
+    found = open_experiments(engine)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.header(escaped(experiment.title), anchor=False, width="content")
+        st.space("stretch")
+        me = visitor()
+        if settings().shared and experiment.owner != me.id:
+            owner = escaped(whose(engine.store, experiment.owner))
+            st.caption(_("Experiment of {visitor}", visitor=owner), width="content")
+        if not me.may_change(experiment.owner):
+            return
+        if going and st.button(_("Stop"), icon=":material/stop:", key="experiment.stop"):
+            _ask(lambda: found.stop(experiment.id))
+        resumable = any(run.status is None or run.may_go_on for run in runs)
+        if (
+            not going
+            and (resumable or missing(design, runs))
+            and st.button(_("Resume"), icon=":material/play_arrow:", key="experiment.resume")
+        ):
+            _ask(lambda: found.resume(experiment.id))
+        _more_seeds(engine, experiment, design, runs)
+        _rename(engine, experiment)
+        if not going and st.button(
+            _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs stay.")
+        ):
+            found.table.discard(experiment.id)
+            forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
+            st.rerun(scope="app")
+
+
+def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
+    with st.popover(_("Add seeds"), icon=":material/add:"):
+        left = MOST_SEEDS - len(design.seeds)
+        if left < 1:
+            st.caption(_("There are {most} already, which is the most.", most=MOST_SEEDS))
+            return
+        field = Parameter("more", N_("More seeds"), 1, N_("For every cell."), kind="integer", low=1, high=left)
+        begin_fields()
+        more = int(number_field(st, field, min(USUAL_MORE, left), key=f"experiment.more.{experiment.id}"))
+        st.caption(_what_seeds_add(design, runs, more))
+        if st.button(_("Add them"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
+            _ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))
+
+
+def _what_seeds_add(design: Design, runs: Sequence[ExperimentRun], more: int) -> str:
+    """How many runs, and how long they take where some have finished."""
+    there, new = len(design.seeds), more * (len(design.cells) + len(design.sources))
+    seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
+    if not seconds:
+        return _(
+            "There are {seeds} now. That adds {runs}.", seeds=there, runs=ngettext("{count} run", "{count} runs", new)
+        )
+    takes = duration(new * mean(seconds) / len(slots()))
+    return _(
+        "There are {seeds} now. That adds {runs}, about {time}.",
+        seeds=there,
+        runs=ngettext("{count} run", "{count} runs", new),
+        time=takes,
+    )
+
+
+def _rename(engine: Engine, experiment: Experiment) -> None:
+    with st.popover(_("Rename"), icon=":material/edit:"), st.form("experiment.name.form", border=False):
+        placeholder = _("Experiment {number}", number=experiment.number)
+        name = st.text_input(_("Name"), experiment.name, max_chars=NAME_CHARS, placeholder=placeholder)
+        if st.form_submit_button(_("Save"), type="primary"):
+            _ask(lambda: open_experiments(engine).table.rename(experiment.id, name))
+
+
+def _ask(action: Callable[[], object]) -> None:
+    """Do it, say in a sentence why it cannot be done, and draw the page again."""
+    try:
+        action()
+    except PlaygroundError as error:
+        leave_notice(str(error))
+    st.rerun()

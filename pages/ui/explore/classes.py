@@ -6,15 +6,47 @@ from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
-from core.messages import N_, _, sentences
+from core.figures.template import class_colour
+from core.messages import N_, _, ngettext, sentences
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file
-from pages.ui.explore.confusion import confusion_table
+from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore.run_reads import Frames
 from pages.ui.explore.texts import example_columns
 from pages.ui.text_table import Cell, text_table
+
+
+def confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:
+    """Draw it; the cell that was just pressed.
+
+    Args:
+        names: C classes, from outside.
+        counts: [C, C], labels × predictions.
+    Returns: label and prediction, None when no cell was pressed.
+    """
+    heads = [Head(name, class_colour(label)) for label, name in enumerate(names)]
+    cells = [[_cell(names, counts, row, column) for column in range(len(names))] for row in range(len(names))]
+    # Translators: rows of a table are labels, its columns predictions
+    corner = _("label ↓  prediction →")
+    return cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
+
+
+def _cell(names: Sequence[str], counts: NDArray[np.integer], label: int, prediction: int) -> TableCell | None:
+    count = int(counts[label, prediction])
+    if not count:
+        return None
+    about = _(
+        "Label {label}, predicted {prediction}: {examples}",
+        label=names[label],
+        prediction=names[prediction],
+        examples=ngettext("{count} example", "{count} examples", count),
+    )
+    share = count / int(counts[label].sum())
+    return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")
+
 
 SMALLEST = 12
 # As many rows of the matrix as are in sight at once.

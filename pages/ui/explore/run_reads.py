@@ -28,7 +28,7 @@ from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
-from pages.ui.caching import Given, Made, cached
+from pages.ui.reads import Given, Made, cached
 
 
 @dataclass(frozen=True, slots=True)

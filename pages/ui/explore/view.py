@@ -16,19 +16,16 @@ from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
-from pages.ui.explore import run_reads, the_map
+from pages.ui.explore import frame_map, run_reads
 from pages.ui.explore.choices import Choices, choose
 from pages.ui.explore.classes import classes
-from pages.ui.explore.downloads import downloads
-from pages.ui.explore.force_choice import Acting, ForceChoice, acting, choose_forces
-from pages.ui.explore.forces import arrows_of, forces
-from pages.ui.explore.measures import measures
-from pages.ui.explore.movement import movement
+from pages.ui.explore.forces import Acting, ForceChoice, acting, arrows_of, choose_forces, forces
+from pages.ui.explore.measures import measures, movement
 from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
-from pages.ui.explore.texts import texts
+from pages.ui.explore.texts import downloads, texts
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped
 from pages.ui.waiting import POLLING, ensure_job, poll_while
@@ -112,23 +109,23 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     left, right = st.columns([11, 9], gap="medium")
     above, below = left.container(), left.container()
     with below:  # what comes and goes moves neither the map nor the panel beside it
-        spec, maps, busy = the_map.maps_for(frames, choices.spec)
+        spec, maps, busy = frame_map.maps_for(frames, choices.spec)
     with above:  # where the address asks for nonsense, it says so
         on_map = _on_map(frames)
     looked = _looked(frames, on_map)
     with right:
         beside = _choose_beside(frames, looked)
-    found = the_map.found(frames, choices)
+    found = frame_map.found(frames, choices)
     near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
     try:
         with right:  # before the map, which takes longer: a click on it is answered here
             _draw_beside(beside, frames, spec, looked, near)
         with above:
             _offer_found(frames, found)
-            panel = the_map.panel_of(frames, spec, maps, choices.colour, **_extras(frames, maps, spec, beside))
-            the_map.draw(frames, panel, choices, on_map, spec, _lit(frames, found, near))
-            the_map.honesty_line(frames, spec, looked.number)
-            st.caption(the_map.method_line(frames, spec, choices.spec, choices))
+            panel = frame_map.panel_of(frames, spec, maps, choices.colour, **_extras(frames, maps, spec, beside))
+            frame_map.draw(frames, panel, choices, on_map, spec, _lit(frames, found, near))
+            frame_map.honesty_line(frames, spec, looked.number)
+            st.caption(frame_map.method_line(frames, spec, choices.spec, choices))
         with below:
             downloads(frames, spec, maps, looked.number)
         return measures(frames, looked.number) or busy or beside.reading
@@ -183,7 +180,7 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
 
 def _on_map(frames: Frames) -> MapState:
     """What the map reports, or the address asks for."""
-    ids, key = frames.probe.ids, the_map.map_key(frames)
+    ids, key = frames.probe.ids, frame_map.map_key(frames)
     # Without a frame in the address, the newest is followed.
     frame = None if Explore.FRAME.text is None else Explore.FRAME.choice(frames.numbers, frames.numbers[-1])
     known = map_now(key) or MapState(

@@ -1,8 +1,10 @@
-"""The lesson beside its page: what it says, what may be tried, what is predicted and checked, and the way on."""
+"""The lesson beside its page: what it says, points at and hides, what is predicted, tried and checked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -14,12 +16,11 @@ from core.messages import N_, _, ngettext
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage
-from pages.ui.caching import cached
 from pages.ui.lesson.checks import answered_rightly, draw_check
 from pages.ui.lesson.keeping import keep_answers
-from pages.ui.lesson.place import At, answers, arrive, change, go_to, read_place
-from pages.ui.lesson.pointing import point
+from pages.ui.lesson.place import TABLES, At, answers, arrive, change, go_to, read_place
 from pages.ui.parts import escaped
+from pages.ui.reads import cached
 
 Value = float | str | None
 
@@ -201,3 +202,48 @@ def _following(at: At) -> At | None:
     every = list(lessons().values())
     place = every.index(at.lesson) + 1
     return At(every[place], 1) if place < len(every) else None
+
+
+# The theme's, which a style outside of a component cannot read.
+ACCENT = "light-dark(#2f6f9f, #6cb0de)"
+MAP = "map_view"
+FOLDER = Path(__file__).parent
+
+_mount = st.components.v2.component(
+    "lesson_pointing",
+    html="<div></div>",
+    css=(FOLDER / "lesson.css").read_text(encoding="utf-8"),
+    js=(FOLDER / "pointing.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def point(at: At) -> None:
+    """Outline what the part speaks of, scroll it into view, and hide what it does without."""
+    shown = at.part.shown
+    hidden = [selector(shown.page, name) for name in dict.fromkeys((*at.lesson.hides, *shown.hides))]
+    target = None if shown.points_at is None else selector(shown.page, shown.points_at)
+    rules = [f"{', '.join(hidden)} {{ display: none !important }}"] if hidden else []
+    if target is not None:
+        rules.append(f"{target} {{ outline: 2px solid {ACCENT}; outline-offset: 6px; border-radius: 4px }}")
+    with st.container(key="lesson_pointing"):
+        if rules:
+            st.html(f"<style>{' '.join(rules)}</style>")
+        _mount(key="lesson.pointing", data=[{"target": target, "part": at.text}], height="content")
+
+
+def selector(page: str, name: str) -> str:
+    """The CSS selector of a control, by its name in the page's address, or of an element by its key or the key's start.
+
+    Of the map, whose key is that of its run, the name is `map_view`.
+    """
+    if name == MAP:
+        return ".map-view"
+    if name in TABLES[page].items():
+        return f'[class*="st-key-bound-{_class(name)}-"]'
+    return f'[class*="st-key-{_class(name)}"]'
+
+
+def _class(name: str) -> str:
+    """As Streamlit makes a class of a key."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "-", name)

@@ -16,7 +16,7 @@ from core.events import FloatArray, Probe, Tokens, TokenText
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
-from pages.ui.caching import Given, Made, cached
+from pages.ui.reads import Given, Made, cached
 
 Attention = NDArray[np.float16]
 Selection = tuple[tuple[int, ...], ...]

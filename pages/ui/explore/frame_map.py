@@ -14,8 +14,7 @@ from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search
 from pages.ui.explore import run_reads
-from pages.ui.explore.choices import DIMENSIONS, Choices
-from pages.ui.explore.colouring import COLOURINGS, colours
+from pages.ui.explore.choices import COLOURINGS, DIMENSIONS, Choices, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
 from pages.ui.waiting import complete_since, ensure_job

@@ -1,9 +1,10 @@
-"""The four ways in which an experiment is shown: heat map with a cell's runs, chart, table, report."""
+"""The results of an experiment: as a heat map, a chart, a table, or a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -30,9 +31,7 @@ from core.store import Experiment, ExperimentRun, Status, Store
 from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
-from pages.ui.drawing import drawing
 from pages.ui.experiments.heat_map import chosen_cell, draw_cell, heat_map, legend
-from pages.ui.experiments.report_frame import report_frame
 from pages.ui.parts import duration, escaped
 
 # With more columns, what a cell found comes below the map.
@@ -232,3 +231,41 @@ def table_view(experiment: Experiment, results: Results) -> None:
                 key=f"experiment.{form}",
                 icon=":material/download:",
             )
+
+
+_drawing = st.components.v2.component(
+    "drawing",
+    html='<div class="drawing" role="group" tabindex="0"></div>',
+    css=".drawing { color: var(--st-text-color); font-family: var(--st-font); overflow-x: auto; }",
+    js=Path(__file__).with_name("drawing.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def drawing(svg: str, *, key: str) -> None:
+    """Draw an SVG element that was made here, with everything from outside escaped."""
+    _drawing(key=key, data={"svg": svg, "label": _("Chart")}, height="content")
+
+
+STYLE = """
+.report button { font: inherit; padding: 0.4rem 0.8rem; margin-bottom: 0.6rem; cursor: pointer;
+  color: var(--st-text-color); background: var(--st-background-color);
+  border: 1px solid var(--st-border-color); border-radius: var(--st-button-radius); }
+.report button:hover, .report button:focus-visible { border-color: var(--st-primary-color); }
+.report iframe { width: 100%; min-height: 30rem; border: 1px solid var(--st-border-color);
+  border-radius: var(--st-base-radius); }
+"""
+
+_frame = st.components.v2.component(
+    "report_frame",
+    html='<div class="report"><button type="button"></button>'
+    '<iframe sandbox="allow-same-origin allow-modals"></iframe></div>',
+    css=STYLE,
+    js=Path(__file__).with_name("report_frame.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def report_frame(html: str, *, key: str) -> None:
+    """Draw a whole HTML page that was made here."""
+    _frame(key=key, data={"html": html, "print": _("Print"), "title": _("Report")}, height="content")

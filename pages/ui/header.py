@@ -1,4 +1,4 @@
-"""In which language a visitor reads: chosen by hand, named by a link, or the browser's own."""
+"""At the top of every page: the switch of languages, and *Copy link*."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.messages import ENGLISH, LANGUAGES, _, ask_for_language
+from core.figures.map_script import script_words
+from core.messages import ENGLISH, LANGUAGES, _, ask_for_language, script_messages
+from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage
 
 SPOKEN = "language"
 FOLDER = Path(__file__).parent
 
-_mount = st.components.v2.component(
+_switch = st.components.v2.component(
     "language",
     html='<div class="language"></div>',
     css=(FOLDER / "language.css").read_text(encoding="utf-8"),
@@ -43,7 +45,7 @@ def language_switch() -> None:
             "spoken": _spoken(),
             "label": _("Language"),
         }
-        _mount(key="language", data=[given], height="content")
+        _switch(key="language", data=[given], height="content")
 
 
 def _spoken() -> str:
@@ -58,3 +60,37 @@ def _of_browser() -> str:
     """The browser's language if there is a catalogue for it, English otherwise: zh-CN and zh-TW are zh."""
     code = (st.context.locale or "").split("-")[0].casefold()
     return code if code in LANGUAGES else ENGLISH
+
+
+# What links are written in. A link of a later version may say things that this one does not know.
+VERSION = 1
+
+_button = st.components.v2.component(
+    "copy_link",
+    html='<div class="copy-link"></div>',
+    css=(FOLDER / "link.css").read_text(encoding="utf-8"),
+    js="\n".join([script_words(), (FOLDER / "link.js").read_text(encoding="utf-8")]),
+    isolate_styles=False,
+)
+
+
+def copy_link() -> None:
+    """Draw the button that copies the address of what is shown, as others reach it."""
+    with st.container(key="copy_link"):
+        link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
+        words = {"words": script_messages("pages/ui/link.js")}
+        _button(key="link", data=[link | words], height="content")
+
+
+def take_version() -> None:
+    """Read the version of the link that led here, and take it out of the address; a later one is said."""
+    item = EveryPage.VERSION
+    version = item.read(_version, VERSION)
+    if version > VERSION:
+        problem = _("this app reads links up to version {version}: what it does not know is left out", version=VERSION)
+        state.complain(item.name, str(version), problem, everywhere=True)
+    item.forget()
+
+
+def _version(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) > 0 else None
