@@ -64,7 +64,6 @@ def test_the_settings_that_people_know_are_there() -> None:
         "pca": ("each", "once"),
         "tsne": ("each",),
         "umap": ("each", "once"),
-        "tsne-sklearn": ("each",),
         "umap-learn": ("each",),
     }
     assert MapSpec.from_dict({}) == MapSpec("pca", 2, "each")
@@ -99,8 +98,8 @@ def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> Non
 @each(
     ("given", "field", "remedy"),
     [
-        ({"method": "mds"}, "method", "choose one of pca, tsne, umap, tsne-sklearn, umap-learn."),
-        ({"method": ["pca"]}, "method", "choose one of pca, tsne, umap, tsne-sklearn, umap-learn."),
+        ({"method": "mds"}, "method", "choose one of pca, tsne, umap, umap-learn."),
+        ({"method": ["pca"]}, "method", "choose one of pca, tsne, umap, umap-learn."),
         ({"dims": 4}, "dims", "give 2 or 3."),
         ({"dims": "2"}, "dims", "give 2 or 3."),
         ({"dims": True}, "dims", "give 2 or 3."),
