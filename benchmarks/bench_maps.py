@@ -36,8 +36,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import ROOT, encoded_sentences, in_turn, progress, report, spread
 from core.representation.geometry import normalised
 from core.representation.projections import MapSpec, Points
-from core.representation.projections.before import Before
 from core.representation.projections.graph import Graph
+from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.tsne import affinities
 from core.store import Store
 
@@ -108,7 +108,7 @@ def moved(before: Points, after: Points) -> NDArray[np.floating]:
     return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
 
 
-def timed(spec: MapSpec, vectors: NDArray[np.floating], before: Before | None) -> tuple[Points, float]:
+def timed(spec: MapSpec, vectors: NDArray[np.floating], before: PreviousMap | None) -> tuple[Points, float]:
     begun = time.perf_counter()
     points = spec.entry.fit(vectors, spec.dims, spec.settings, spec.seed, before)
     return points, time.perf_counter() - begun
@@ -118,7 +118,7 @@ def keyframe_maps(spec: MapSpec, frames: Frames) -> list[Points]:
     """Every frame's map, each from the one before."""
     maps: list[Points] = []
     for place, vectors in enumerate(frames):
-        before = Before(frames[place - 1], maps[-1]) if maps else None
+        before = PreviousMap(frames[place - 1], maps[-1]) if maps else None
         maps.append(timed(spec, vectors, before)[0])
     return maps
 
@@ -145,7 +145,7 @@ def measure_next(spec: MapSpec, frames: Frames, maps: Sequence[Points], repeats:
     if peers:
         peer(spec.method, frames[0][:100])  # its import and first compilation do not count
     for repetition, place in enumerate(np.linspace(1, len(frames) - 1, repeats + 1).round().astype(int)):
-        before, vectors = Before(frames[place - 1], maps[place - 1]), frames[place]
+        before, vectors = PreviousMap(frames[place - 1], maps[place - 1]), frames[place]
         found = {}
         for name in in_turn(repetition, ["next", "cold"] + ["peer"] * peers):
             if name == "peer":
@@ -175,7 +175,7 @@ def measure_movement(spec: MapSpec, frames: Frames, maps: Sequence[Points]) -> N
     for name, share, target in (("equal", 0.0, "≤ 1 %"), ("noise of 1 %", NOISE, "≤ 5 %")):
         found = []
         for vectors, points in zip(frames, maps, strict=True):
-            after, _ = timed(spec, noisy(vectors, share) if share else vectors, Before(vectors, points))
+            after, _ = timed(spec, noisy(vectors, share) if share else vectors, PreviousMap(vectors, points))
             gone = 100 * moved(points, after)
             found.append([np.median(gone), np.percentile(gone, 95), gone.max()])
         middle, worst = np.median(found, axis=0), np.max(found, axis=0)

@@ -29,7 +29,7 @@ class Place:
     end_s: float | None
 
 
-class Left(NamedTuple):
+class RemainingTime(NamedTuple):
     """Seconds until runs have ended, None where nobody knows, and how many other runs begin before the last of them."""
 
     seconds: float | None
@@ -57,7 +57,7 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
     return _played(store, slots, most_of_owner)[0]
 
 
-def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> Left:
+def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> RemainingTime:
     """How long it takes until the last of these runs has ended, others that begin before it included."""
     waiting, going = _played(store, slots, most_of_owner)
     of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
@@ -65,7 +65,7 @@ def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owne
     known = [end for end in ends if end is not None]
     last = max((place.before for place in of_these), default=0)
     others = sum(place.before < last and run_id not in run_ids for run_id, place in waiting.items())
-    return Left(max(known, default=0.0) if len(known) == len(ends) else None, others)
+    return RemainingTime(max(known, default=0.0) if len(known) == len(ends) else None, others)
 
 
 def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[str, Place], dict[str, float | None]]:
@@ -76,10 +76,10 @@ def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[s
     line = [run for run in store.line() if run.id in runs]
     takes = {run.id: _whole_s(runs[run.id], pace(runs[run.id].config)) for run in line}
     going = [(runs[run_id].owner, seconds) for run_id, seconds in left.items()]
-    return played(line, takes, going, slots, most_of_owner), left
+    return simulate_queue(line, takes, going, slots, most_of_owner), left
 
 
-def played(
+def simulate_queue(
     line: Sequence[Waiting],
     takes_s: Mapping[str, float | None],
     going: Sequence[tuple[str | None, float | None]],

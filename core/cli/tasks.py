@@ -25,8 +25,8 @@ from core.config.fields import build
 from core.messages import Text, ngettext
 from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS
+from core.tasks.files.combined import CombinedFiles
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.together import Together
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.load import joined, read_files, split_rows, usable_rows
 
@@ -93,7 +93,7 @@ def add(
     _say(library.add(rows, name=name, source=together.source), as_json, was_here=was_here)
 
 
-def _tell(together: Together) -> None:
+def _tell(together: CombinedFiles) -> None:
     """What was found in the files, on standard error."""
     for reading in together.readings:
         click.echo(reading.source_sentence, err=True)

@@ -56,7 +56,7 @@ class Attempt:
         with self._writing() as db:
             db.execute("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
-    def lost(self, message: Text) -> Attempt:
+    def restart_after_node_loss(self, message: Text) -> Attempt:
         """The next attempt, of the same holder, after the node that carried this one out was lost.
 
         A pause holds. Args: message: what a person reads of it.
@@ -200,7 +200,7 @@ class Attempt:
             count_time(db, self.run_id)
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
-    def read_less(self, phase: int) -> bool:
+    def requeue_with_half_micro_batch(self, phase: int) -> bool:
         """Queue the run again, before others of its owner, to read half as many texts at a time: memory was short.
 
         The batch stays what it is, so the run learns the same. Done once for a run, and not where a config cannot be

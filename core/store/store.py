@@ -283,7 +283,7 @@ class Store(RunReader):
                 (visitor, checked),
             )
 
-    def say_to_queued(self, message: Text | None) -> None:
+    def set_queue_message(self, message: Text | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
         with self.transaction() as db:
             db.execute("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))

@@ -13,9 +13,9 @@ from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
 from core.messages import N_, Message
 from core.tasks.dataset import Split, TaskData
+from core.tasks.files.combined import CombinedFiles, combine_readings
 from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import Source, read_file
-from core.tasks.files.together import Together, read_together
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
 from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own
@@ -155,13 +155,13 @@ def _used_note(source: Source, used: int) -> Message:
     return Message("{clause}.", clause=source.sentence)
 
 
-def read_files(paths: Sequence[Path], options: ReadingConfig) -> Together:
+def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
     """A file with training rows and, behind it, one whose rows are the test split whatever else it says of them.
 
     Raises: TaskError or ConfigError.
     """
     of_test = options_of_test(options)
-    return read_together([read_file(path, of_test if place else options) for place, path in enumerate(paths)])
+    return combine_readings([read_file(path, of_test if place else options) for place, path in enumerate(paths)])
 
 
 def options_of_test(options: ReadingConfig) -> ReadingConfig:
@@ -169,7 +169,7 @@ def options_of_test(options: ReadingConfig) -> ReadingConfig:
     return options.model_copy(update={"split": ""})
 
 
-def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
+def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
     """The rows of each file, if none has a problem.
 
     Args:

@@ -29,9 +29,9 @@ from core.weight_files import checkpoint_path, snapshot_steps
 from core.workers.code_stamp import code_stamp
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
-from core.workers.link import OwnLink
 from core.workers.machine import gpu_ids
 from core.workers.recorder import Recorder
+from core.workers.run_controls import WorkerControls
 from core.workers.run_log import log, open_log
 from core.workers.run_rows import TaskSource
 
@@ -75,8 +75,8 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
-        with OwnLink(store, attempt.run_id, attempt.number) as link:
-            status = _train(store, attempt, link)
+        with WorkerControls(store, attempt.run_id, attempt.number) as controls:
+            status = _train(store, attempt, controls)
     except StaleAttemptError as error:
         log(str(error))
         return None
@@ -127,7 +127,7 @@ def work_in_log(store_folder: Path, claim: Claim) -> int:
     return work(store_folder, claim)
 
 
-def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
+def _train(store: Store, attempt: Attempt, controls: WorkerControls) -> Status:
     config = store.effective_config(attempt.run_id)
     checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
@@ -138,7 +138,7 @@ def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
             config,
             data,
             checkpoints,
-            controls=link.asked,
+            controls=controls.state,
             cache=FolderCache(store.cache_folder),
             translations=translations,
             start=start,
@@ -147,7 +147,7 @@ def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
             ranks=ranks,
         ):
             recorder.record(event)
-            link.asked.wait_while_paused()
+            controls.state.wait_while_paused()
     assert isinstance(event, Finished)
     return Status(event.status)
 
@@ -217,19 +217,19 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
     return Message("The run ended with an unexpected {error}: its log has the details.", error=type(error).__name__)
 
 
-def reads_less(attempt: Attempt, run: RunRecord) -> bool:
+def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:
     """Queue a run again with fewer texts at a time, where its views allow that. Returns: whether it is."""
     number = failing_phase(run)
     views = [view for term in run.config.phases[number].objective.terms for view in term.views]
     if any(view.entry.follows_gradient for view in views):
         return False  # an adversarial step is found over the whole batch at once
-    return attempt.read_less(number)
+    return attempt.requeue_with_half_micro_batch(number)
 
 
 def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     try:
         run = store.run(attempt.run_id)
-        if is_of_memory(error) and reads_less(attempt, run):
+        if is_of_memory(error) and requeued_with_less(attempt, run):
             return
         batch_size = run.config.phases[failing_phase(run)].batch_size
         attempt.end(Status.FAILED, plain_failure(error, batch_size))

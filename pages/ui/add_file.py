@@ -19,10 +19,10 @@ from core.settings import settings
 from core.store import LibraryTask
 from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
+from core.tasks.files.combined import CombinedFiles, combine_readings
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, open_table
-from core.tasks.files.together import Together, read_together
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Rows
 from core.workers.machine import has_gpu
@@ -219,10 +219,10 @@ def _table(file: UploadedFile, options: ReadingConfig) -> Table:
 
 
 @cached(4, spinner=N_("Reading every row"), kept_s=KEPT_S)
-def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Together:
+def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> CombinedFiles:
     of_test = options_of_test(options)
     asked = [(file, of_test if place else options) for place, file in enumerate(files)]
-    return read_together([read_rows(open_table(file, file.name, how), how) for file, how in asked])
+    return combine_readings([read_rows(open_table(file, file.name, how), how) for file, how in asked])
 
 
 @cached(4, kept_s=KEPT_S)
@@ -231,7 +231,7 @@ def _rows(files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tupl
     return joined(_together(files, options).dropping(dropped), [file.name for file in files])
 
 
-def _problems(together: Together) -> list[str]:
+def _problems(together: CombinedFiles) -> list[str]:
     """List what is wrong; returns the kinds of optional problems whose rows go."""
     counts = together.counts
     found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
@@ -268,7 +268,7 @@ def _problems(together: Together) -> list[str]:
     return dropped
 
 
-def _add(rows: Rows, together: Together, file_name: str) -> None:
+def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
     """The last step: a name, what will be there, and the button."""
     problem = ""
     try:

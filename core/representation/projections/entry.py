@@ -10,7 +10,7 @@ from core.messages import N_
 from core.parameters import Parameter, Value
 from core.representation.geometry import Array
 from core.representation.projections.alignment import Points
-from core.representation.projections.before import Before
+from core.representation.projections.previous_map import PreviousMap
 
 Mode = Literal["each", "once"]
 MODES: Mapping[Mode, str] = {"each": N_("Follow the model"), "once": N_("Fit once, place the others")}
@@ -20,14 +20,14 @@ class Fit(Protocol):
     """Embeddings [N, H] → [N, D], going on from the map before where there is one."""
 
     def __call__(
-        self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None
+        self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None
     ) -> Points: ...
 
 
 class Onto(Protocol):
     """Embeddings [M, H] → [M, D] on the map of a reference frame."""
 
-    def __call__(self, embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points: ...
+    def __call__(self, embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from core.messages import N_
 from core.parameters import Value
 from core.representation.geometry import Array, normalised, one_blas_thread
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.before import Before
 from core.representation.projections.entry import Projection
+from core.representation.projections.previous_map import PreviousMap
 
 
 def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) -> Points:
@@ -34,12 +34,12 @@ def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) ->
     return points.astype(np.float32)
 
 
-def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
     """`pca_map`, turned onto the map before; it has no settings and throws no dice."""
     return pca_map(embeddings, None if before is None else before.points, dims)
 
 
-def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points:
+def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points:
     """Rows [M, d] on the axes, and from the centre, of the frame that the reference map was fitted on."""
     fitted = normalised(reference.embeddings)
     centre, dims = fitted.mean(0), reference.points.shape[1]

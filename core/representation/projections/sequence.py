@@ -11,8 +11,8 @@ import numpy as np
 
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points
-from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
+from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.spec import MapSpec
 
 MOST_KEYFRAMES = 24
@@ -131,12 +131,12 @@ def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) ->
         yield Placed(steps[-1], points, fitted=True)
     for step in [s for s in steps[:-1] if done(s) is None]:
         with _one_thread():
-            placed = place(read(step), Before(read(steps[-1]), points), spec.settings)
+            placed = place(read(step), PreviousMap(read(steps[-1]), points), spec.settings)
         yield Placed(step, placed, fitted=False)
 
 
 def _fit(spec: MapSpec, step: int, before: tuple[int, Points] | None, read: Read) -> Points:
-    frame = None if before is None else Before(read(before[0]), before[1])
+    frame = None if before is None else PreviousMap(read(before[0]), before[1])
     with _one_thread():
         return spec.entry.fit(read(step), spec.dims, spec.settings, spec.seed, frame)
 

@@ -15,13 +15,13 @@ from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
-from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
 from core.representation.projections.entry import Projection
 from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.pca import pca_map
+from core.representation.projections.previous_map import PreviousMap
 
 # The first paper's; 12, the usual one, ends in worse minima where there are no clear clusters (bench_maps).
 EXAGGERATION = 4.0
@@ -32,7 +32,7 @@ RATE, EARLY_MOMENTUM, MOMENTUM, LONGEST = 1 / 3, 0.5, 0.8, 5.0
 START_WIDTH = 1e-4
 
 
-def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
     """Lay out the rows [N, H], from their PCA or from the map before; equal vectors share one place.
 
     Args:

@@ -21,13 +21,13 @@ from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
-from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
 from core.representation.projections.entry import Projection
 from core.representation.projections.graph import Graph, both_ways, changed, memberships
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.pca import pca_map
+from core.representation.projections.previous_map import PreviousMap
 
 PUSHES = 5  # negative samples per edge
 NEAR = 1e-3  # keeps the push finite for points on one spot
@@ -37,7 +37,7 @@ START_WIDTH = 10.0
 TABLE_WIDTH, PER_UNIT = 64, 128
 
 
-def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
     """Lay out the rows [N, H], from their PCA or from the map before; equal vectors share one place.
 
     Args:
@@ -62,7 +62,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
     return centred(settled(points, start, reach(length))[copies.of])
 
 
-def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points:
+def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points:
     """Rows [M, H] on the map of the reference frame, which stays as it is; equal vectors share one place.
 
     Each starts at the weighted mean of its nearest neighbours there, copies counted once, and then follows the same

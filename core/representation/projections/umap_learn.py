@@ -14,14 +14,14 @@ from core.messages import N_
 from core.parameters import Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
-from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
 from core.representation.projections.entry import Projection
 from core.representation.projections.pca import pca_map
+from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.umap import CAUTION, PARAMETERS
 
 
-def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
     """Lay out the normalised rows [N, H] by the library, which starts from its own or from the map before.
 
     Args:

@@ -12,10 +12,10 @@ from core.errors import EngineError
 from core.settings import settings
 from core.store import Status, Store
 from core.store.job_table import JobTable
+from core.workers.cluster.capacity import Resources, fits, refusal
 from core.workers.cluster.ray_cluster import RayCluster
 from core.workers.cluster.ray_engine import identity_of_settings, requested
 from core.workers.cluster.remote_run import RemoteRun
-from core.workers.cluster.room import Resources, fits, refusal
 from core.workers.limits import most_of_visitor
 from core.workers.warm import WarmServer
 
@@ -76,11 +76,11 @@ class Bridge(WarmServer):
             try:
                 self._cluster = RayCluster(self._address)
                 if self._is_unreachable:
-                    self._store.say_to_queued(None)
+                    self._store.set_queue_message(None)
                 self._is_unreachable = False
             except EngineError as error:
                 self._is_unreachable = True
-                self._store.say_to_queued(error.message)
+                self._store.set_queue_message(error.message)
                 self._next_try = time.monotonic() + RECONNECT_S
         return self._cluster
 

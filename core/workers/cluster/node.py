@@ -26,7 +26,7 @@ from core.weight_files import weight_files
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
 from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
 from core.workers.followers import ranks_of
-from core.workers.link import Asked
+from core.workers.run_controls import ControlState
 from core.workers.run_worker import is_of_memory, plain_failure
 
 HEAR_S, ASK_AGAIN_S = 2.0, 0.5
@@ -91,7 +91,7 @@ def _carry_out(
             config,
             data,
             checkpoints,
-            controls=ear.asked,
+            controls=ear.state,
             cache=FolderCache(desk / "cache"),
             translations=translations,
             start=begins,
@@ -104,7 +104,7 @@ def _carry_out(
             while lines:
                 yield Line(lines.pop(0))
             yield event
-            ear.asked.wait_while_paused()
+            ear.state.wait_while_paused()
 
 
 def _model_folder(desk: Path, key: str, sent: Sequence[Any]) -> Path:
@@ -138,7 +138,7 @@ class _Ear:
     """Hears what is asked of the run, in a thread of its own."""
 
     def __init__(self, board: Any, key: str, log: Callable[[str], None]) -> None:
-        self.asked = Asked()
+        self.state = ControlState()
         self._log = log
         self._board, self._key, self._closed = board, key, threading.Event()
         self._thread = threading.Thread(target=self._listen, name="ear", daemon=True)
@@ -156,7 +156,7 @@ class _Ear:
             try:
                 for control in ray.get(self._board.hear.remote(self._key, heard, HEAR_S)):
                     heard += 1
-                    self.asked.hear(*control)
+                    self.state.apply(*control)
             except ray.exceptions.RayError as error:
                 # The way there is broken for a moment. Where the bridge is gone for good, Ray ends this task too.
                 self._log(f"The switchboard did not answer ({type(error).__name__}): asking again.")

@@ -15,10 +15,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
 from core.settings import AUTO
+from core.workers.cluster.capacity import Resources
 from core.workers.cluster.node import warm, work
 from core.workers.cluster.parcel import Model, Parcel
 from core.workers.cluster.reports import Report
-from core.workers.cluster.room import Resources
 from core.workers.cluster.switchboard import Asking, Switchboard
 from core.workers.processes import ROOT
 from core.workers.threads import PATIENT

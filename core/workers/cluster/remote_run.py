@@ -14,14 +14,14 @@ from core.events import Finished
 from core.messages import Message
 from core.store import Status, Store
 from core.store.attempt import Attempt
+from core.workers.cluster.capacity import Resources
 from core.workers.cluster.parcel import models_of, packed
 from core.workers.cluster.ray_cluster import BROKEN, CANCELLED, LOST, OUT_OF_MEMORY, RayCluster, Stream
 from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
-from core.workers.cluster.room import Resources
-from core.workers.link import Link
 from core.workers.recorder import Recorder
+from core.workers.run_controls import ControlListener
 from core.workers.run_log import open_log
-from core.workers.run_worker import make_room, plain_failure, reads_less
+from core.workers.run_worker import make_room, plain_failure, requeued_with_less
 
 # Losses in a row without a new checkpoint, after which the run is what ends its nodes.
 MOST_LOSSES = 3
@@ -69,7 +69,7 @@ class RemoteRun(threading.Thread):
                 attempt.end(Status.STOPPED, None if begun else Message("Stopped before a node took it."))
                 return
             except OUT_OF_MEMORY:
-                if not reads_less(attempt, self._store.run(self._run_id)):
+                if not requeued_with_less(attempt, self._store.run(self._run_id)):
                     self._fail(attempt, MemoryError())
                 return
             except LOST as error:
@@ -96,7 +96,9 @@ class RemoteRun(threading.Thread):
                     )
                     return
                 self.node_id = None
-                attempt = attempt.lost(_sentence_of_loss(run.place, run.last_step, run.checkpoint_step))
+                attempt = attempt.restart_after_node_loss(
+                    _sentence_of_loss(run.place, run.last_step, run.checkpoint_step)
+                )
             except BROKEN as error:
                 self._log.write(str(error))
                 attempt.end(
@@ -145,7 +147,7 @@ class RemoteRun(threading.Thread):
             case WeightFile():
                 self._keep(attempt, message)
             case Failed():
-                if not (message.of_memory and reads_less(attempt, self._store.run(self._run_id))):
+                if not (message.of_memory and requeued_with_less(attempt, self._store.run(self._run_id))):
                     attempt.end(Status.FAILED, message.message)
                 return True
             case _:
@@ -165,7 +167,7 @@ class RemoteRun(threading.Thread):
             ) from error
 
 
-class _Tracked(Link):
+class _Tracked(ControlListener):
     """The link of a run that is on its way to a node, or there: what is asked goes to the switchboard."""
 
     def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt) -> None:
@@ -175,7 +177,7 @@ class _Tracked(Link):
         self._has_arrived, self._lock = False, threading.Lock()
         self._stream: Stream | None = None
         if store.run(attempt.run_id).status == Status.PAUSED:
-            self.hear("pause", None, None)  # it was, when its node was lost
+            self.apply("pause", None, None)  # it was, when its node was lost
 
     def follow(self, stream: Stream) -> None:
         with self._lock:
@@ -187,7 +189,7 @@ class _Tracked(Link):
         with self._lock:
             self._has_arrived = True
 
-    def hear(self, kind: str, name: str | None, value: float | None) -> None:
+    def apply(self, kind: str, name: str | None, value: float | None) -> None:
         self._cluster.ask(self._key, (kind, name, value))
         if kind == "stop":
             self.stop_asked = True

@@ -45,8 +45,8 @@ MOST_CENTROIDS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What is looked at: a frame, the selected rows of the probe, and the one that was chosen last."""
+class Focus:
+    """What is focus at: a frame, the selected rows of the probe, and the one that was chosen last."""
 
     number: int
     rows: tuple[int, ...]
@@ -54,7 +54,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SidePanel:
     """What was chosen in the panel beside the map, and whether the model still reads a sentence for it."""
 
     side: str
@@ -112,49 +112,49 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         spec, maps, busy = frame_map.maps_for(frames, choices.spec)
     with above:  # where the address asks for nonsense, it says so
         on_map = _on_map(frames)
-    looked = _looked(frames, on_map)
+    focus = _focus(frames, on_map)
     with right:
-        beside = _choose_beside(frames, looked)
+        beside = _choose_panel(frames, focus)
     found = frame_map.found(frames, choices)
-    near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
+    near = None if beside.near is None else find_near(frames, focus.number, focus.anchor, beside.near)
     try:
         with right:  # before the map, which takes longer: a click on it is answered here
-            _draw_beside(beside, frames, spec, looked, near)
+            _draw_panel(beside, frames, spec, focus, near)
         with above:
             _offer_found(frames, found)
             panel = frame_map.panel_of(frames, spec, maps, choices.colour, **_extras(frames, maps, spec, beside))
             frame_map.draw(frames, panel, choices, on_map, spec, _lit(frames, found, near))
-            frame_map.honesty_line(frames, spec, looked.number)
+            frame_map.honesty_line(frames, spec, focus.number)
             st.caption(frame_map.method_line(frames, spec, choices.spec, choices))
         with below:
-            downloads(frames, spec, maps, looked.number)
-        return measures(frames, looked.number) or busy or beside.reading
+            downloads(frames, spec, maps, focus.number)
+        return measures(frames, focus.number) or busy or beside.reading
     finally:  # last, since a browser that writes its address lets the answer to a click wait
-        _follow(frames, on_map, looked)
+        _follow(frames, on_map, focus)
 
 
-def _choose_beside(frames: Frames, looked: Looked) -> Beside:
+def _choose_panel(frames: Frames, focus: Focus) -> SidePanel:
     """Draw the controls of the panel beside the map and read them: the map shows what they ask for."""
     side = bound_segments(_("Beside the map"), Explore.PANEL, SIDES)
     if side == "sentence":
         warm_up()
     own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
-    return Beside(
+    return SidePanel(
         side,
         near=choose_near(frames) if side == "neighbours" else None,
-        forces=_acting(frames, looked, choose_forces(frames, looked.number)) if side == "forces" else None,
+        forces=_acting(frames, focus, choose_forces(frames, focus.number)) if side == "forces" else None,
         own=own,
         reading=reading,
     )
 
 
-def _extras(frames: Frames, maps: Mapping[int, Points], spec: MapSpec, beside: Beside) -> dict[str, Any]:
+def _extras(frames: Frames, maps: Mapping[int, Points], spec: MapSpec, panel: SidePanel) -> dict[str, Any]:
     """What the panel beside the map adds to it."""
-    acts = beside.forces
+    acts = panel.forces
     return {
         "arrows": () if acts is None else arrows_of(frames, acts),
-        "own": [own_point(beside.own, frames, maps, spec)] if beside.own is not None else (),
-        "centroids": beside.side == "classes" and len(frames.probe.classes) <= MOST_CENTROIDS,
+        "own": [own_point(panel.own, frames, maps, spec)] if panel.own is not None else (),
+        "centroids": panel.side == "classes" and len(frames.probe.classes) <= MOST_CENTROIDS,
         "anchor": None if acts is None else frames.probe.ids[acts.anchor],
     }
 
@@ -203,46 +203,46 @@ def _on_map(frames: Frames) -> MapState:
     return on_map
 
 
-def _looked(frames: Frames, on_map: MapState) -> Looked:
+def _focus(frames: Frames, on_map: MapState) -> Focus:
     place = {number: row for row, number in enumerate(frames.probe.ids)}
     rows = tuple(place[i] for i in on_map.selected if i in place)
     number = on_map.frame if on_map.frame in frames.numbers else frames.numbers[-1]
     clicked = place.get(on_map.clicked) if on_map.clicked is not None else None
     anchor = clicked if clicked in rows else rows[0] if rows else None
-    return Looked(number, rows, anchor)
+    return Focus(number, rows, anchor)
 
 
-def _follow(frames: Frames, on_map: MapState, looked: Looked) -> None:
-    """Have the address say what is looked at."""
-    last, first = frames.numbers[-1], min(looked.rows, default=None)
+def _follow(frames: Frames, on_map: MapState, focus: Focus) -> None:
+    """Have the address say what is focus at."""
+    last, first = frames.numbers[-1], min(focus.rows, default=None)
     Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, last)
     Explore.SELECTED.put(ids_as_text(on_map.selected))
     Explore.CAMERA.put(on_map.view)
-    Explore.ANCHOR.put(None if looked.anchor in (None, first) else frames.probe.ids[looked.anchor])
+    Explore.ANCHOR.put(None if focus.anchor in (None, first) else frames.probe.ids[focus.anchor])
 
 
-def _acting(frames: Frames, looked: Looked, chosen: ForceChoice) -> Acting:
+def _acting(frames: Frames, focus: Focus, chosen: ForceChoice) -> Acting:
     with st.spinner(_("Computing forces"), show_time=False):  # torch is imported for the first of them
-        return acting(frames, looked.number, looked.anchor, chosen)
+        return acting(frames, focus.number, focus.anchor, chosen)
 
 
-def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, near: NearOne | None) -> None:
-    scores: ExampleScores = run_reads.scores(frames, looked.number)
+def _draw_panel(panel: SidePanel, frames: Frames, spec: MapSpec, focus: Focus, near: NearOne | None) -> None:
+    scores: ExampleScores = run_reads.scores(frames, focus.number)
     chosen = None
-    match beside.side:
+    match panel.side:
         case "neighbours":
-            neighbours(frames, scores, near, len(looked.rows))
+            neighbours(frames, scores, near, len(focus.rows))
         case "classes":
-            chosen = classes(frames, looked.number, scores)
+            chosen = classes(frames, focus.number, scores)
         case "moved":
-            chosen = movement(frames, looked.number, scores)
-        case "forces" if beside.forces is not None:
-            forces(frames, beside.forces)
+            chosen = movement(frames, focus.number, scores)
+        case "forces" if panel.forces is not None:
+            forces(frames, panel.forces)
         case "sentence":
-            if beside.own is not None:
-                sentence(beside.own, frames, looked.number)
+            if panel.own is not None:
+                sentence(panel.own, frames, focus.number)
         case _:
-            chosen = texts(frames, looked.number, scores, looked.rows, run_reads.honesty(frames, spec, looked.number))
+            chosen = texts(frames, focus.number, scores, focus.rows, run_reads.honesty(frames, spec, focus.number))
     if chosen is not None:
         state.remember("explore.select", tuple(frames.probe.ids[row] for row in chosen))
         st.rerun()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.artifacts.waiting_time import Place, places, played, until_ended
+from core.artifacts.waiting_time import Place, places, simulate_queue, until_ended
 from core.config import parse_config
 from core.store import Status, Store, Waiting
 
@@ -19,13 +19,13 @@ def waiting(name: str, owner: str | None = None, *, background: bool = False, at
 
 def test_one_after_the_other_behind_what_goes_on() -> None:
     line = [waiting("a", at=1), waiting("b", at=2)]
-    found = played(line, {"a": 10.0, "b": 5.0}, [(None, 3.0)], 1, None)
+    found = simulate_queue(line, {"a": 10.0, "b": 5.0}, [(None, 3.0)], 1, None)
     assert found == {"a": Place(0, 3.0, 13.0), "b": Place(1, 13.0, 18.0)}
 
 
 def test_two_at_a_time_begin_where_one_ends_first() -> None:
     line = [waiting(name, at=i) for i, name in enumerate("abc")]
-    found = played(line, {"a": 10.0, "b": 4.0, "c": 1.0}, [], 2, None)
+    found = simulate_queue(line, {"a": 10.0, "b": 4.0, "c": 1.0}, [], 2, None)
     assert found == {"a": Place(0, 0.0, 10.0), "b": Place(1, 0.0, 4.0), "c": Place(2, 4.0, 5.0)}
 
 
@@ -37,29 +37,32 @@ def test_people_take_turns_and_experiments_wait_behind_them() -> None:
         waiting("x", "eve", background=True, at=0),
     ]
     takes = dict.fromkeys(("a1", "a2", "b1", "x"), 10.0)
-    found = played(line, takes, [], 1, None)
+    found = simulate_queue(line, takes, [], 1, None)
     assert sorted(found, key=lambda name: found[name].before) == ["a1", "b1", "a2", "x"]
     assert found["x"].seconds == 30.0
 
 
 def test_who_has_as_many_as_they_may_waits_for_their_own() -> None:
     line = [waiting("a", "ada", at=1), waiting("b", "bob", at=2)]
-    found = played(line, {"a": 10.0, "b": 10.0}, [("ada", 7.0)], 5, 1)
+    found = simulate_queue(line, {"a": 10.0, "b": 10.0}, [("ada", 7.0)], 5, 1)
     assert found == {"b": Place(0, 0.0, 10.0), "a": Place(1, 7.0, 17.0)}
 
 
 def test_behind_what_takes_nobody_knows_how_long_times_are_unknown() -> None:
     line = [waiting("a", at=1), waiting("b", at=2)]
-    assert played(line, {"a": None, "b": 1.0}, [], 1, None) == {"a": Place(0, 0.0, None), "b": Place(1, None, None)}
+    assert simulate_queue(line, {"a": None, "b": 1.0}, [], 1, None) == {
+        "a": Place(0, 0.0, None),
+        "b": Place(1, None, None),
+    }
     unknown = {"a": Place(0, None, None), "b": Place(1, None, None)}
-    assert played(line, {"a": 1.0, "b": 1.0}, [(None, None)], 1, None) == unknown
-    assert played(line, {"a": None, "b": 1.0}, [], 2, None)["b"] == Place(1, 0.0, 1.0)
+    assert simulate_queue(line, {"a": 1.0, "b": 1.0}, [(None, None)], 1, None) == unknown
+    assert simulate_queue(line, {"a": None, "b": 1.0}, [], 2, None)["b"] == Place(1, 0.0, 1.0)
 
 
 def test_a_long_line_is_played_through_at_once() -> None:
     line = [waiting(str(i), f"visitor {i % 20}", background=bool(i % 2), at=i) for i in range(3_000)]
     start = time.process_time()
-    found = played(line, {run.id: 1.0 for run in line}, [], 1, 1)
+    found = simulate_queue(line, {run.id: 1.0 for run in line}, [], 1, 1)
     assert time.process_time() - start < 1.0
     assert sorted(place.before for place in found.values()) == list(range(3_000))
 
@@ -72,7 +75,7 @@ def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> Non
     for _ in range(14):
         store.create(config, owner=rng.choice(["ada", "bob", "eve"]))
     line = store.line()
-    expected = played(line, {run.id: 10.0 for run in line}, [], 2, most)
+    expected = simulate_queue(line, {run.id: 10.0 for run in line}, [], 2, most)
     order, going = list[str](), list[str]()
     while len(order) < len(line):
         found = store.claim_next(range(2), most_of_owner=most)

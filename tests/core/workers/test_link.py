@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from core.workers.link import Asked
+from core.workers.run_controls import ControlState
 
 
 @pytest.mark.parametrize("order", ["pause first", "stop first"])
 def test_a_stop_wakes_a_paused_run(order: str) -> None:
-    asked = Asked()
+    asked = ControlState()
     kinds = ("pause", "stop") if order == "pause first" else ("stop", "pause")
     for kind in kinds:
         asked.hear(kind, None, None)
@@ -23,7 +23,7 @@ def test_a_stop_wakes_a_paused_run(order: str) -> None:
 
 
 def test_a_paused_run_waits_until_it_goes_on() -> None:
-    asked = Asked()
+    asked = ControlState()
     asked.hear("pause", None, None)
     waiting = threading.Thread(target=asked.wait_while_paused, daemon=True)
     waiting.start()

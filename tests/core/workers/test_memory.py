@@ -16,7 +16,7 @@ from core.errors import ConfigError
 from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.workers import LocalEngine, memory
-from core.workers.run_worker import plain_failure, reads_less
+from core.workers.run_worker import plain_failure, requeued_with_less
 
 Draft = Callable[..., RunConfig]
 
@@ -89,7 +89,7 @@ class TestRetry:
         config, _ = prepare(draft(batch_size=8), gpu=False)
         run_id, number = claimed(store, config)
         waiting = store.create(config)
-        assert reads_less(store.attempt(run_id, number), store.run(run_id))
+        assert requeued_with_less(store.attempt(run_id, number), store.run(run_id))
         run = store.run(run_id)
         assert (run.status, run.config.phases[0].micro_batch, run.config.phases[0].batch_size) == (
             Status.QUEUED,
@@ -106,21 +106,21 @@ class TestRetry:
         assert found[:2] == (run_id, number + 1)
         assert str(store.run(run_id).message) == str(run.message)  # it says so while it goes on
         store.attempt(run_id, number + 1).register()
-        assert not reads_less(store.attempt(run_id, number + 1), store.run(run_id))
+        assert not requeued_with_less(store.attempt(run_id, number + 1), store.run(run_id))
         assert store.run(run_id).status == Status.STARTING
         assert store.run(waiting).status == Status.QUEUED
 
     def test_one_text_cannot_be_halved(self, store: Store, draft: Draft) -> None:
         config, _ = prepare(draft(more={"phases": [{"steps": 8, "batch_size": 8, "micro_batch": 1}]}), gpu=False)
         run_id, number = claimed(store, config)
-        assert not reads_less(store.attempt(run_id, number), store.run(run_id))
+        assert not requeued_with_less(store.attempt(run_id, number), store.run(run_id))
         assert "try a batch of 4" in str(plain_failure(MemoryError(), 8))
 
     def test_an_adversarial_view_reads_the_batch_at_once(self, store: Store, draft: Draft) -> None:
         term: dict[str, Any] = {"loss": "supcon", "views": [{"view": "adversarial"}]}
         config, _ = prepare(draft(objective={"terms": [term]}), gpu=False)
         run_id, number = claimed(store, config)
-        assert not reads_less(store.attempt(run_id, number), store.run(run_id))
+        assert not requeued_with_less(store.attempt(run_id, number), store.run(run_id))
 
     def test_a_run_that_really_runs_out_goes_on_by_itself(
         self, store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch

@@ -7,9 +7,9 @@ import pytest
 
 from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection
-from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.graph import Graph, both_ways
+from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 
@@ -18,7 +18,7 @@ CLOUD = clusters(90)
 LAYOUTS = [PROJECTIONS["tsne"], PROJECTIONS["umap"]]
 
 
-def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before | None = None) -> np.ndarray:
+def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
     return entry.fit(vectors, dims, MapSpec(entry.name).settings, 0, before)
 
 
@@ -88,14 +88,14 @@ class TestLayouts:
     def test_frames_with_copies_hold_still(self, entry: Projection, dims: int) -> None:
         many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0)])
         first = fitted(entry, many, dims)
-        assert fitted(entry, many, dims, Before(many, first)) == pytest.approx(first, abs=1e-4)
+        assert fitted(entry, many, dims, PreviousMap(many, first)) == pytest.approx(first, abs=1e-4)
 
     def test_a_class_collapses_and_comes_apart_again(self, entry: Projection, dims: int) -> None:
         collapsed = CLOUD.copy()
         collapsed[:40] = CLOUD[0]
         apart = fitted(entry, CLOUD, dims)
-        together = fitted(entry, collapsed, dims, Before(CLOUD, apart))
-        again = fitted(entry, CLOUD, dims, Before(collapsed, together))
+        together = fitted(entry, collapsed, dims, PreviousMap(CLOUD, apart))
+        again = fitted(entry, CLOUD, dims, PreviousMap(collapsed, together))
         assert (together[:40] == together[0]).all()
         assert len(np.unique(together, axis=0)) == 51
         assert len(np.unique(again, axis=0)) == 90
@@ -105,8 +105,8 @@ class TestLayouts:
     def test_fewer_distinct_vectors_than_neighbours(self, entry: Projection, dims: int, distinct: int) -> None:
         few = CLOUD[np.arange(80) % distinct]
         first = fitted(entry, few, dims)
-        after = fitted(entry, few, dims, Before(CLOUD[:80], fitted(entry, CLOUD[:80], dims)))
-        other = fitted(entry, CLOUD[:80], dims, Before(few, first))
+        after = fitted(entry, few, dims, PreviousMap(CLOUD[:80], fitted(entry, CLOUD[:80], dims)))
+        other = fitted(entry, CLOUD[:80], dims, PreviousMap(few, first))
         for points in (first, after):
             assert np.isfinite(points).all()
             assert len(np.unique(points, axis=0)) == distinct
@@ -121,7 +121,7 @@ def test_a_reference_of_copies_counts_each_once() -> None:
     points = fitted(entry, CLOUD)
     rows = np.concatenate([np.arange(90), np.zeros(60, int)])
     given = np.concatenate([CLOUD[3:30] * 1.5, CLOUD[3:6]])
-    alone = entry.onto(given, Before(CLOUD, points), MapSpec("umap").settings)
-    many = entry.onto(given, Before(CLOUD[rows], points[rows]), MapSpec("umap").settings)
+    alone = entry.onto(given, PreviousMap(CLOUD, points), MapSpec("umap").settings)
+    many = entry.onto(given, PreviousMap(CLOUD[rows], points[rows]), MapSpec("umap").settings)
     assert many == pytest.approx(alone, abs=1e-4)
     assert (alone[27:] == alone[:3]).all()

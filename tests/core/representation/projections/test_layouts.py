@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 from core.parameters import Value
 from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection, by_library, still
-from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.graph import Graph
+from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.tsne import affinities
 from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy
@@ -34,7 +34,7 @@ def settings(entry: Projection) -> dict[str, Value]:
     return MapSpec(entry.name).settings
 
 
-def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before | None = None) -> np.ndarray:
+def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: PreviousMap | None = None) -> np.ndarray:
     return entry.fit(vectors, dims, settings(entry), 0, before)
 
 
@@ -68,18 +68,18 @@ class TestFit:
 
     def test_the_same_vectors_do_not_move(self, entry: Projection, dims: int) -> None:
         first = cloud_map(entry, dims)
-        assert moved(first, fitted(entry, CLOUD, dims, Before(CLOUD, first))).max() < 1e-5
+        assert moved(first, fitted(entry, CLOUD, dims, PreviousMap(CLOUD, first))).max() < 1e-5
 
     def test_a_little_noise_moves_points_a_little(self, entry: Projection, dims: int) -> None:
         first = cloud_map(entry, dims)
-        assert moved(first, fitted(entry, noisy(CLOUD, 0.01), dims, Before(CLOUD, first))).max() < 0.05
+        assert moved(first, fitted(entry, noisy(CLOUD, 0.01), dims, PreviousMap(CLOUD, first))).max() < 0.05
 
     def test_a_map_follows_a_model_that_has_changed(self, entry: Projection, dims: int) -> None:
         cloud = np.random.default_rng(5).normal(size=CLOUD.shape)
         points = fitted(entry, cloud, dims)
         for share in (0.2, 0.4, 0.6, 0.8, 1.0):
             after = (1 - share) * cloud + share * CLOUD
-            points = fitted(entry, after, dims, Before((1 - share + 0.2) * cloud + (share - 0.2) * CLOUD, points))
+            points = fitted(entry, after, dims, PreviousMap((1 - share + 0.2) * cloud + (share - 0.2) * CLOUD, points))
         cold = cloud_map(entry, dims)
         trust = [trustworthiness(normalised(CLOUD), p, n_neighbors=15) for p in (points, cold)]
         assert trust[0] > trust[1] - 0.02
@@ -87,8 +87,8 @@ class TestFit:
     @each("name", ODD)
     def test_odd_vectors_give_finite_points(self, entry: Projection, dims: int, name: str) -> None:
         first = fitted(entry, ODD[name], dims)
-        again = fitted(entry, ODD[name], dims, Before(ODD[name], first))
-        other = fitted(entry, ODD[name][::-1] * 2, dims, Before(ODD[name], first))
+        again = fitted(entry, ODD[name], dims, PreviousMap(ODD[name], first))
+        other = fitted(entry, ODD[name][::-1] * 2, dims, PreviousMap(ODD[name], first))
         for points in (first, again, other):
             assert points.shape == (len(ODD[name]), dims)
             assert np.isfinite(points).all()
@@ -99,7 +99,7 @@ class TestFit:
 
     def test_a_map_on_one_point_comes_apart_again(self, entry: Projection, dims: int) -> None:
         flat = np.zeros((120, dims), np.float32)
-        assert np.ptp(fitted(entry, CLOUD, dims, Before(np.ones_like(CLOUD), flat)), axis=0).min() > 0.1
+        assert np.ptp(fitted(entry, CLOUD, dims, PreviousMap(np.ones_like(CLOUD), flat)), axis=0).min() > 0.1
 
 
 @each("entry", PLACING)
@@ -107,21 +107,21 @@ class TestPlace:
     def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
         assert entry.onto is not None
         points = cloud_map(entry)
-        placed = entry.onto(CLOUD, Before(CLOUD, points), settings(entry))
+        placed = entry.onto(CLOUD, PreviousMap(CLOUD, points), settings(entry))
         assert placed.dtype == np.float32
         assert np.median(moved(points, placed)) < 0.05
 
     def test_others_lie_with_their_class(self, entry: Projection) -> None:
         assert entry.onto is not None
         points = cloud_map(entry)
-        placed = entry.onto(noisy(CLOUD, 0.2)[:30], Before(CLOUD, points), settings(entry))
+        placed = entry.onto(noisy(CLOUD, 0.2)[:30], PreviousMap(CLOUD, points), settings(entry))
         centres = np.array([points[label::3].mean(0) for label in range(3)])
         assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
 
     @each("name", ODD)
     def test_odd_vectors_are_placed(self, entry: Projection, name: str) -> None:
         assert entry.onto is not None
-        reference = Before(ODD[name], fitted(entry, ODD[name]))
+        reference = PreviousMap(ODD[name], fitted(entry, ODD[name]))
         assert np.isfinite(entry.onto(ODD[name] * 2, reference, settings(entry))).all()
 
 
@@ -152,7 +152,7 @@ class TestLibraries:
     def test_later_frames_start_from_the_one_before(self, entry: Projection, dims: int) -> None:
         first, later = cloud_map(entry, dims), noisy(CLOUD, 0.1)
         theirs = self.peer(later, dims, first.copy())
-        ours = fitted(entry, later, dims, Before(CLOUD, first))
+        ours = fitted(entry, later, dims, PreviousMap(CLOUD, first))
         between = [np.linalg.norm(points[:, None] - points[None], axis=2) for points in (theirs, ours)]
         assert between[1] == pytest.approx(between[0], rel=1e-3, abs=1e-2)  # the same map, turned
         assert ours.mean(0) == pytest.approx(np.zeros(dims), abs=1e-3)
@@ -173,7 +173,7 @@ class TestLibraries:
         points = fitted(entry, ODD[name], dims)
         assert points.shape == (len(ODD[name]), dims), name
         assert np.isfinite(points).all(), name
-        assert np.isfinite(fitted(entry, ODD[name] * 2, dims, Before(ODD[name], points))).all(), name
+        assert np.isfinite(fitted(entry, ODD[name] * 2, dims, PreviousMap(ODD[name], points))).all(), name
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.representation.projections import pca_map
-from core.representation.projections.before import Before
 from core.representation.projections.pca import place
+from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
 
 RNG = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def test_a_third_component_stands_beside_the_first_two() -> None:
 def test_the_reference_lies_where_it_was_fitted() -> None:
     for dims in (2, 3):
         points = pca_map(VECTORS, dims=dims)
-        assert place(VECTORS, Before(VECTORS, points), {}) == pytest.approx(points, abs=1e-6)
+        assert place(VECTORS, PreviousMap(VECTORS, points), {}) == pytest.approx(points, abs=1e-6)
 
 
 def test_another_frame_is_projected_on_the_references_axes() -> None:
@@ -87,4 +87,4 @@ def test_another_frame_is_projected_on_the_references_axes() -> None:
     values, axes = np.linalg.eigh(np.cov(z.T))
     unit = other / np.linalg.norm(other, axis=1, keepdims=True)
     expected = (unit - z.mean(0)) @ axes[:, np.argsort(values)[::-1][:2]]
-    assert np.abs(place(other, Before(VECTORS, pca_map(VECTORS)), {})) == pytest.approx(np.abs(expected), abs=1e-6)
+    assert np.abs(place(other, PreviousMap(VECTORS, pca_map(VECTORS)), {})) == pytest.approx(np.abs(expected), abs=1e-6)

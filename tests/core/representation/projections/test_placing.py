@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.representation.projections import pca_map, place_new
-from core.representation.projections.before import Before
 from core.representation.projections.pca import place
+from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters
 
@@ -24,7 +24,7 @@ def test_on_a_pca_map_least_squares_are_the_axes(dims: int, width: int) -> None:
     vectors, new = RNG.normal(size=(40, width)), RNG.normal(size=(9, width))
     points = pca_map(vectors, dims=dims)
     assert place_new(points, vectors, new, linear=True) == pytest.approx(
-        place(new, Before(vectors, points), {}), abs=1e-5
+        place(new, PreviousMap(vectors, points), {}), abs=1e-5
     )
 
 

@@ -16,7 +16,7 @@ from core.workers.run_log import log
 POLL_S = 0.2
 
 
-class Link(ABC):
+class ControlListener(ABC):
     """Listens in a thread of its own for as long as the block lasts."""
 
     def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
@@ -25,14 +25,14 @@ class Link(ABC):
         self._thread = threading.Thread(target=self._listen, name="link", daemon=True)
 
     @abstractmethod
-    def hear(self, kind: str, name: str | None, value: float | None) -> None:
+    def apply(self, kind: str, name: str | None, value: float | None) -> None:
         """Take a control, as `core.store.Control` has it."""
 
     @abstractmethod
     def replaced(self) -> None:
         """Another attempt has the run: nothing that is done here counts any more."""
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> ControlListener:
         self._thread.start()
         return self
 
@@ -47,7 +47,7 @@ class Link(ABC):
             try:
                 for control in attempt.take_controls(after=heard):
                     heard = control.number
-                    self.hear(control.kind, control.name, control.value)
+                    self.apply(control.kind, control.name, control.value)
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
@@ -59,7 +59,7 @@ class Link(ABC):
         self._store.close()
 
 
-class Asked:
+class ControlState:
     """What was asked of a run so far. It is the `Controls` of the training loop."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Asked:
         self._stop.set()
         self._awake.set()
 
-    def hear(self, kind: str, name: str | None, value: float | None) -> None:
+    def apply(self, kind: str, name: str | None, value: float | None) -> None:
         """Take a control, as `core.store.Control` has it."""
         if kind == "stop":
             self.ask_stop()
@@ -99,21 +99,21 @@ class Asked:
             self._awake.set()
 
 
-class OwnLink(Link):
+class WorkerControls(ControlListener):
     """The link of a process that trains by itself; a polite kill is a stop, which leaves a checkpoint."""
 
     def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
         super().__init__(store, run_id, attempt_number)
-        self.asked = Asked()
+        self.state = ControlState()
 
-    def hear(self, kind: str, name: str | None, value: float | None) -> None:
-        self.asked.hear(kind, name, value)
+    def apply(self, kind: str, name: str | None, value: float | None) -> None:
+        self.state.apply(kind, name, value)
 
     def replaced(self) -> None:
-        self.asked.ask_stop()  # the loop's next write is refused too, and ends the worker
+        self.state.ask_stop()  # the loop's next write is refused too, and ends the worker
 
-    def __enter__(self) -> OwnLink:
-        self._previous = signal.signal(signal.SIGTERM, lambda *_: self.asked.ask_stop())
+    def __enter__(self) -> WorkerControls:
+        self._previous = signal.signal(signal.SIGTERM, lambda *_: self.state.ask_stop())
         super().__enter__()
         return self
 

@@ -13,7 +13,7 @@ from core.tasks.rows import Rows
 
 
 @dataclass(frozen=True)
-class Together:
+class CombinedFiles:
     """Several readings as one; of a single one, all is as in that reading.
 
     Attributes:
@@ -50,14 +50,14 @@ class Together:
         return sum(reading.dropped for reading in self.readings)
 
 
-def read_together(readings: Sequence[Reading]) -> Together:
+def combine_readings(readings: Sequence[Reading]) -> CombinedFiles:
     """Compare the rows of several files, so that a test row that repeats a training row is reported.
 
     Repeated rows, texts with two labels and formulas are found again over all rows; what drops rows stays as it is.
     """
     if len(readings) == 1:
         (reading,) = readings
-        return Together((reading,), reading.problems, reading.counts, (reading.optional,))
+        return CombinedFiles((reading,), reading.problems, reading.counts, (reading.optional,))
     noted = optional_problems([reading.part for reading in readings])
     problems: list[Problem] = []
     for reading, of_file in zip(readings, noted, strict=True):
@@ -68,7 +68,7 @@ def read_together(readings: Sequence[Reading]) -> Together:
         + (sum(reading.counts.get(kind, 0) for reading in readings) if PROBLEMS[kind].must_drop else 0)
         for kind in PROBLEMS
     }
-    return Together(
+    return CombinedFiles(
         tuple(readings),
         tuple(problems),
         {kind: count for kind, count in counts.items() if count},

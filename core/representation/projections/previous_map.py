@@ -9,7 +9,7 @@ from core.representation.projections.alignment import Points
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreviousMap:
     """A frame that has its map already.
 
     Attributes:
