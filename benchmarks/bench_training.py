@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from core.workers.link import OwnLink
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -43,7 +44,6 @@ from core.store import Store
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.untrained import MemoryCache, VectorCache
-from core.workers.link import OwnLink
 from core.workers.machine import has_bfloat16
 from core.workers.recorder import Recorder
 

@@ -68,8 +68,10 @@ class Probe:
 
 
 class Word(NamedTuple):
-    """A word as the tokenizer finds it: characters `start` to `end` of one text of a pair (side 0 or 1), and its
-    tokens' positions."""
+    """A word as the tokenizer finds it.
+
+    Characters `start` to `end` of one text of a pair (side 0 or 1), and the positions of its tokens.
+    """
 
     side: int
     start: int
@@ -146,9 +148,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one split at one step: "validation" at frames, "test" once at the end; "baseline" and "baseline_test"
-    once, of a linear probe of the pre-trained encoder on validation and test.
+    """Scores of one split at one step.
 
+    "validation" comes at frames, "test" once at the end; "baseline" and "baseline_test" once, of a linear probe of the
+    pre-trained encoder on validation and test.
     Frames also hold the geometry of their vectors: mean_cosine, within_cosine, between_cosine and effective_rank.
     `values["train_rows"]` says that a linear probe was scored, and how many training rows it was fitted on.
     """

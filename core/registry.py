@@ -12,6 +12,8 @@ from core.errors import ConfigError
 
 
 class Named(Protocol):
+    """An entry of a registry."""
+
     @property
     def name(self) -> str: ...
 

@@ -149,8 +149,10 @@ def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
 
 
 def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: float) -> float:
-    """Floating-point operations of one step: two per weight and token forward, two backward for what lies below, and
-    two for the weights that learn."""
+    """Count the floating-point operations of one step.
+
+    Two per weight and token forward, two backward for what lies below, and two for the weights that learn.
+    """
     learning = _learning_blocks(trainable, shape)
     backward = 2 if trainable.part == "lora" else 4
     return tokens * shape.block_parameters * (2 * shape.blocks + backward * learning)

@@ -22,8 +22,10 @@ TEST, WEIGHTS = N_("scoring the test split"), N_("checking and saving the weight
 
 
 class Pace(NamedTuple):
-    """Texts that training reads in a second, and the seconds of work left in the phase, frames and, in the last one,
-    the end of the run included."""
+    """Texts that training reads in a second, and the seconds of work left in the phase.
+
+    Frames count and, in the last phase, the end of the run.
+    """
 
     texts_per_s: float
     remaining_s: float

@@ -117,8 +117,10 @@ def spread_out(steps: Sequence[int]) -> list[int]:
 
 
 def _measured(vectors: NDArray[np.float32], probe: Probe, whole: bool) -> FrameMeasures:
-    """Clusters of all examples, numbered as the labels are that most of them share; where the `whole` is wanted, also
-    measures of those that were not trained on."""
+    """Cluster all examples, each cluster numbered as the label that most of it shares.
+
+    Where the `whole` is wanted, also measure those that were not trained on.
+    """
     found = cluster(vectors, len(probe.classes), probe.labels)
     if not whole:
         return FrameMeasures({}, found)

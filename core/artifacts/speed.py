@@ -23,8 +23,10 @@ def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> 
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """The speed of the newest run that finished here on the same hardware, with this encoder and precision, and that
-    computed all of the encoder in every step."""
+    """Find the speed of the newest run that finished here on the same hardware, with this encoder and precision.
+
+    A run counts that computed all of the encoder in every step.
+    """
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
         if run.status == Status.FINISHED and fits and not run.adopted:

@@ -120,7 +120,8 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
     """Fetch a data set of the Hugging Face Hub: one of those known here by name, or any by its repository.
 
     \b
-    Known:"""
+    Known:
+    """  # noqa: D301 # the sign by which click keeps line breaks
     from core.workers.hub_job import fetch_into
 
     asked = {COLUMNS.get(key, key): value for key, value in given.items() if value is not None}

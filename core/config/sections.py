@@ -281,8 +281,10 @@ class EncoderConfig(Section):
 
 
 class TrainableConfig(Section):
-    """Which weights learn: all, the last `blocks` blocks and the classifier, low-rank adapters on query and value
-    (LoRA) and the classifier, or the classifier alone.
+    """The weights that learn.
+
+    All, the last `blocks` blocks and the classifier, low-rank adapters on query and value (LoRA) and the classifier, or
+    the classifier alone.
 
     `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987);
     the first phase says how many, and a later one draws none.

@@ -151,8 +151,10 @@ class Experiments:
 
 
 def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
-    """The cells and seeds whose runs nobody has made yet, first seeds first, and before cells the sources that
-    they start from; a deleted run was made."""
+    """List the cells and seeds without a run, first seeds first; a deleted run was made.
+
+    The sources that cells start from come before the cells.
+    """
     there = {(run.cell, run.seed) for run in runs}
     every = (*design.source_cells, *design.cells)
     return [(cell, seed) for seed in design.seeds for cell in every if (cell.number, seed) not in there]

@@ -92,7 +92,7 @@ def in_phrase(label: str) -> str:
 
 
 def mean_text(results: Results, cell: CellResult) -> str:
-    """ "81.3 ± 1.2%", "81.3%" of one seed, or a dash."""
+    """Format a score as 81.3 ± 1.2%, as 81.3% for one seed, or as a dash."""
     if cell.mean is None:
         return NONE
     if results.measure.name not in SHARES:

@@ -17,8 +17,10 @@ COMMAND = "python -m core fit"
 
 
 def command_line(config: RunConfig) -> str:
-    """The command, an option on each line: every setting that is not its default, what was found out before launch
-    among them, so that nothing is left to another machine's defaults."""
+    """Write the command, an option on each line: every setting that is not its default.
+
+    What was found out before launch is among them, so that nothing is left to another machine's defaults.
+    """
     return " \\\n  ".join([COMMAND, *(f"{flag} {shlex.quote(value)}" for flag, value in _options(config))]) + "\n"
 
 

@@ -66,8 +66,7 @@ class Export:
 
 
 def file_stem(run: RunSummary) -> str:
-    """What files of a run are called, in every language alike: its title in plain letters, and its id, which no other
-    run has."""
+    """Name the files of a run, in every language alike: its title in plain letters, and its unique id."""
     title = run.name or f"run {run.number}"
     plain = "".join(sign if sign.isalnum() else " " for sign in title.casefold())
     return "-".join([*plain.split()[:STEM_WORDS], run.id])

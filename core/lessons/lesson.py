@@ -174,8 +174,10 @@ def filled(text: str, numbers: Mapping[str, str]) -> str:
 
 
 def lessons(folder: Path = FOLDER) -> Mapping[str, Lesson]:
-    """All that a folder has, by name, in their order, in the language that is spoken; in English where there is no
-    translation. Raises: StoreError for a file that is none."""
+    """Load the lessons of a folder, by name, in their order and in the language that is spoken.
+
+    A lesson without a translation is in English. Raises: StoreError for a file that is none.
+    """
     return _lessons(folder, language())
 
 

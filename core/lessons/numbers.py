@@ -118,8 +118,10 @@ def experiment_id_of(store: Store, name: str) -> str:
 
 
 def value_of(store: Store, number: Number) -> float | str | None:
-    """What the run or the experiment recorded; None where it has no such number. A word is in English, as the answers
-    that a lesson compares it with are. Raises: StoreError."""
+    """Read what the run or the experiment recorded; None where it has no such number.
+
+    A word is in English, as the answers that a lesson compares it with are. Raises: StoreError.
+    """
     if number.experiment is not None:
         return _of_experiment(store, number, number.experiment)
     run_id = run_id_of(store, str(number.run))

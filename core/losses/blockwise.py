@@ -27,7 +27,7 @@ class Strip(NamedTuple):
 
 
 def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None) -> Tensor:
-    """log Σ_{j≠i} exp(z_i·z_j/τ) of every row, without the matrix of all pairs.
+    """Log Σ_{j≠i} exp(z_i·z_j/τ) of every row, without the matrix of all pairs.
 
     Args:
         z: [M, d], float32 or float64, of any length.
@@ -101,7 +101,7 @@ class _RowLogSumExp(torch.autograd.Function):
 def _weigh_bounded(
     s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: Tensor, column_g: Tensor
 ) -> None:
-    """s becomes exp(s_ij)·(g_i/Σ_i + g_j/Σ_j): one exponential serves both directions."""
+    """S becomes exp(s_ij)·(g_i/Σ_i + g_j/Σ_j): one exponential serves both directions."""
     row_share = torch.where(row_lse.isinf(), 0.0, row_g * (-row_lse).exp())
     column_share = torch.where(column_lse.isinf(), 0.0, column_g * (-column_lse).exp())
     torch.add(row_share.unsqueeze(1), column_share, out=pair)
@@ -109,7 +109,7 @@ def _weigh_bounded(
 
 
 def _weigh(s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: Tensor, column_g: Tensor) -> None:
-    """s becomes g_i·exp(s_ij − lse_i) + g_j·exp(s_ij − lse_j), at any size of s."""
+    """S becomes g_i·exp(s_ij − lse_i) + g_j·exp(s_ij − lse_j), at any size of s."""
     # Without candidates lse is −inf and so is s: as +inf it gives exp(−inf) = 0 instead of NaN.
     row_lse = torch.where(row_lse == -math.inf, math.inf, row_lse).unsqueeze(1)
     column_lse = torch.where(column_lse == -math.inf, math.inf, column_lse)

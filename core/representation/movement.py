@@ -17,9 +17,11 @@ NOWHERE = 1e-12
 
 
 class Centroids(NamedTuple):
-    """Attributes:
-    vectors: [C, d] means of the normalised rows of a class, zeros where it has none; not normalised again.
-    present: [C] bool, whether the class has any.
+    """The centroids of the classes.
+
+    Attributes:
+        vectors: [C, d] means of the normalised rows of a class, zeros where it has none; not normalised again.
+        present: [C] bool, whether the class has any.
     """
 
     vectors: Numbers

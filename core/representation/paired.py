@@ -80,7 +80,7 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """p values corrected for their number, so that the chance of any false finding among them stays at the level.
+    """P values corrected for their number, so that the chance of any false finding among them stays at the level.
 
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """

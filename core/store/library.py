@@ -195,8 +195,10 @@ class TaskLibrary:
                         path.unlink(missing_ok=True)
 
     def _leftovers(self) -> list[Path]:
-        """What an addition left that was ended in the middle: half-written files, and rows of no task. Also the JSON
-        files that said of tasks what rows of the database say now."""
+        """Files that an addition left which was ended in the middle: half-written ones, and rows of no task.
+
+        Also the JSON files of earlier versions, whose content the database has now.
+        """
         limit_ns = (time.time() - LEFTOVER_S) * 1e9
         names = (f"{OWN_TASK}*.parquet", f"{OWN_TASK}*.json", ".*.partial")
         paths = [path for name in names for path in self.rows_folder.glob(name)]

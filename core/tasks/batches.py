@@ -25,7 +25,7 @@ class Sampler(Protocol):
     steps_per_epoch: int
 
     def rows(self, step: int) -> list[int]:
-        """The batch of step 1, 2, …"""
+        """The batch of step 1, 2, and so on."""
         ...
 
 
@@ -111,7 +111,7 @@ class ClassTurns:
         return min(self._sizes[label], self._level)
 
     def shares(self, step: int) -> Iterator[Share]:
-        """The classes in the batch of step 1, 2, …"""
+        """The classes in the batch of step 1, 2, and so on."""
         number, batch = divmod(step - 1, self.batches_per_round)
         classes, start, together = len(self._sizes), batch * self._together, self._together
         order = np.roll(self._order(number), -start)

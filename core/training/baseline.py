@@ -61,9 +61,10 @@ class Baseline:
         cache: VectorCache,
         key: str,
     ) -> None:
-        """
+        """Copy the encoder where its vectors are not in the cache.
+
         Args:
-            encoder: pre-trained; it is copied where its vectors are not in the cache.
+            encoder: pre-trained.
             key: identifies encoder, arithmetic and rows in the cache.
         """
         self.rows = learned_rows(config, data.train.labels)

@@ -24,7 +24,8 @@ class OncePerRow(Generic[Item]):
         size: Callable[[int], int],
         limit: int = KEPT_BYTES,
     ) -> None:
-        """
+        """Keep nothing yet.
+
         Args:
             rows_of: rows of step 1, 2, …
             compute: items of rows, in their order.

@@ -30,7 +30,8 @@ class SharedGradients:
     def __init__(
         self, block: int, weights: Sequence[nn.Parameter], asked: Mapping[str, Sequence[Tensor | None]]
     ) -> None:
-        """
+        """Begin with no gradients.
+
         Args:
             block: number of the block, from 1.
             asked: of each term, its gradient on each of the encoder's outputs [P, B, ...]; None where it reads none.

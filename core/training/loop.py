@@ -222,8 +222,10 @@ class _Run:
         self._follow_recorded_turns()
 
     def _begin_from(self, start: Path | None, resume: bool) -> None:
-        """Take the weights of another run, draw the re-initialised blocks, fit the classifier, and remember the encoder
-        as it was pre-trained and as it starts."""
+        """Take the weights of another run, draw the re-initialised blocks and fit the classifier.
+
+        The encoder is remembered as it was pre-trained and as it starts.
+        """
         config, seed = self.config, self.config.seed
         machine = self.machine
         arithmetic = f"{machine.device.type} {machine.precision}"

@@ -107,7 +107,7 @@ class Reader:
         return TermInput(logits=logits, mixed=Mixed(partners, share))
 
     def _stacked(self, group: Sequence[VectorOf]) -> Tensor:
-        """[B, V, H]"""
+        """Stack the views of a group, [B, V, H]."""
         return torch.stack([self._vector(wanted) for wanted in group], 1)
 
     def _vector(self, wanted: VectorOf) -> Tensor:

@@ -71,7 +71,8 @@ class Passes:
         translations: Path | None = None,
         ranks: Ranks | None = None,
     ) -> None:
-        """
+        """Prepare what frozen blocks give, which is computed once.
+
         Args:
             ranks: the processes that share a batch; None for this one alone.
             rows_of: the rows of step 1, 2, …

@@ -127,7 +127,8 @@ class Untrained:
         *,
         keep: bool = False,
     ) -> None:
-        """
+        """Look the vectors up, and copy the encoder where they have to be computed.
+
         Args:
             texts: what is read; attended: the places there of texts whose attention is wanted too.
             key: as `cache_key` makes it; what is read is added here.
@@ -139,7 +140,7 @@ class Untrained:
         self.encoder = copy.deepcopy(encoder) if keep or self.vectors is None else None
 
     def computed(self, tokenizer: Tokenizer, *, autocast: torch.autocast, interrupted: Callable[[], bool]) -> Vectors:
-        """ "pooled" [N, H] and, where some was wanted, "attention": computed and kept for other runs where not known.
+        """Return "pooled" [N, H] and, where some was wanted, "attention", and keep them for other runs.
 
         Raises: Interrupted.
         """

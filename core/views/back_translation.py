@@ -307,7 +307,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
 
 @contextmanager
 def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """torch draws from a seed inside, and goes on afterwards as if nothing had been drawn."""
+    """Torch draws from a seed inside, and goes on afterwards as if nothing had been drawn."""
     on_cuda, on_mps = device.type == "cuda", device.type == "mps"
     index = torch.cuda.current_device() if on_cuda and device.index is None else device.index
     mps_state = torch.mps.get_rng_state() if on_mps else None

@@ -9,9 +9,11 @@ from torch import Tensor
 
 
 class ClusterViews(NamedTuple):
-    """Attributes:
-    means: [B, clusters, H], zeros where masked.
-    mask: [B, clusters] bool.
+    """Means of clusters of tokens.
+
+    Attributes:
+        means: [B, clusters, H], zeros where masked.
+        mask: [B, clusters] bool.
     """
 
     means: Tensor

@@ -40,8 +40,9 @@ def has_gpu() -> bool:
 
 
 def has_bfloat16(device: str) -> bool:
-    """Whether a run's encoder computes faster in bfloat16 than in float32: on NVIDIA's GPUs, and on processors that
-    have instructions for it.
+    """Tell whether a run's encoder computes faster in bfloat16 than in float32.
+
+    NVIDIA's GPUs do, and processors that have instructions for it.
 
     Args:
         device: as in RunConfig.

@@ -130,7 +130,7 @@ class Address:
 
     @classmethod
     def of(cls, owner: Owner) -> list[Item[Any]]:
-        """What belongs to a run, a twin, …"""
+        """List what belongs to a run, a twin and so on."""
         return [item for item in cls.items().values() if item.of == owner]
 
 
@@ -138,16 +138,22 @@ NO_RUN = N_("no run has that id")
 
 
 class EveryPage(Address):
+    """Parameters that every page takes."""
+
     VERSION = Item("v", int, 1, N_("versions of links are numbers from 1 on"), everywhere=True)
     LANGUAGE = Item("lang", str, problem=N_("it is en, zh or ko"), everywhere=True)
     LESSON = Item("lesson", str, problem=N_("there is no such lesson, or no such part of it"), everywhere=True)
 
 
 class Home(Address):
+    """Parameters of Home."""
+
     REPLAY = Item("replay", str, "ce-scl", N_("there is no such replay"))
 
 
 class FineTune(Address):
+    """Parameters of Fine-tune."""
+
     RUN = Item("run", str, problem=NO_RUN)
     FROM = Item("from", str, problem=NO_RUN)
     # Translators: these words stay as they are, as an address says them.
@@ -158,11 +164,15 @@ class FineTune(Address):
 
 
 class Runs(Address):
+    """Parameters of Runs."""
+
     TAGS = Item("tags", list, [])
     EXPERIMENTS = Item("experiments", bool, False)
 
 
 class Data(Address):
+    """Parameters of Data."""
+
     VIEW = Item("view", str, "browse", N_("this page has no such part"))
     TASK = Item("task", str, problem=N_("there is no such task"))
     SEARCH = Item("q", str, "")
@@ -199,6 +209,8 @@ class Explore(Address):
 
 
 class Tokens(Address):
+    """Parameters of Tokens."""
+
     RUN = Item("run", str, problem=NO_RUN)
     VIEW = Item("view", str, "text", N_("this page has no such part"))
     EXAMPLE = Item("example", int, problem=N_("its attention was not kept"), of="run")
@@ -218,6 +230,8 @@ class Tokens(Address):
 
 
 class Compare(Address):
+    """Parameters of Compare."""
+
     RUNS = Item("runs", list)
     SHOW = Item("show", str, "scores", N_("there is no such view"))
     A = Item("a", str, problem=N_("that run is not among those compared"), of="runs compared")
@@ -241,6 +255,8 @@ class Compare(Address):
 
 
 class Experiments(Address):
+    """Parameters of Experiments."""
+
     EXPERIMENT = Item("experiment", str, problem=N_("there is no such experiment"))
     NEW = Item("new", str, problem=N_("there is no such protocol"))
     SET = Item("set", str)  # may come several times
@@ -261,6 +277,8 @@ class Experiments(Address):
 
 
 class LossLab(Address):
+    """Parameters of the loss lab."""
+
     SPACE = Item("space", str, "circle", N_("there is no such space"))
     LAYOUT = Item("start", str, "random", N_("there is no such start"))
     POINTS = Item("points", int, 30, N_("the lab has 6 to 60 points"))
@@ -275,4 +293,6 @@ class LossLab(Address):
 
 
 class Lessons(Address):
+    """Parameters of Lessons."""
+
     OPEN = Item("open", str, problem=N_("there is no such lesson, or no such part of it"))

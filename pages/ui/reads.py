@@ -44,8 +44,9 @@ KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
 def cached(
     max_entries: int, *types: type, spinner: bool | str = False, kept_s: float | None = None
 ) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Cache a function's results, which nobody changes; everything that it is given, and the language that is spoken,
-    says which result it is.
+    """Cache a function's results, which callers do not change.
+
+    Its arguments and the language that is spoken say which result it is.
 
     Args:
         types: of arguments that are known by their `key`, beside those of `KNOWN_BY`.

@@ -97,7 +97,7 @@ def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
 
 @cache
 def curve(min_dist: float) -> tuple[float, float]:
-    """a and b of 1 / (1 + a d^2b), fitted to 1 up to `min_dist` and exp(min_dist − d) beyond, as umap-learn does."""
+    """A and b of 1 / (1 + a d^2b), fitted to 1 up to `min_dist` and exp(min_dist − d) beyond, as umap-learn does."""
     from scipy.optimize import curve_fit
 
     d = np.linspace(0, 3, 300)

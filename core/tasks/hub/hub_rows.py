@@ -31,6 +31,8 @@ def described(reason: str) -> Message:
 
 
 class Row(NamedTuple):
+    """A row of a data set; `second` is None for a single text."""
+
     text: str
     second: str | None
     label: str

@@ -91,8 +91,12 @@ class Examples:
 
 
 class Rule(NamedTuple):
-    """How words are selected: by a layer's attention in one head, numbered from 0, or in the mean of all (None), the
-    top k; `marks` lets punctuation be selected, too."""
+    """The selection of words: the top k by a layer's attention.
+
+    Attributes:
+        head: numbered from 0; None for the mean of all.
+        marks: lets punctuation be selected, too.
+    """
 
     layer: int
     head: int | None
