@@ -27,10 +27,10 @@ from core.tasks import TaskData
 from core.tasks.batches import SMALLEST_BALANCED
 from core.workers.machine import has_gpu, memory_bytes
 from pages.ui import state
+from pages.ui.form import use_balanced_sampler
 from pages.ui.glossary import card
 from pages.ui.parts import duration
 from pages.ui.reads import cached
-from pages.ui.task_form import use_balanced_sampler
 
 STARVING = 0.1
 # CE + SCL with 400 rows of 80 classes, see "Many classes" in benchmarks/README.md.

@@ -45,12 +45,11 @@ from core.workers.machine import slots
 from pages.ui import reads
 from pages.ui.address import FineTune
 from pages.ui.beat import beat
-from pages.ui.controls import disk_line, run_buttons, show_notice
+from pages.ui.controls import disk_line, draw_knobs, pending_words, run_buttons, show_notice
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import panel_of
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.exports import export_menu
-from pages.ui.knobs import draw_knobs, pending_words
 from pages.ui.live_figure import as_text, live_figure
 from pages.ui.map_view import map_view
 from pages.ui.parts import duration, escaped, probe_label, status_badge, tab_title
