@@ -1,7 +1,4 @@
-"""A run as one Python script.
-
-`standalone` is what scripts have in common, `sources` takes it and the losses over as they are written, `writing` adds
-the run's settings, terms and rows.
+"""A run as one Python script: its loop (`standalone`), the losses as they are written (`sources`), and its rows.
 
 May import what training may, the store and the rows of runs.
 """

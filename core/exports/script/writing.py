@@ -29,11 +29,8 @@ from core.training.baseline import learned_rows
 from core.training.precision import in_bfloat16
 from core.workers.run_rows import TaskSource
 
-STANDALONE = "core.exports.script.standalone"
-USED = {
-    STANDALONE: ("ScriptEncoder", "TermValue", "arguments", "finish", "installed", "load", "tokens_of", "train"),
-    "core.losses.evaluate": ("Contrasted", "TermInput", "torch"),
-}
+LOOP = ("ScriptEncoder", "TermValue", "arguments", "finish", "installed", "load", "tokens_of", "train")
+USED = {"core.exports.script.standalone": LOOP, "core.losses.evaluate": ("Contrasted", "TermInput", "torch")}
 # What a script has in place of classes of the project that only name the type of an argument.
 KNOWN = {
     "Encoder": "Encoder = PlainEncoder",
@@ -222,9 +219,9 @@ def _terms(number: int, plan: Plan, sources: Sources) -> str:
         sources.packages.add(module.partition(".")[0])
         sources.add(module, function)
         read = {f"logits_{n}_{draw}": f"encoder.logits(vectors[{n}])" for n, draw in one.logits}
-        for of in one.groups[0] if one.groups else ():
-            masked = f"nn.functional.dropout(vectors[{of.number}], {of.rate})"
-            read[f"vectors_{of.number}_{of.mask}"] = f"vectors[{of.number}]" if of.mask is None else masked
+        for n, _, mask, rate in one.groups[0] if one.groups else ():
+            key, masked = f"vectors_{n}", f"nn.functional.dropout(vectors[{n}], {rate})"
+            read |= {key: f"vectors[{n}]"} if mask is None else {f"{key}_masked_{mask}": masked}
         # Once, at the term that reads it first: dropout draws in this order.
         lines += [line for name, how in read.items() if (line := f"    {name} = {how}") not in lines]
         layers = f"layers=(Contrasted(torch.stack([{', '.join(read)}], 1)),)"
