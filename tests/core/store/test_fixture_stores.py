@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,8 @@ from core.models import source
 from core.representation.projections import MapSpec
 from core.store import Status, Store, TaskLibrary
 from core.store.database import MIGRATIONS
+from core.store.job_table import JobTable
+from core.store.liveness import boot_id, host_name
 from core.training.checkpoints import Checkpoints
 from core.training.controls import NoControls
 from core.training.fine_tune import fine_tune
@@ -144,6 +147,40 @@ def test_a_migration_that_is_killed_goes_on_and_leaves_the_store_as_it_was_besid
         assert copy.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (7,)
         assert copy.execute("SELECT count(*) FROM runs").fetchone() == (len(expected),)
     assert not list(folder.glob("*.partial"))
+
+
+def test_jobs_of_every_end_and_a_paused_run_are_carried_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(STORES / "schema_10.zip") as file:
+        file.extractall(tmp_path)
+    dead = json.dumps({"host": host_name(), "boot_id": boot_id(), "pid": 2**22 - 1, "started_at": 1.0})
+    with closing(sqlite3.connect(tmp_path / "runs" / "runs.sqlite3")) as database:
+        database.execute("DELETE FROM jobs")
+        kinds = ("map", "hub", "hub", "hub", "hub", "hub", "run")
+        statuses = ("waiting", "running", "running", "done", "failed", "cancelled", "waiting")
+        ends_asked = (None, None, 5.0, None, None, 4.0, None)
+        for number, (kind, status, asked) in enumerate(zip(kinds, statuses, ends_asked, strict=True)):
+            database.execute(
+                "INSERT INTO jobs (id, kind, label, request, warm_group, status, worker, message, created_at, "
+                "updated_at, cancelled_at) VALUES (?, ?, 'A job', '{}', ?, ?, ?, 'It said so.', 1, ?, ?)",
+                (f"job{number}", kind, "maps" if kind == "map" else None, status, dead, time.time(), asked),
+            )
+        (paused,) = database.execute("SELECT id FROM runs WHERE status = 'finished' LIMIT 1").fetchone()
+        database.execute("UPDATE runs SET status = 'paused', worker = ? WHERE id = ?", (dead, paused))
+        database.commit()
+    table = JobTable(tmp_path / "runs")
+    found = [(job.id, job.status, str(job.message)) for job in table.jobs()]
+    lost = "The job's process ended before it was done: start it again."
+    assert found == [
+        ("job5", "stopped", "Cancelled."),
+        ("job4", "failed", "It said so."),
+        ("job3", "finished", "It said so."),
+        ("job2", "stopped", "Cancelled."),
+        ("job1", "interrupted", lost),
+        ("job0", "queued", "starting"),
+    ]
+    assert table.awaiting_lines() == ["maps"]
+    with closing(Store(tmp_path / "runs")) as store:
+        assert store.run(paused).status == Status.INTERRUPTED
 
 
 def test_every_run_reads_as_the_commit_read_it(fixture: Fixture) -> None:
