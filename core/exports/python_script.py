@@ -1,4 +1,4 @@
-"""A run as one Python script that needs torch and transformers, and nothing of this project."""
+"""A run as one Python script, with torch and transformers alone where its losses and views allow that."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils. Version 0.1.0 had the first.
 MIGRATIONS, OLDEST = 11, 7
 BUSY_TIMEOUT_S = 10.0
+# A large store is copied and carried over in some seconds.
+MIGRATION_TIMEOUT_S = 120.0
 # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
 SYNCHRONOUS = "NORMAL"
 # How long what was deleted can be brought back.
@@ -63,18 +65,21 @@ class Database:
                 folder=shown(str(self.folder)),
             )
         import sqlite_utils
-        from filelock import FileLock
+        from filelock import FileLock, Timeout
 
         from core.store.migrations import migrations
 
         # Changing the journal mode does not wait for a lock, so processes that open a new store at once take turns.
-        with self.plain_errors(), FileLock(self.folder / "migration.lock", timeout=BUSY_TIMEOUT_S):
-            connection = self._connection()
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
-            if recorded := self._recorded():  # another process may have been quicker
-                self._back_up(connection, recorded)
-            migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
+        try:
+            with self.plain_errors(), FileLock(self.folder / "migration.lock", timeout=MIGRATION_TIMEOUT_S):
+                connection = self._connection()
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                if recorded := self._recorded():  # another process may have been quicker
+                    self._back_up(connection, recorded)
+                migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
+        except Timeout:
+            raise StoreError(_sentence(shown(str(self.folder)), "locked")) from None
 
     def _back_up(self, connection: sqlite3.Connection, recorded: int) -> None:
         """Copy the database as it is beside it, so that what a migration may spoil can be had again."""

@@ -17,9 +17,10 @@ from core.store.records import Status
 from core.store.work import observed_status
 
 RUNS_OF = (
-    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, r.status, r.worker, "
-    "r.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, r.ended_at, r.message, r.discarded_at, "
-    "r.begun_attempt FROM experiment_runs e LEFT JOIN run_rows r ON r.id = e.run_id "
+    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
+    "w.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, w.ended_at, w.message, r.discarded_at, "
+    # Not the view `run_rows`, of which SQLite would read every row to the right of a LEFT JOIN.
+    "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id LEFT JOIN work w ON w.id = r.id "
     "WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
 )
 

@@ -275,7 +275,11 @@ def m011_work(db: Database) -> None:
         )
         """,
         f"INSERT INTO work (id, kind, line, {moved}) SELECT id, 'run', 'runs', {moved} FROM runs ORDER BY number",
-        # A run that was in line for a process of the earlier version is begun by none.
+        # A run that was in line for a process of the earlier version waits again.
+        """
+        UPDATE work SET status = 'queued', worker = NULL, slot = NULL WHERE kind = 'run' AND status = 'starting'
+            AND id IN (SELECT json_extract(request, '$.run') FROM jobs WHERE kind = 'run' AND status = 'waiting')
+        """,
         """
         INSERT INTO work (id, kind, line, status, created_at, queued_at, attempt, worker, heartbeat_at, ended_at,
             message, label, request, done, total, result)
@@ -288,6 +292,7 @@ def m011_work(db: Database) -> None:
         """,
         "CREATE INDEX work_status ON work (status)",
         "CREATE INDEX work_jobs ON work (number) WHERE kind != 'run'",
+        "CREATE INDEX work_awaited ON work (line) WHERE status = 'queued' AND kind != 'run'",
         "DROP TABLE jobs",
         "DROP INDEX runs_status",
         *(f"ALTER TABLE runs DROP COLUMN {column}" for column in moved.split(", ")),

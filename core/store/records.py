@@ -21,7 +21,7 @@ Turn = tuple[int, str, float]
 
 
 class Status(StrEnum):
-    """The status of a run. INTERRUPTED is never written: it is derived when a run is read.
+    """The status of a run or a job. INTERRUPTED is never written: it is derived when a run is read.
 
     People read `_(str(status))`; what is kept, compared and said to other programs is the English word.
     """

@@ -279,7 +279,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     status = observed_status(row)
     known = {name: row[name] for name in names}
     if status == Status.INTERRUPTED:
-        known["ended_at"] = row["heartbeat_at"] or row["queued_at"]
+        known["ended_at"] = row["heartbeat_at"] or row["created_at"]
     if row["message"] is not None:
         known["message"] = load_text(row["message"])
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}

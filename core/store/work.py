@@ -47,7 +47,7 @@ class WarmProcess:
     """The process that carries out the work of a line.
 
     Attributes:
-        doing: LOADING, NOTHING, or the id of the job that it works on.
+        doing: LOADING, NOTHING, or the id of what it works on; of a bridge, an identity of its settings.
         failed_starts: how many before it ended while they were loading.
     """
 
@@ -129,7 +129,7 @@ class WorkTable(Database):
                 return None
             db.execute(
                 "UPDATE work SET status = 'starting', attempt = attempt + 1, slot = ?, worker = ?, heartbeat_at = ?, "
-                "request = coalesce(?, request), ended_at = NULL, "
+                "request = iif(kind = 'run', coalesce(?, '{}'), request), ended_at = NULL, "
                 "message = (SELECT work.message FROM runs WHERE runs.id = work.id AND memory_short) WHERE id = ?",
                 (first, to_json(worker), time.time(), None if request is None else as_json(request), row["id"]),
             )
@@ -148,16 +148,26 @@ class WorkTable(Database):
         return _first_readable(self.all(IN_LINE, (line, _busy(active, most_of_owner))))
 
     def _active(self, line: str) -> list[sqlite3.Row]:
+        """What goes on in a line; what was handed to its process counts, which another one begins where that dies."""
+        named = self.warm_process(line)
+        holder = None if named is None else to_json(named.worker)
         rows = self.all(
             "SELECT work.*, runs.config FROM work LEFT JOIN runs ON runs.id = work.id "
             f"WHERE line = ? AND work.status IN {ACTIVE}",
             (line,),
         )
-        return [row for row in rows if observed_status(row).active]
+        return [
+            row
+            for row in rows
+            if observed_status(row).active or (row["status"] == Status.STARTING and row["worker"] == holder is not None)
+        ]
 
     def handed_to(self, line: str, worker: Liveness) -> tuple[Claim, dict[str, Any]] | None:
         """Claimed work of a line that a process holds and has not begun, with its request; None where there is none."""
-        held = "SELECT * FROM work WHERE line = ? AND status = 'starting' AND worker = ? ORDER BY number LIMIT 1"
+        held = (
+            "SELECT * FROM work WHERE line = ? AND status IN ('starting', 'stopping') AND worker = ? "
+            "ORDER BY number LIMIT 1"
+        )
         for row in self.all(held, (line, to_json(worker))):
             return Claim(row["id"], row["attempt"], row["slot"] or 0), json.loads(row["request"])
         return None
@@ -175,15 +185,29 @@ class WorkTable(Database):
                 (to_json(worker), worker is not None, claim.id, claim.attempt),
             )
 
-    def register(self, claim: Claim, worker: Liveness) -> bool:
-        """Name the process that carries claimed work out from here on. Returns: False when it has ended before."""
+    def register(self, claim: Claim, worker: Liveness, holder: Liveness | None = None) -> bool:
+        """Name the process that carries claimed work out from here on.
+
+        Args:
+            holder: the process that has the work until then. Of two that were begun for one claim, since the first
+                holder died, only one can register.
+        Returns: False when the work has ended before, or another process has it.
+        """
         with self.transaction() as db:
             begun = db.execute(
-                # A run is running once it has said what it begins with.
-                "UPDATE work SET worker = ?, heartbeat_at = ?, "
+                # A run is running once it has said what it begins with. What its holder was told is for nobody else.
+                "UPDATE work SET worker = ?, heartbeat_at = ?, request = iif(kind = 'run', '{}', request), "
                 "status = iif(kind != 'run' AND status = 'starting', 'running', status) "
-                f"WHERE id = ? AND attempt = ? AND status IN {ACTIVE}",
-                (to_json(worker), time.time(), claim.id, claim.attempt),
+                f"WHERE id = ? AND attempt = ? AND status IN {ACTIVE} AND (? OR worker IN (?, ?))",
+                (
+                    to_json(worker),
+                    time.time(),
+                    claim.id,
+                    claim.attempt,
+                    holder is None,
+                    to_json(holder),
+                    to_json(worker),
+                ),
             )
             return bool(begun.rowcount)
 
@@ -192,7 +216,7 @@ class WorkTable(Database):
         with self.transaction() as db:
             db.execute(
                 "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
-                "ended_at = NULL WHERE id = ?",
+                "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
                 (queued_at, message, work_id),
             )
 
@@ -207,6 +231,7 @@ class WorkTable(Database):
         with self.transaction() as db:
             db.execute(
                 "UPDATE work SET status = ?, ended_at = ?, worker = NULL, slot = NULL, message = coalesce(?, message), "
+                "request = iif(kind = 'run', '{}', request), "
                 f"result = coalesce(?, result) WHERE id = ? AND status NOT IN {ENDED}",
                 (status, time.time(), message, None if result is None else as_json(result), work_id),
             )
@@ -217,16 +242,18 @@ class WorkTable(Database):
     def awaiting(self, line: str) -> list[str]:
         """The ids of what a line's process is to begin, the oldest first: jobs in line, and what was handed to it."""
         found = (
-            "SELECT id FROM work WHERE line = ? AND (status = 'queued' AND kind != 'run' OR status = 'starting' "
-            "AND worker = (SELECT worker FROM warm_processes WHERE warm_group = line)) ORDER BY number"
+            "SELECT id, number FROM work WHERE line = ? AND status = 'queued' AND kind != 'run' UNION ALL "
+            "SELECT id, number FROM work WHERE status IN ('starting', 'stopping') AND line = ? "
+            "AND worker = (SELECT worker FROM warm_processes WHERE warm_group = line) ORDER BY number"
         )
-        return [row["id"] for row in self.all(found, (line,))]
+        return [row["id"] for row in self.all(found, (line, line))]
 
     def awaiting_lines(self) -> list[str]:
         """The lines whose process has something to begin."""
         found = (
             "SELECT line FROM work WHERE status = 'queued' AND kind != 'run' UNION SELECT line FROM work "
-            "JOIN warm_processes ON warm_group = line AND warm_processes.worker = work.worker WHERE status = 'starting'"
+            "JOIN warm_processes ON warm_group = line AND warm_processes.worker = work.worker "
+            "WHERE status IN ('starting', 'stopping')"
         )
         return [row["line"] for row in self.all(found)]
 
@@ -251,15 +278,19 @@ class WorkTable(Database):
             )
             if before is not None and before.worker != process.worker:
                 db.execute(
-                    "UPDATE work SET worker = ?, heartbeat_at = ? WHERE line = ? AND status = 'starting' "
-                    "AND worker = ?",
+                    "UPDATE work SET worker = ?, heartbeat_at = ? WHERE line = ? "
+                    "AND status IN ('starting', 'stopping') AND worker = ?",
                     (to_json(process.worker), time.time(), line, to_json(before.worker)),
                 )
 
 
 def observed_status(row: sqlite3.Row) -> Status:
     """The status of a row of work as it is true now."""
-    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
+    status, worker = Status(row["status"]), from_json(row["worker"])
+    is_job = "kind" in row.keys() and row["kind"] != RUN  # noqa: SIM118 # a row looks among its values otherwise
+    if is_job and status == Status.STARTING and worker is not None:  # its process has no holder before it
+        return status if is_alive(worker, row["heartbeat_at"]) else Status.INTERRUPTED
+    return observed(status, worker, row["heartbeat_at"])
 
 
 def count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:

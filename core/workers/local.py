@@ -12,7 +12,7 @@ from core.messages import Message
 from core.settings import PREFIX
 from core.store import Status, Store
 from core.store.liveness import liveness_of
-from core.store.work import RUNS, Claim
+from core.store.work import LOADING, RUNS, Claim
 from core.workers import machine
 from core.workers.engine import Engine
 from core.workers.job_kinds import HAS_FORK
@@ -47,6 +47,8 @@ class LocalEngine(Engine):
             logging.getLogger(__name__).warning("no warm process: %s", error)
 
     def dispatch(self) -> None:
+        if self._forks and self.store.awaiting(RUNS):
+            self.warm_up()  # the process that is to begin them may have died
         while self.store.has_queued() and self._start_one():
             pass
 
@@ -55,7 +57,7 @@ class LocalEngine(Engine):
         known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
         with self.store.transaction():
             warm = self.store.warm_process(RUNS) if self._forks else None
-            if warm is not None and not warm.alive:
+            if warm is not None and (not warm.alive or (warm.doing == LOADING and warm.failed_starts)):
                 warm = None
             holder = warm.worker if warm else liveness_of()
             claim = self.store.claim_next(self._slots, holder, most_of_visitor(), request=known if warm else None)

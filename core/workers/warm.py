@@ -253,7 +253,15 @@ class RunStarter(WarmServer):
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         # SQLite's locks do not survive a fork: the child must not inherit a connection.
         self._table.close()
-        if (child := os.fork()) == 0:
+        try:
+            child = os.fork()
+        except OSError as error:
+            reason = Message(
+                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
+            )
+            self._table.end(claim.id, Status.FAILED, reason)
+            return
+        if child == 0:
             self._become_worker(claim, request)
         worker = None
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -269,8 +277,11 @@ class RunStarter(WarmServer):
             for name in [name for name in os.environ if name.startswith(PREFIX)]:
                 del os.environ[name]
             os.environ.update(settings)
-            run_worker = importlib.import_module("core.workers.run_worker")
-            status = run_worker.work_in_log(self._table.folder, claim)
+            # Where we died after the fork, the next process has forked another one.
+            if self._table.register(claim, liveness_of(), holder=self._me):
+                self._table.close()
+                run_worker = importlib.import_module("core.workers.run_worker")
+                status = run_worker.work_in_log(self._table.folder, claim)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -27,7 +27,7 @@ from core.settings import settings
 from core.store import Store
 from core.tasks import load_task
 from core.workers import Jobs, LocalEngine, limits
-from pages.ui import lengths, serving, text_views, visitor
+from pages.ui import serving, text_details, visitor
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "open sesame, please"
@@ -97,8 +97,8 @@ class TestFilesOfTheServer:
 
     def test_no_page_reads_one_for_a_visitor(self, untrusted: Store, tiny_encoder: Path) -> None:
         with pytest.raises(ConfigError, match="only an admin may name a folder"):
-            lengths._counts(str(tiny_encoder), ["a film"])
-        assert text_views._tokens("a film", str(tiny_encoder)) is None
+            text_details._counts(str(tiny_encoder), ["a film"])
+        assert text_details._tokens("a film", str(tiny_encoder)) is None
 
     def test_settings_used_again_show_no_text_of_one(self, shared: Store, draft: Draft) -> None:
         run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # the command line's

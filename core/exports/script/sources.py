@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+
+INSTALLED = {*sys.stdlib_module_names, "torch", "transformers", "numpy"}
 
 
 class SourceError(Exception):
@@ -17,35 +20,40 @@ class SourceError(Exception):
 class Sources:
     """Collects definitions by module and name, each once, behind those that it uses."""
 
-    def __init__(self, known: Mapping[str, str]) -> None:
-        """`known`: names that the file defines in its own way, and how; `packages`: those whose code is taken over."""
+    def __init__(self, known: Mapping[str, str], own: Iterable[str] = ()) -> None:
+        """`known`: names of core that the file defines in its own way, and how; `own`: names that it gives values."""
         self.imports: dict[str, set[str]] = defaultdict(set)
         self.packages = {"core"}
         self.texts: dict[str, str] = {}
-        self._homes: dict[str, str] = {}
+        self._homes: dict[str, str] = dict.fromkeys(own, "the file")
         self._known = known
 
     def add(self, module: str, name: str) -> None:
-        """Take a definition over. Raises: SourceError for a name that something else has, or that is a module."""
-        node, text = _definitions(module).get(name, (None, ""))
-        if name in self._known:
+        """Take a definition over. Raises: SourceError for one that cannot stand in one file with the others."""
+        if name in self._known and module.startswith("core."):
             self.texts[name] = self._known[name]
             return
-        if node is None:
-            raise SourceError(f"{module} has no definition of {name}")
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found = next(alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] == name)
-            wanted = ast.unparse(found)
-            if isinstance(node, ast.Import):
-                self.imports[f"import {wanted}"] |= set()
-            elif str(node.module).partition(".")[0] in self.packages:
-                self.add(str(node.module), found.name)
-            else:
-                self.imports[f"from {node.module} import"].add(wanted)
+        node, text = _definitions(module).get(name, (None, ""))
+        if isinstance(node, ast.ImportFrom) and node.level:
+            raise SourceError(f"{module} imports {name} by a relative path")
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in self.packages:
+            self.add(str(node.module), next(one.name for one in node.names if (one.asname or one.name) == name))
             return
-        if (home := self._homes.setdefault(name, module)) != module:
-            raise SourceError(f"{home} and {module} both define {name}")
-        if name in self.texts:
+        home = module
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = next(one for one in node.names if (one.asname or one.name).partition(".")[0] == name)
+            home = str(node.module) if isinstance(node, ast.ImportFrom) else found.name
+            if home.partition(".")[0] not in INSTALLED:
+                raise SourceError(f"{module} imports {name} from {home}")
+            if isinstance(node, ast.Import):
+                self.imports[f"import {ast.unparse(found)}"] |= set()
+            else:
+                self.imports[f"from {home} import"].add(ast.unparse(found))
+        elif node is None:
+            raise SourceError(f"{module} has no plain definition of {name}")
+        if self._homes.setdefault(name, home) != home:
+            raise SourceError(f"{self._homes[name]} and {home} both define {name}")
+        if name in self.texts or isinstance(node, ast.Import | ast.ImportFrom):
             return
         self.texts[name] = ""  # on its way: a definition may use itself
         for used in ast.walk(node):
@@ -56,18 +64,32 @@ class Sources:
 
 
 @cache
-def _definitions(module: str) -> dict[str, tuple[ast.stmt, str]]:
-    """The names that a module defines or imports at its top, with the statements and their text."""
-    source = inspect.getsource(importlib.import_module(module))
-    lines, found = source.split("\n"), dict[str, tuple[ast.stmt, str]]()
+def _definitions(module: str) -> dict[str, tuple[ast.stmt | None, str]]:
+    """The names that a module defines or imports at its top, with the statements and their text.
+
+    None for what is bound twice, or in another way than by a definition, an import or a plain assignment.
+    """
+    try:
+        source = inspect.getsource(importlib.import_module(module))
+    except (OSError, TypeError, ImportError) as error:
+        raise SourceError(f"{module} has no source") from error
+    lines, found = source.split("\n"), dict[str, tuple[ast.stmt | None, str]]()
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-        elif isinstance(node, ast.Assign):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        else:
-            given = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", None)
-            names = [given] if given else []
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-        found |= dict.fromkeys(names, (node, "\n".join(lines[first - 1 : node.end_lineno])))
+        plain = isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.AnnAssign) or (
+            isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
+        )
+        for name in _bound(node, plain=plain):
+            once = plain and name not in found
+            found[name] = (node if once else None, "\n".join(lines[first - 1 : node.end_lineno]))
     return found
+
+
+def _bound(node: ast.stmt, *, plain: bool) -> set[str]:
+    """The names that a statement at the top of a module binds or, where it is not a plain one, may change."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(one.asname or one.name).partition(".")[0] for one in node.names}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    names = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+    return {one.id for one in names if not plain or isinstance(one.ctx, ast.Store)}

@@ -25,8 +25,6 @@ from core.training.optimisers import make_optimiser, parameter_groups, set_rates
 
 # A term's name, its weight, and its loss: a scalar, or one with its pieces.
 TermValue = tuple[str, float, Tensor | tuple[Tensor, dict[str, Tensor]]]
-# How close the losses come on a device of the same kind.
-TOLERANCE = 1e-4
 
 
 class ScriptEncoder(PlainEncoder):
@@ -158,5 +156,5 @@ def finish(given: argparse.Namespace, steps: Sequence[Mapping[str, float]], loss
     if losses:
         found = max(abs(step["loss"] - loss) for step, loss in zip(steps, losses, strict=False))
         print(f"largest difference to the run's {len(losses):,} losses: {found:.1e}")
-        if abs(steps[0]["loss"] - losses[0]) > TOLERANCE:
+        if abs(steps[0]["loss"] - losses[0]) > 1e-4:
             raise SystemExit("The first loss is not the run's: give its encoder, and take the releases named above.")

@@ -106,17 +106,11 @@ from core.workers.run_rows import TaskSource
 
 {config}
 
-
-def main() -> None:
-    CONFIG["encoder"]["id"] = next(iter(sys.argv[1:]), CONFIG["encoder"]["id"])
-    config, data = prepare(parse_config(CONFIG), gpu=False, load=TaskSource(default_folder()))
-    for event in train(config, data, translations=default_folder() / "cache" / "translations.db"):
-        if isinstance(event, Step):
-            print(event.step, *(f"{{name}} {{value:.6f}}" for name, value in event.values.items() if "loss" in name))
-
-
-if __name__ == "__main__":
-    main()
+CONFIG["encoder"]["id"] = next(iter(sys.argv[1:]), CONFIG["encoder"]["id"])
+config, data = prepare(parse_config(CONFIG), gpu=False, load=TaskSource(default_folder()))
+for event in train(config, data, translations=default_folder() / "cache" / "translations.db"):
+    if isinstance(event, Step):
+        print(event.step, *(f"{{name}} {{value:.6f}}" for name, value in event.values.items() if "loss" in name))
 '''
 
 
@@ -130,7 +124,8 @@ def run_script(store: Store, run: RunRecord) -> str:
         data, given = TaskSource(store.folder).kept(config.task, config.seed), config.encoder
         encoder, _ = load_encoder(given.id, classes=data.classes, pooling=given.pooling, max_length=given.max_length)
         plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
-        if all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
+        safe = any(encoder.folder.glob("*.safetensors"))  # a script reads no other weights
+        if safe and all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
             # Definitions of a loss from outside may not fit into one file, and texts may be too many.
             with suppress(SourceError):
                 return _standalone(store, run, plans, encoder, data)
@@ -150,11 +145,25 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
         or any(whole(term.parameters, "queue") or term.parameters.get("mixup") for term in terms)
         or any(term.parameters.get("projection", "none") != "none" for term in terms)
         or any(view.entry.kind not in ("pass", "head") for term in terms for view in term.views)
+        # What frozen blocks give is kept, and rounded as it was packed when a text came first.
+        or (config.precision != "float32" and any(phase.trainable.part != "all" for phase in config.phases))
     )
 
 
 def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: Encoder, data: TaskData) -> str:
-    config, sources = run.effective, Sources(KNOWN)
+    config = run.effective
+    bundled = config.encoder.id == BUNDLED
+    own: dict[str, object] = {
+        "ENCODER": BUNDLED_REPOSITORY if bundled else None if is_local(config.encoder.id) else config.encoder.id,
+        "REVISION": BUNDLED_REVISION if bundled else None,
+        "POOLING": encoder.pooling,
+        "MAX_LENGTH": config.encoder.max_length,
+        "CLASSES": data.classes,
+        "SEED": config.seed,
+        "DEVICE": run.device or "cpu",
+        "BFLOAT16": in_bfloat16(config.precision, run.device or "cpu"),
+    }
+    sources = Sources(KNOWN, [*own, "LEARNED", "BATCHES", "LOSSES", "ROWS", "main", "terms_0", "terms_1"])
     for module, names in {**USED, encoder.family.head.__module__: ("Family", encoder.family.head.__name__)}.items():
         for name in names:
             sources.add(module, name)
@@ -169,17 +178,6 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
         )
         for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
     ]
-    bundled = config.encoder.id == BUNDLED
-    own: dict[str, object] = {
-        "ENCODER": BUNDLED_REPOSITORY if bundled else None if is_local(config.encoder.id) else config.encoder.id,
-        "REVISION": BUNDLED_REVISION if bundled else None,
-        "POOLING": encoder.pooling,
-        "MAX_LENGTH": config.encoder.max_length,
-        "CLASSES": data.classes,
-        "SEED": config.seed,
-        "DEVICE": run.device or "cpu",
-        "BFLOAT16": in_bfloat16(config.precision, run.device or "cpu"),
-    }
     if config.classifier_start == "probe":
         sources.add("core.training.trainable", "fit_classifier")
         phases.insert(0, FITTED)
@@ -221,7 +219,8 @@ def _terms(number: int, plan: Plan, sources: Sources) -> str:
         read = {f"logits_{n}_{draw}": f"encoder.logits(vectors[{n}])" for n, draw in one.logits}
         for n, _, mask, rate in one.groups[0] if one.groups else ():
             key, masked = f"vectors_{n}", f"nn.functional.dropout(vectors[{n}], {rate})"
-            read |= {key: f"vectors[{n}]"} if mask is None else {f"{key}_masked_{mask}": masked}
+            name = f"{key}_masked_{mask}_{rate}".replace(".", "_").replace("-", "_")
+            read |= {key: f"vectors[{n}]"} if mask is None else {name: masked}
         # Once, at the term that reads it first: dropout draws in this order.
         lines += [line for name, how in read.items() if (line := f"    {name} = {how}") not in lines]
         layers = f"layers=(Contrasted(torch.stack([{', '.join(read)}], 1)),)"

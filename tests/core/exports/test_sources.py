@@ -76,11 +76,30 @@ def test_two_definitions_of_one_name_do_not_fit() -> None:
 
 
 def test_a_name_that_a_file_defines_in_its_own_way_is_not_taken() -> None:
-    sources = Sources({"LIMIT": "LIMIT = 7"})
-    sources.add("taken_second", "other")
-    assert sources.texts["LIMIT"] == "LIMIT = 7"
+    sources = Sources({"number": "number = float"})
+    sources.add("core.losses.rdrop", "rdrop_term")
+    assert sources.texts["number"] == "number = float"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import taken_first as first\ndef loss():\n    return first.again(1)",
+        "from .taken_second import helped\ndef loss():\n    return helped()",
+        "TABLE = {}\nTABLE['a'] = 1\ndef loss():\n    return TABLE",
+        "A = 1\nA += 1\ndef loss():\n    return A",
+        "SEED = 7\ndef loss():\n    return SEED",
+    ],
+)
+def test_what_would_mean_something_else_in_one_file_is_refused(text: str, tmp_path: Path) -> None:
+    name = f"taken_{abs(hash(text))}"
+    (tmp_path / f"{name}.py").write_text(text)
+    sources = Sources({}, ["SEED"])
+    sources.packages = {name}
+    with pytest.raises(SourceError):
+        sources.add(name, "loss")
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(SourceError, match="taken_first has no definition of nothing"):
+    with pytest.raises(SourceError, match="taken_first has no plain definition of nothing"):
         taken().add("taken_first", "nothing")

@@ -14,7 +14,7 @@ def test_a_stop_wakes_a_paused_run(order: str) -> None:
     asked = ControlState()
     kinds = ("pause", "stop") if order == "pause first" else ("stop", "pause")
     for kind in kinds:
-        asked.hear(kind, None, None)
+        asked.apply(kind, None, None)
     waiting = threading.Thread(target=asked.wait_while_paused, daemon=True)
     waiting.start()
     waiting.join(timeout=5)
@@ -24,11 +24,11 @@ def test_a_stop_wakes_a_paused_run(order: str) -> None:
 
 def test_a_paused_run_waits_until_it_goes_on() -> None:
     asked = ControlState()
-    asked.hear("pause", None, None)
+    asked.apply("pause", None, None)
     waiting = threading.Thread(target=asked.wait_while_paused, daemon=True)
     waiting.start()
     waiting.join(timeout=0.2)
     assert waiting.is_alive()
-    asked.hear("resume", None, None)
+    asked.apply("resume", None, None)
     waiting.join(timeout=5)
     assert not waiting.is_alive()
