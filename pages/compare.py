@@ -11,7 +11,7 @@ from pages.ui import reads, state
 from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
-from pages.ui.exports import pair_page
+from pages.ui.controls import pair_page
 from pages.ui.parts import first_steps, page_head
 
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+import pandas as pd
+import streamlit as st
+
 from core.errors import PlaygroundError
+from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.messages import _
+from core.messages import _, ngettext
+from core.quantities import PERCENT_CELLS, hundredths
+from core.settings import settings
+from core.store import Experiment, Status
+from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Experiments
-from pages.ui.controls import show_notice
-from pages.ui.experiments.listing import listing
-from pages.ui.experiments.reads import open_experiments
+from pages.ui.controls import offer_undo_of_experiments, show_notice
+from pages.ui.experiments.reads import design_of, open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
 from pages.ui.experiments.view import experiment_view
-from pages.ui.parts import page_head
-from pages.ui.undo import offer_undo_of_experiments
+from pages.ui.parts import escaped, page_head
+from pages.ui.visitor import whose
+
+COLUMNS = 3
 
 
 def page() -> None:
@@ -40,7 +51,107 @@ def page() -> None:
         Experiments.NEW.forget()
     show_notice()
     offer_undo_of_experiments(table)
-    listing(engine)
+    _listing(engine)
+
+
+def _listing(engine: Engine) -> None:
+    """Draw what there is, then protocols and the grid."""
+    table = open_experiments(engine).table
+    there = table.experiments()
+    if there:
+        _table(engine, there)
+        st.header(_("Begin another"))
+    else:
+        st.markdown(
+            _(
+                "One run is an anecdote. An experiment runs the same settings under several seeds, one setting against "
+                "another, or a protocol of a paper, and says which differences are more than chance."
+            )
+        )
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
+        title = _("A grid, or seeds alone")
+        about = _("One setting or two, each value against each, under several seeds.")
+        st.markdown(f"**{title}**  \n{about}", width="stretch")
+        _begin(_("Set up a grid"), GRID, primary=not there)
+    st.subheader(_("Protocols of the papers and notes"))
+    entries = list(PROTOCOLS.values())
+    for first in range(0, len(entries), COLUMNS):
+        row = entries[first : first + COLUMNS]
+        for place, protocol in zip(st.columns(COLUMNS), row, strict=False):
+            with place:
+                _card(protocol)
+
+
+def _table(engine: Engine, there: list[Experiment]) -> None:
+    table = open_experiments(engine).table
+    rows = []
+    for one in there:
+        design, runs = design_of(one), table.runs(one.id)
+        finished = sum(run.status == Status.FINISHED for run in runs)
+        going = any(not run.ended for run in runs)
+        rows.append(
+            {
+                "Experiment": one.title,
+                "By": whose(engine.store, one.owner),
+                "Protocol": _(PROTOCOLS[design.protocol].label) if design.protocol in PROTOCOLS else "",
+                "Cells": len(design.cells),
+                "Seeds": len(design.seeds),
+                "Finished": hundredths([finished / design.runs])[0],
+                "Runs": _("{finished} of {total}", finished=f"{finished:,}", total=f"{design.runs:,}"),
+                "Status": _status(one, going=going, all_finished=finished == design.runs),
+                "Created": datetime.fromtimestamp(one.created_at),
+            }
+        )
+    picked = st.dataframe(
+        pd.DataFrame(rows).drop(columns=[] if settings().shared else ["By"]),
+        hide_index=True,
+        placeholder="",
+        on_select="rerun",
+        selection_mode="single-cell",
+        height="content",
+        key=f"experiments.table.{hash(tuple(one.id for one in there))}",
+        column_config={
+            "Experiment": st.column_config.TextColumn(_("Experiment"), width="medium"),
+            # Translators: who started an experiment.
+            "By": st.column_config.TextColumn(_("By"), width="small", help=_("Who started it")),
+            "Protocol": st.column_config.Column(_("Protocol")),
+            "Cells": st.column_config.Column(_("Cells")),
+            "Seeds": st.column_config.Column(_("Seeds")),
+            "Finished": st.column_config.ProgressColumn(
+                _("Finished"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
+            ),
+            "Runs": st.column_config.Column(_("Runs")),
+            "Status": st.column_config.Column(_("Status")),
+            # Translators: a day and a time in the letters of moment.js: day, month, hours and minutes.
+            "Created": st.column_config.DatetimeColumn(_("Created"), format=_("D MMM, HH:mm")),
+        },
+    )
+    for row, _column in picked.selection.cells:
+        if row < len(there):
+            Experiments.EXPERIMENT.put(there[row].id)
+            st.rerun()
+    st.caption(_("Click an experiment to open it."))
+
+
+def _status(experiment: Experiment, *, going: bool, all_finished: bool) -> str:
+    if all_finished or (experiment.wanted and not going):
+        return _("finished")
+    return _("running") if experiment.wanted else _("stopped")
+
+
+def _card(protocol: Protocol) -> None:
+    design = protocol.design()
+    with st.container(border=True, height="stretch"):
+        st.markdown(f"**{escaped(_(protocol.label))}**  \n{escaped(_(protocol.question))}")
+        cells = ngettext("{count} cell", "{count} cells", len(design.cells))
+        st.caption(f"{cells} × {ngettext('{count} seed', '{count} seeds', len(design.seeds))}")
+        _begin(_("Set up"), protocol.name)
+
+
+def _begin(label: str, name: str, *, primary: bool = False) -> None:
+    if st.button(label, key=f"begin.{name}", type="primary" if primary else "secondary"):
+        Experiments.NEW.put(name)
+        st.rerun()
 
 
 state.require_app()

@@ -11,10 +11,9 @@ from core.messages import _
 from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.address import Explore
-from pages.ui.bound import forget
+from pages.ui.bound import forget, pick_run
 from pages.ui.explore.view import view
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
-from pages.ui.run_picker import pick_run
 
 
 def page() -> None:

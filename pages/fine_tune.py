@@ -13,13 +13,12 @@ from core.tasks import TaskData
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import FineTune
-from pages.ui.audit import batch_audit, classifier_audit, cost
+from pages.ui.audit import batch_audit, classifier_audit, cost, task_audit, training_examples
 from pages.ui.experiments.set_up import seeds_or_grid
 from pages.ui.form import draft_form, usual_of
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.live import live_view
 from pages.ui.parts import escaped, page_head
-from pages.ui.task_audit import task_audit, training_examples
 from pages.ui.visitor import visitor
 
 

@@ -11,11 +11,9 @@ from core.lessons.lesson import Lesson, lessons
 from core.messages import _, ngettext, pgettext
 from pages.ui import state
 from pages.ui.address import Lessons
-from pages.ui.glossary import glossary
-from pages.ui.lesson.keeping import forget_button, keep_answers
 from pages.ui.lesson.panel import checks_of, right_checks
-from pages.ui.lesson.place import LAST, At, answers, go_to, open_beside, read_place, stay
-from pages.ui.parts import escaped, page_head
+from pages.ui.lesson.place import LAST, At, answers, forget_button, go_to, keep_answers, open_beside, read_place, stay
+from pages.ui.parts import escaped, glossary, page_head
 
 OPENING = "lessons.opening"
 COLUMNS = 3

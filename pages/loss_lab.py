@@ -9,7 +9,7 @@ from core.messages import _, pgettext
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.bound import bound, bound_switch
-from pages.ui.lab.view import lab
+from pages.ui.lab import lab
 from pages.ui.parts import page_head
 
 MOST_SEEDS = 10_000

@@ -27,11 +27,18 @@ from core.workers.machine import slots
 from pages.ui import reads, state
 from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
-from pages.ui.controls import delete_button, disk_line, rename_button, run_buttons, show_notice
-from pages.ui.exports import export_menu, import_menu
+from pages.ui.controls import (
+    delete_button,
+    disk_line,
+    export_menu,
+    import_menu,
+    offer_undo_of_runs,
+    rename_button,
+    run_buttons,
+    show_notice,
+)
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, page_head, status_badge
-from pages.ui.undo import offer_undo_of_runs
 from pages.ui.visitor import all_whose, visitor, who_am_i
 
 POLL_S = 2.0

@@ -10,15 +10,13 @@ from core.messages import N_, _, ngettext, sentences
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import Tokens
-from pages.ui.bound import bound_segments, forget
+from pages.ui.bound import bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
-from pages.ui.run_picker import pick_run
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.classes import over_the_classes
-from pages.ui.tokens.controls import choose
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import one_text
-from pages.ui.tokens.source import NOT_KEPT, Place, choose_text
+from pages.ui.tokens.source import NOT_KEPT, Place, choose, choose_text
 
 WATCH_S = 2.0
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("Over the classes")}

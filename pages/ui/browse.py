@@ -27,11 +27,11 @@ from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.controls import offer_undo_of_tasks
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, task_names
 from pages.ui.reads import cached
 from pages.ui.text_details import lengths, text_views_of
-from pages.ui.undo import offer_undo_of_tasks
 
 MAX_SHOWN = 2_000
 CHART_HEIGHT = 260

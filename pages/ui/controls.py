@@ -1,33 +1,53 @@
-"""What can be asked of a run: pause, stop, resume, its name and tags, and the knobs that are turned while it trains."""
+"""What can be asked of a run: pause, stop, resume, its name and tags, its export, its return, and its knobs."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from math import ceil
+from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
 import streamlit as st
 
+from core.artifacts.packed import BYTES_MAX
+from core.artifacts.replay import open_replay
 from core.config import RATE
 from core.config.objective import Knob
 from core.config.schedule import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.messages import N_, _, listed, sentences
+from core.exports.entry import Export, export_bytes, file_stem
+from core.exports.registry import EXPORTS
+from core.messages import N_, _, in_language, language, listed, ngettext, sentences
 from core.settings import settings
-from core.store import UNDO_S, RunRecord, RunSummary, Status, UnreadableRun
+from core.store import (
+    UNDO_S,
+    Discarded,
+    Experiment,
+    ExperimentTable,
+    RunRecord,
+    RunSummary,
+    Status,
+    Store,
+    UnreadableRun,
+)
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.records import KnobState
 from core.store.sizes import size_text
 from core.workers import Engine
-from pages.ui import state
-from pages.ui.glossary import card
+from pages.ui import reads, state
+from pages.ui.address import Data
 from pages.ui.parameter_widget import Scale, slider_scale
-from pages.ui.parts import escaped
+from pages.ui.parts import card, escaped
 from pages.ui.visitor import require_own, visitor, whose
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
+FILE_NAME_CHARS = 80
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
@@ -283,3 +303,147 @@ def _slider(
 
 def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=0.0, abs_tol=1e-9)
+
+
+def offer_undo_of_runs(engine: Engine) -> None:
+    """A line for all that were deleted together."""
+    own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
+    for at, group in groupby(own, key=lambda run: run.at):
+        runs = list(group)
+
+        def undo(runs: list[Discarded] = runs) -> None:
+            for run in runs:
+                require_own(run.owner)
+                engine.store.restore(run.id)
+
+        words = _(
+            "Deleted {names}. This can be undone for {minutes}; then {size} will be freed.",
+            names=listed(f"“{escaped(run.title)}”" for run in runs),
+            minutes=_time_left(at),
+            size=size_text(sum(run.size for run in runs)),
+        )
+        _line(words, str(at), undo)
+
+
+def offer_undo_of_tasks() -> None:
+    for task in reads.library().discarded():
+
+        def undo(task_id: str = task.id) -> None:
+            reads.library().restore(task_id)
+            state.forget_widget("data.task")
+            Data.TASK.put(task_id)
+
+        words = _(
+            "Deleted {name}. Runs that were made with it keep their rows. This can be undone for {minutes}.",
+            name=f"“{escaped(task.name)}”",
+            minutes=_time_left(task.discarded_at),
+        )
+        _line(words, task.id, undo)
+
+
+def offer_undo_of_experiments(table: ExperimentTable) -> None:
+    for experiment in table.discarded():
+        if not visitor().may_change(experiment.owner):
+            continue
+
+        def undo(experiment: Experiment = experiment) -> None:
+            require_own(experiment.owner)
+            table.restore(experiment.id)
+
+        words = _(
+            "Deleted {name}; its runs are still there. This can be undone for {minutes}.",
+            name=f"“{escaped(experiment.title)}”",
+            minutes=_time_left(experiment.discarded_at),
+        )
+        _line(words, experiment.id, undo)
+
+
+def _time_left(discarded_at: float | None) -> str:
+    return ngettext(
+        "{count} minute", "{count} minutes", max(1, ceil(((discarded_at or 0.0) + UNDO_S - time.time()) / 60))
+    )
+
+
+def _line(words: str, key: str, undo: Callable[[], None]) -> None:
+    def bring_back() -> None:
+        # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
+        try:
+            undo()
+        except PlaygroundError as error:
+            leave_notice(str(error))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(words, width="content")
+        st.button(_("Undo"), key=f"undo.{key}", icon=":material/undo:", on_click=bring_back)
+
+
+def export_menu(store: Store, run: RunRecord) -> None:
+    """Every form in which a run can be saved; what cannot be had now says why."""
+    with st.popover(_("Export"), icon=":material/download:", key=f"export.{run.id}"):
+        name = st.selectbox(
+            _("Export as"), list(EXPORTS), format_func=lambda one: _(EXPORTS[one].label), key=f"export.{run.id}.form"
+        )
+        chosen = EXPORTS[name]
+        why_not = chosen.refusal(store, run)
+        st.caption(escaped(why_not or _(chosen.about)))
+        st.download_button(
+            _("Download"),
+            partial(_made, language(), chosen, store, run.id),
+            f"{chosen.file_name(run)}{'.zip' if chosen.folder else ''}",
+            chosen.mime,
+            key=f"export.{run.id}.{name}",
+            type="primary",
+            disabled=why_not is not None,
+            on_click="ignore",
+        )
+
+
+def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
+    """Two runs side by side as one page that opens anywhere."""
+    page = EXPORTS["html"]
+    why_not = page.refusal(store, first) or page.refusal(store, second)
+    st.download_button(
+        # Translators: a button that saves one page about two runs.
+        _("Page of both"),
+        partial(_made, language(), page, store, first.id, second.id),
+        f"{file_stem(first)}-and-{page.file_name(second)}",
+        page.mime,
+        key="compare.page",
+        icon=":material/download:",
+        type="tertiary",
+        help=escaped(why_not or _(page.about)),
+        disabled=why_not is not None,
+        on_click="ignore",
+    )
+
+
+def import_menu(store: Store) -> None:
+    """Open a replay that somebody sent; it becomes a run of the visitor's."""
+    with st.popover(_("Import a replay"), icon=":material/upload:"):
+        st.caption(_("A replay is a run without its weights. Export on a run's page makes one."))
+        file = st.file_uploader(
+            _("Replay"), ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"
+        )
+        if file is None:
+            return
+        try:
+            with tempfile.TemporaryDirectory(prefix="scl-import-") as folder:
+                path = Path(folder) / _safe_name(file.name)
+                path.write_bytes(file.getvalue())
+                run_id = open_replay(store, path, visitor().id)
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+            return
+        st.switch_page("pages/fine_tune.py", query_params={"run": run_id})
+
+
+def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:
+    """What a download brings. The thread that makes it serves nobody, so it is given the language."""
+    with in_language(code):
+        return export_bytes(export, store, *run_ids)
+
+
+def _safe_name(name: str) -> str:
+    """What a browser calls its file, without folders and signs that a disk may refuse."""
+    plain = "".join(sign for sign in PureWindowsPath(name).name if sign.isprintable())[-FILE_NAME_CHARS:]
+    return plain if plain.strip(". ") else "replay.zip"

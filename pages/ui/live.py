@@ -44,17 +44,15 @@ from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
 from pages.ui import reads
 from pages.ui.address import FineTune
-from pages.ui.beat import beat
-from pages.ui.controls import disk_line, draw_knobs, pending_words, run_buttons, show_notice
+from pages.ui.controls import disk_line, draw_knobs, export_menu, pending_words, run_buttons, show_notice
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import panel_of
 from pages.ui.explore.run_reads import Frames, frames_of
-from pages.ui.exports import export_menu
 from pages.ui.live_figure import as_text, live_figure
 from pages.ui.map_view import map_view
 from pages.ui.parts import duration, escaped, probe_label, status_badge, tab_title
 from pages.ui.reads import cached
-from pages.ui.waiting import complete_since, ensure_job
+from pages.ui.waiting import beat, complete_since, ensure_job
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3

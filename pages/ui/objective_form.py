@@ -20,9 +20,8 @@ from core.glossary import GLOSSARY
 from core.messages import N_, _, called, sentences
 from core.parameters import Parameter
 from pages.ui import phases_state
-from pages.ui.glossary import card
 from pages.ui.parameter_widget import number_slider, parameter_widget
-from pages.ui.parts import summarised
+from pages.ui.parts import card, summarised
 from pages.ui.phases_state import JSON, key
 from pages.ui.softmax_bars import example_softmax
 

@@ -1,4 +1,4 @@
-"""Small pieces that several pages draw alike, and the first line of each."""
+"""Small pieces that several pages draw alike, the first line of each, and terms explained where they are used."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.events import Probe
+from core.glossary import GLOSSARY, Term
 from core.messages import Text, _, ngettext, with_more
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS
+from pages.ui.reads import cached
 
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
 STATUS_COLOURS: Mapping[Status, BadgeColour] = {
@@ -28,6 +30,7 @@ STATUS_COLOURS: Mapping[Status, BadgeColour] = {
     Status.FAILED: "red",
     Status.FINISHED: "green",
 }
+COLUMNS = 3
 
 
 def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
@@ -127,3 +130,34 @@ def page_head(title: str) -> DeltaGenerator:
 def tab_title(*parts: str) -> None:
     """Name the browser's tab: the most special part first, the app last."""
     st.set_page_config(page_title=" · ".join([*parts, APP_NAME]))
+
+
+def card(name: str, before: str = "") -> str:
+    """What a term means, as Markdown for the help of whatever is called so.
+
+    Args:
+        before: what the help says beside that; translated here where it is only marked.
+    """
+    return "\n\n".join(filter(None, [_(before), _as_markdown(GLOSSARY[name])]))
+
+
+def explained(*names: str) -> None:
+    """A line of terms; each opens its card."""
+    with st.container(horizontal=True, gap="small", key=f"explained_{names[0]}"):
+        for name in names:
+            st.caption(_(GLOSSARY[name].title), help=card(name), width="content")
+
+
+def glossary() -> None:
+    """Draw the cards of all terms."""
+    every = list(GLOSSARY.values())
+    for first in range(0, len(every), COLUMNS):
+        for place, term in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
+            with place, st.container(border=True, height="stretch"):
+                st.markdown(_as_markdown(term))
+
+
+@cached(64)
+def _as_markdown(term: Term) -> str:
+    picture = f"![{_(term.picture)}](app/static/glossary/{term.path.name})"
+    return f"**{_(term.title)}**  \n{_(term.sentence)}\n\n$${term.formula}$$\n\n{picture}"

@@ -10,8 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from core.lessons.lesson import Check, Lesson, Part, Predict, Try, lessons
 from core.lessons.numbers import value_of
 from core.store import Store
-from pages.ui.lesson.checks import right_choices
-from pages.ui.lesson.panel import selector
+from pages.ui.lesson.panel import right_choices, selector
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, quiet, settled
 

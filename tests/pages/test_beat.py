@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pages.ui.beat import BETWEEN_LOOKS_S, Turns
+from pages.ui.waiting import BETWEEN_LOOKS_S, Turns
 
 NEAR = 1e-9
 

@@ -15,10 +15,8 @@ from core.lessons import numbers
 from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
 from core.store import Store
-from pages.ui.lesson.checks import is_right, right_choices
-from pages.ui.lesson.keeping import KEPT, Kept, kept
-from pages.ui.lesson.panel import checks_of, selector
-from pages.ui.lesson.place import Answers, read_place
+from pages.ui.lesson.panel import checks_of, is_right, right_choices, selector
+from pages.ui.lesson.place import KEPT, Answers, Kept, kept, read_place
 from tests.cases import each
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
@@ -205,7 +203,7 @@ def asked(call: str) -> AppTest:
     """A page with nothing but a question."""
     script = (
         "from core.lessons.lesson import Check, Predict\n"
-        "from pages.ui.lesson.checks import draw_check\n"
+        "from pages.ui.lesson.panel import draw_check\n"
         "from pages.ui.lesson.panel import _predicted\n"
     )
     return AppTest.from_string(script + call, default_timeout=60).run()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from core.advice.counting import TokenCounts
 from core.artifacts.waiting_time import Place
 from core.tasks.dataset import Split, TaskData
+from pages.ui.audit import noise_sentence
 from pages.ui.live import _in_line
-from pages.ui.task_audit import noise_sentence
 from pages.ui.text_details import _sentence
 from tests.cases import each
 

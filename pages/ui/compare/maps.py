@@ -17,7 +17,7 @@ from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.picking import Linked, Shown
 from pages.ui.explore import run_reads
-from pages.ui.explore.choices import COLOURINGS, colours
+from pages.ui.explore.frame_map import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel, map_name
 from pages.ui.parts import escaped

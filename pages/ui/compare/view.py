@@ -27,7 +27,7 @@ from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, predictions_of
-from pages.ui.explore.selection_text import ids_as_text, ids_from_text
+from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, Panel, map_now, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.waiting import POLLING, poll_while

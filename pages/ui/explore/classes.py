@@ -15,8 +15,7 @@ from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import example_columns
-from pages.ui.text_table import Cell, text_table
+from pages.ui.explore.texts import Cell, example_columns, text_table
 
 
 def confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:

@@ -24,12 +24,11 @@ from core.quantities import percent
 from pages.ui.address import Explore
 from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
-from pages.ui.glossary import card, explained
+from pages.ui.explore.texts import Cell, text_table
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_field
-from pages.ui.parts import escaped
+from pages.ui.parts import card, escaped, explained
 from pages.ui.softmax_bars import softmax_bars
-from pages.ui.text_table import Cell, text_table
 
 if TYPE_CHECKING:
     from core.losses.forces import AnchorForces

@@ -1,26 +1,262 @@
-"""The map of the Explore page: what it is made of, and what is said beside it."""
+"""The map of a run's frames: which frame, how it is laid out and coloured, and how it is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from core.artifacts.maps import LIVE, map_request
-from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
-from core.messages import _, sentences
+from core.errors import ConfigError
+from core.events import TRAIN
+from core.figures.example_colours import correct_colours, label_colours, prediction_colours
+from core.figures.map_data import (
+    Arrow,
+    Box,
+    Bundle,
+    OwnPoint,
+    box_of,
+    categories_bundle,
+    examples_bundle,
+    places_bundle,
+    values_bundle,
+)
+from core.figures.template import ACCENT
+from core.messages import N_, _, sentences
 from core.quantities import percent
-from core.representation.projections import PROJECTIONS, MapSpec, Points
+from core.representation.examples import ExampleScores
+from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
+from core.representation.projections.entry import MODES
+from core.representation.projections.registry import projection_entry
+from core.store import RunSummary
 from core.tasks.survey import search
+from pages.ui.address import Explore
+from pages.ui.bound import Tied, bound, bound_parameter, bound_text
 from pages.ui.explore import run_reads
-from pages.ui.explore.choices import COLOURINGS, DIMENSIONS, Choices, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
+from pages.ui.parameter_widget import parameter_widget
+from pages.ui.parts import escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
+SPLIT_COLOURS = (ACCENT, "#e69f00")
+# A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest; its
+# colouring says so.
+LOSS_QUANTILE = 0.98
 # With the page's header, the controls and the player around it the map fills the screen.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
+
+
+@dataclass(frozen=True, slots=True)
+class Colouring:
+    """A choice of what the colours say.
+
+    Attributes:
+        label: as people read it, marked.
+        make: the bundle of some frames.
+        about: one sentence, marked.
+    """
+
+    label: str
+    make: Callable[[Frames], Bundle]
+    about: str
+
+
+def _label(frames: Frames) -> Bundle:
+    return label_colours(frames.probe.labels, frames.probe.classes)
+
+
+def _prediction(frames: Frames) -> Bundle:
+    return prediction_colours(_each(frames, lambda s: s.predicted), frames.probe.classes)
+
+
+def _correct(frames: Frames) -> Bundle:
+    return correct_colours(_each(frames, lambda s: s.correct))
+
+
+def _confidence(frames: Frames) -> Bundle:
+    return values_bundle(_each(frames, lambda s: s.confidence), _("Confidence"), 0.0, 1.0)
+
+
+def _loss(frames: Frames) -> Bundle:
+    losses = _each(frames, lambda s: s.loss)
+    high = float(np.nanquantile(losses, LOSS_QUANTILE)) if np.isfinite(losses).any() else 1.0
+    return values_bundle(losses, _("Cross-entropy, nats"), 0.0, max(high, 1e-6))
+
+
+def _split(frames: Frames) -> Bundle:
+    train = [split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids)
+    names = (_("validation"), _("training"))
+    return categories_bundle(np.asarray(train, np.int64), names, _("Split"), SPLIT_COLOURS)
+
+
+def _cluster(frames: Frames) -> Bundle:
+    count = len(frames.probe.classes)
+    known = run_reads.clusters(frames)
+    unknown: NDArray[np.int64] = np.full(len(frames.probe.ids), -1)
+    codes = np.stack([known.get(number, unknown) for number in frames.numbers])
+    names = [_("cluster {number}", number=i + 1) for i in range(max(count, int(codes.max(initial=0)) + 1))]
+    return categories_bundle(codes, names, _("Cluster"))
+
+
+COLOURINGS: Mapping[str, Colouring] = {
+    "label": Colouring(N_("Label"), _label, N_("Colour and symbol: the label.")),
+    "prediction": Colouring(N_("Prediction"), _prediction, N_("Colour: what is predicted at this step.")),
+    "correct": Colouring(N_("Correct or wrong"), _correct, N_("Colour: whether the prediction is right at this step.")),
+    "confidence": Colouring(N_("Confidence"), _confidence, N_("Colour: the probability of the prediction.")),
+    "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% alike.")),
+    "split": Colouring(N_("Training or validation"), _split, N_("Colour: whether an example was trained on.")),
+    "cluster": Colouring(
+        N_("Cluster"), _cluster, N_("Colour: k-means with as many clusters as classes, numbered by label.")
+    ),
+}
+
+
+def colours(frames: Frames, name: str) -> Bundle:
+    """The colours of some frames. Raises: StoreError for a frame that cannot be read."""
+    known = len(run_reads.clusters(frames)) if name == "cluster" else 0
+    return _colours(frames, frames.numbers, name, known)
+
+
+@run_reads.kept(max_entries=32)
+def _colours(frames: Frames, numbers: tuple[int, ...], name: str, known: int) -> Bundle:
+    return COLOURINGS[name].make(frames)
+
+
+def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:
+    """[F, N] of every frame."""
+    return np.stack([take(run_reads.scores(frames, number)) for number in frames.numbers])
+
+
+OURS, LIBRARY = "ours", "library"
+DIMENSIONS: Mapping[str, str] = {"2": N_("2-D"), "3": N_("3-D")}
+SEARCH_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Which map, in which colours.
+
+    Attributes:
+        layers_at: the step whose layers are shown instead of the run's frames.
+        search: words that texts have to hold to stand out.
+    """
+
+    spec: MapSpec
+    colour: str
+    search: str
+    layers_at: int | None
+
+
+def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
+    """Draw the controls and read them."""
+    # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
+    method, to_method = bound(Explore.MAP, still())
+    dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
+    colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
+    other = by_library().get(method)
+    layouts = {OURS: _("This app, so that it holds still"), LIBRARY: other.library if other else ""}
+    layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
+    _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
+    mode, to_mode = bound(Explore.MODE, MODES)
+    frames = _frame_options(steps_with_weights)
+    layers, to_layers = bound(Explore.LAYERS, frames)
+    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _segments(_("Map"), {name: entry.label for name, entry in still().items()}, to_method)
+        _segments(_("Dimensions"), DIMENSIONS, to_dims)
+        st.selectbox(
+            _("Colour by"),
+            list(COLOURINGS),
+            format_func=lambda name: _("Colour: {what}", what=_(COLOURINGS[name].label).lower()),
+            width=220,
+            label_visibility="collapsed",
+            **to_colour.by_index,
+        )
+        search = st.text_input(
+            _("Find words"),
+            max_chars=SEARCH_CHARS,
+            placeholder=_("Find words in all texts"),
+            label_visibility="collapsed",
+            icon=":material/search:",
+            width=240,
+            **to_search.by_value,
+        )
+        with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
+            values = _more(method, layouts, layout, to_layout, to_mode, parameters)
+            st.selectbox(
+                # Translators: followed by "Steps of the run" or "Layers at step 40"
+                _("Frames are"),
+                list(frames),
+                format_func=frames.__getitem__,
+                on_change=_forget_the_frame,
+                **to_layers.by_index,
+            )
+            missing_weights(run)
+    laid_out = other.name if other and layout == LIBRARY else method
+    spec = _spec(laid_out, int(dims), mode, values)
+    return Choices(spec, colour, search, int(layers) if layers else None)
+
+
+def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
+    if mode not in projection_entry(method).modes:  # it was chosen for another map, and waits for that
+        mode = "each"
+    try:
+        return MapSpec(method, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
+    except ConfigError as error:  # the address asked for it
+        st.warning(escaped(str(error)))
+        return MapSpec(method, dims)
+
+
+def _more(
+    method: str,
+    layouts: Mapping[str, str],
+    layout: str,
+    to_layout: Tied,
+    to_mode: Tied,
+    parameters: Mapping[str, tuple[Any, Tied]],
+) -> dict[str, Any]:
+    """Draw what is seldom changed; the parameters of the map."""
+    other = by_library().get(method)
+    if other is not None:
+        st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
+    entry = other if other is not None and layout == LIBRARY else still()[method]
+    if len(entry.modes) > 1:
+        st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
+    values = {
+        parameter.name: parameter_widget(st, parameter, tied.start, tied.key)
+        for parameter in entry.parameters
+        for _value, tied in [parameters[parameter.name]]
+    }
+    st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
+    return values
+
+
+def _frame_options(steps: Sequence[int]) -> dict[str, str]:
+    layers = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps}
+    return {"": _("Steps of the run"), **layers}
+
+
+def _forget_the_frame() -> None:
+    """A layer's number is no step, and what was zoomed to means nothing on its map."""
+    Explore.FRAME.forget()
+    Explore.CAMERA.forget()
+
+
+def _segments(label: str, options: Mapping[str, str], tied: Tied) -> None:
+    st.segmented_control(
+        label,
+        list(options),
+        format_func=lambda name: _(options[name]),
+        required=True,
+        label_visibility="collapsed",
+        width="content",
+        **tied.by_default,
+    )
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:

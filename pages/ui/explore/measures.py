@@ -25,11 +25,9 @@ from pages.ui.address import ON, Explore
 from pages.ui.bound import bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import example_columns
-from pages.ui.glossary import explained
+from pages.ui.explore.texts import Cell, example_columns, text_table
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import distinct, escaped, missing_weights
-from pages.ui.text_table import Cell, text_table
+from pages.ui.parts import distinct, escaped, explained, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"

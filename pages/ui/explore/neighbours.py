@@ -16,9 +16,8 @@ from pages.ui.address import Explore
 from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import example_columns
+from pages.ui.explore.texts import Cell, example_columns, text_table
 from pages.ui.parts import escaped
-from pages.ui.text_table import Cell, text_table
 
 METRICS: Mapping[Metric, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
 DEFAULT_K, MAX_K = 10, 100

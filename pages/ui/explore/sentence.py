@@ -24,9 +24,9 @@ from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
+from pages.ui.explore.texts import Cell, text_table
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.text_table import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 MAX_CHARS_IN_URL = 1_500

@@ -17,15 +17,14 @@ from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
 from pages.ui.explore import frame_map, run_reads
-from pages.ui.explore.choices import Choices, choose
 from pages.ui.explore.classes import classes
 from pages.ui.explore.forces import Acting, ForceChoice, acting, arrows_of, choose_forces, forces
+from pages.ui.explore.frame_map import Choices, choose
 from pages.ui.explore.measures import measures, movement
 from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
-from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
-from pages.ui.explore.texts import downloads, texts
+from pages.ui.explore.texts import camera_from_text, downloads, ids_as_text, ids_from_text, texts
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped
 from pages.ui.waiting import POLLING, ensure_job, poll_while

@@ -1,22 +1,25 @@
-"""Which part of which lesson somebody is at, and how they get to another."""
+"""Which part of which lesson somebody is at, how they get to another, and what they answered."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import streamlit as st
+from pydantic import Field, TypeAdapter, ValidationError
 
 from core.lessons.lesson import Lesson, Part, lessons
 from core.lessons.numbers import experiment_id_of, run_id_of
+from core.messages import _
 from core.store import Store
 from pages.ui import address, reads, state
 from pages.ui.address import SEPARATOR, Address, EveryPage, Item, Lessons
 from pages.ui.bound import forget
 from pages.ui.form_start import forget_links
-from pages.ui.lab.view import forget_lab
+from pages.ui.lab import forget_lab
 
 BETWEEN = "."
 # What a visitor did in the lessons, where they were last, and where they are going.
@@ -33,6 +36,12 @@ TABLES: Mapping[str, type[Address]] = {
     "data": address.Data,
     "loss_lab": address.LossLab,
 }
+KEEPING = "lesson.keeping"
+# What the browser gave last, and what it was sent last.
+TAKEN, SENT = "lesson.taken", "lesson.sent"
+FORGOTTEN = "lesson.forgotten"
+# Far more than all lessons have questions; a browser can send anything.
+MOST_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +177,73 @@ def _texts(store: Store, name: str, value: Any) -> str | list[str]:
 def _opened(store: Store, kind: str, name: str) -> str:
     """The id of a replay or an experiment of the project; one that was deleted comes back."""
     return run_id_of(store, name) if kind == "run" else experiment_id_of(store, name)
+
+
+@dataclass
+class Kept:
+    """Attributes: last: the part that somebody was at, as an address has it."""
+
+    answers: Answers = field(default_factory=Answers)
+    last: Annotated[str, Field(max_length=80)] = ""
+
+
+KEPT = TypeAdapter(Kept)
+_mount = st.components.v2.component(
+    "lesson_answers",
+    html='<div class="lesson-answers" hidden></div>',
+    css=".stElementContainer:has(.lesson-answers) { display: none; }",
+    js=Path(__file__).with_name("keeping.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def keep_answers() -> None:
+    """Take what the browser kept, and have it keep what is answered from then on. Draws nothing."""
+    given = (state.widget_value(KEEPING) or {}).get("kept")
+    if given is not None and given != state.remembered(TAKEN, lambda: None):
+        _take(str(given))
+    # What the browser may hold by now: what it gave, and what it was sent last.
+    known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
+    now = Kept(answers(), state.remembered(LAST, str))
+    text = KEPT.dump_json(now).decode() if now != Kept() else ""
+    if known:
+        state.remember(SENT, text)
+    _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None, height="content")
+
+
+def kept(text: str) -> Kept:
+    """What a browser gives, nothing where that makes no sense."""
+    try:
+        return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else Kept()
+    except ValidationError:
+        return Kept()
+
+
+def forget_button() -> None:
+    """Offer to forget all answers, for the next who sits here, and to bring back those that were just forgotten."""
+    gone: Kept | None = state.remembered(FORGOTTEN, lambda: None)
+    if answers() != Answers():
+        st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=_forget)
+    elif gone is not None:
+        st.button(_("Bring my answers back"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
+
+
+def _take(text: str) -> None:
+    """What was answered meanwhile counts more."""
+    found, now = kept(text), answers()
+    joined = Answers(
+        found.answers.predicted | now.predicted, found.answers.checked | now.checked, found.answers.shown | now.shown
+    )
+    last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
+    _put(Kept(joined, last))
+    state.remember(TAKEN, text)
+
+
+def _forget() -> None:
+    state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))
+    _put(Kept())
+
+
+def _put(one: Kept) -> None:
+    state.remember(ANSWERS, one.answers)
+    state.remember(LAST, one.last)

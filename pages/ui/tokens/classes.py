@@ -15,8 +15,7 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound
 from pages.ui.parts import escaped
 from pages.ui.tokens import reads
-from pages.ui.tokens.controls import Settings
-from pages.ui.tokens.source import Place
+from pages.ui.tokens.source import Place, Settings
 
 TABLE_PX = 460
 ROWS_MAX = 500

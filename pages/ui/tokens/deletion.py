@@ -27,9 +27,8 @@ from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
-from pages.ui.tokens.source import Place
+from pages.ui.tokens.source import Place, Settings
 from pages.ui.waiting import ask, is_going_on
 
 Doubles = NDArray[np.float64]

@@ -26,8 +26,8 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
-from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
+from pages.ui.tokens.source import Settings
 
 HEAT_WORDS_MAX = 40
 # A longer text scrolls by itself, so that what is below it stays in reach.

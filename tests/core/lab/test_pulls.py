@@ -12,7 +12,7 @@ from core.lab.dynamics import first_vectors, play
 from core.lab.layouts import start_of
 from core.lab.pulls import Pull
 from core.lessons.lesson import lessons
-from pages.ui.lab.view import read_setting
+from pages.ui.lab import read_setting
 from tests.cases import each
 
 LOSSES = ("out", "in", "dscl", "simcse", "ce")

@@ -23,7 +23,7 @@ from core.lab.answer import answer
 from core.lab.choices import Setting, offered
 from core.losses.forces import batch_forces, push_spread
 from core.training.loop import train
-from pages.ui.lab.view import read_setting, setting_text
+from pages.ui.lab import read_setting, setting_text
 from tests.core.losses.triplet import TRIPLET, triplet_loss
 
 

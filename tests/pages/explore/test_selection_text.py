@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
+from pages.ui.explore.texts import camera_from_text, ids_as_text, ids_from_text
 from tests.cases import each
 
 KNOWN = range(2_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.ui.explore.choices import COLOURINGS, LOSS_QUANTILE
+from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
 
 
 def test_the_share_of_losses_that_look_alike_is_the_one_that_is_cut_off() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.lab.choices import Move, Setting
-from pages.ui.lab.view import moves_text, read_moves, read_setting, setting_text
+from pages.ui.lab import moves_text, read_moves, read_setting, setting_text
 from tests.cases import each
 
 

@@ -22,7 +22,7 @@ from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.live_figure import plotly_url
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).with_name("lab")
 # Together they are one module, with the marks and icons of the maps.
 SCRIPTS = ("../plotly.js", "../softmax_bars.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
