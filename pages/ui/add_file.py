@@ -39,9 +39,6 @@ HOW_READ = {
     "encoding": "encoding",
     "delimiter": "comma",
     "header": "header",
-    "quote": "quote",
-    "escape": "escape",
-    "skip_initial_space": "spaces",
 }
 DIALECT_ICONS = {"delimiter": ":material/view_column:", "quote": ":material/format_quote:", "escape": None}
 MAX_LISTED = 1_000
@@ -112,8 +109,8 @@ def _empty() -> None:
     st.caption(_accepted())
     st.markdown(
         _(
-            "A column with texts and a column with labels is all it takes; names, delimiter, quotes and encoding are "
-            "found and can be changed. Two text columns make pairs. Nothing leaves this machine."
+            "A column with texts and a column with labels is all it takes. Columns, encoding and delimiter are found, "
+            "and you can change them. Two text columns make pairs. Nothing leaves this machine."
         )
     )
     st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
@@ -154,11 +151,10 @@ def _heading(words: str) -> None:
 
 
 def _form_options(key: str) -> ReadingConfig:
-    with st.expander(_("Encoding, delimiter, quotes, header")):
-        columns = [*st.columns(3), *st.columns(3)]
+    with st.expander(_("Encoding, delimiter, header")):
         chosen = {
             name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
-            for column, (name, widget) in zip(columns, HOW_READ.items(), strict=True)
+            for column, (name, widget) in zip(st.columns(3), HOW_READ.items(), strict=True)
         }
     return build(ReadingConfig, chosen)
 

@@ -138,8 +138,8 @@ def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
 def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:
     mark, field = dialect.quote or '"', _open_field(lines, dialect)
     return TaskError(
-        "{where} has a quotation mark in field {field} that is not closed in its row: close it, write {mark}{mark} for "
-        "a quotation mark within a quoted text, or read the file with no quotes.",
+        "{where} has a quotation mark in field {field} that is not closed in its row: close it, or write {mark}{mark} "
+        "for a quotation mark within a quoted text.",
         where=place_words("line", line),
         field=field,
         mark=mark,

@@ -273,7 +273,7 @@ class TestOpenQuotes:
             fields(opened(text))
         assert str(caught.value) == (
             f"'rows.csv', line 32 has a quotation mark in field {number} that is not closed in its row: close it, "
-            'write "" for a quotation mark within a quoted text, or read the file with no quotes.'
+            'or write "" for a quotation mark within a quoted text.'
         )
 
     def test_one_that_a_later_one_closes_is_a_row_that_does_not_fit(self) -> None:
