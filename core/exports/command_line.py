@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.config import FILE_TASK, RunConfig
-from core.config.edit import PRESET, settings_text
+from core.config.edit import NAMED_PRESET, settings_text
 from core.exports.entry import Export
 from core.messages import N_
 from core.store import RunRecord, Store
@@ -35,8 +35,8 @@ def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
     if task.drop:
         yield "--set", f"task.drop={json.dumps(list(task.drop))}"
     for text in settings_text(config):
-        if text.startswith(PRESET):
-            yield "--preset", text.removeprefix(PRESET)
+        if text.startswith(NAMED_PRESET):
+            yield "--preset", text.removeprefix(NAMED_PRESET)
         else:
             yield "--set", text
 
