@@ -16,8 +16,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from unittest import mock
 
 import torch
 from torch import nn
@@ -93,16 +92,6 @@ def token_level(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"phases": (config.phases[0].model_copy(update={"objective": objective}),)})
 
 
-@contextmanager
-def comparing(every_steps: int) -> Iterator[None]:
-    """Inside, terms are compared so often."""
-    before, step_module.EVERY_STEPS = step_module.EVERY_STEPS, every_steps
-    try:
-        yield
-    finally:
-        step_module.EVERY_STEPS = before
-
-
 def main() -> None:
     given = options(__doc__, repeats=9, steps=96)
     config, data, steps = prepared(WEIGHT, given.steps)
@@ -127,7 +116,7 @@ def main() -> None:
         found = {}
         for name in in_turn(repetition, list(paces)):
             gc.collect()
-            with comparing(paces[name]):
+            with mock.patch.object(step_module, "EVERY_STEPS", paces[name]):
                 found[name] = our_run(config.model_copy(update={"seed": repetition}), data, cache)
         progress(repetition, {f"{name}, ms a step": run.seconds / steps * 1000 for name, run in found.items()}, 1)
         if repetition:

@@ -23,7 +23,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from core.workers.link import OwnLink
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -46,6 +45,7 @@ from core.training.loop import train
 from core.training.untrained import MemoryCache, VectorCache
 from core.workers.machine import has_bfloat16
 from core.workers.recorder import Recorder
+from core.workers.run_controls import WorkerControls
 
 BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
 # Steps before the clock starts.
@@ -103,10 +103,10 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
         attempt.register()
         recorder = Recorder(store, attempt)
         start = seconds = loss = 0.0
-        with OwnLink(store, run_id, attempt.number) as link:
-            for event in train(config, data, controls=link.asked, cache=cache):
+        with WorkerControls(store, run_id, attempt.number) as controls:
+            for event in train(config, data, controls=controls.state, cache=cache):
                 recorder.record(event)
-                link.asked.wait_while_paused()
+                controls.state.wait_while_paused()
                 if isinstance(event, Step) and event.step == skipped:
                     start = time.perf_counter()
                 elif isinstance(event, Step) and event.step == config.steps:
@@ -114,7 +114,7 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
                     break
         signal.signal(signal.SIGTERM, handler)
         store.close()
-        if link.asked.stop_requested():
+        if controls.state.stop_requested():
             # Link takes a polite kill for the run's end.
             sys.exit("The benchmark was asked to stop.")
     return Timed(seconds, loss)
