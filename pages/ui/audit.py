@@ -1,4 +1,4 @@
-"""Before launch: does the encoder read these texts, will anchors find positives, and what will the run cost?"""
+"""Checks before launch: whether the encoder reads the texts, whether anchors find positives, and the run's cost."""
 
 from __future__ import annotations
 

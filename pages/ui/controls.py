@@ -1,4 +1,4 @@
-"""What can be asked of a run: pause, stop, resume, its name and tags, its export, its return, and its knobs."""
+"""Controls of a run: pause, stop and resume, name and tags, knobs, export, and undo of deletions."""
 
 from __future__ import annotations
 

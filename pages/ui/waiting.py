@@ -1,4 +1,4 @@
-"""Work that takes a while: asked for once, reported while it goes on, and not asked for again once it was cancelled."""
+"""Jobs that take a while: asked for once, reported while they go on, and not asked for again after a cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between runs, how well each did, and whether the difference is more than chance."""
+"""Differences between runs, the scores of each, and paired tests over their seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an experiment is set up: a protocol's levels or a grid of settings, also from the form of one run."""
+"""The form of an experiment: a protocol's levels or a grid of settings, also from the form of one run."""
 
 from __future__ import annotations
 

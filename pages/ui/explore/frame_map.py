@@ -1,4 +1,4 @@
-"""The map of a run's frames: which frame, how it is laid out and coloured, and how it is drawn."""
+"""The map of a run's frames: its frame, its layout, its colours, and the sentences beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of which lesson somebody is at, how they get to another, and what they answered."""
+"""The visitor's place in the lessons, the ways to another, and the answers, which the browser keeps for every tab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which text is looked at, and the row of controls that all parts of the Tokens page share."""
+"""The choice of a text, and the row of controls that all parts of the Tokens page share."""
 
 from __future__ import annotations
 
