@@ -115,7 +115,7 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
         signal.signal(signal.SIGTERM, handler)
         store.close()
         if controls.state.stop_requested():
-            # Link takes a polite kill for the run's end.
+            # The controls take a polite kill for the run's end.
             sys.exit("The benchmark was asked to stop.")
     return Timed(seconds, loss)
 
