@@ -28,17 +28,18 @@ TIMEOUT_S = 300
 READER = """
 import json, resource, sys, time
 from pathlib import Path
-from core.tasks.files.reading import read_file
+from core.tasks.files.columns import GUESS_ALL
+from core.tasks.load import read_files
 
 start = time.perf_counter()
-reading = read_file(Path(sys.argv[1]))
+together = read_files([Path(sys.argv[1])], GUESS_ALL)
 seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({
     "seconds": seconds,
     "peak_mib": peak / (2**20 if sys.platform == "darwin" else 2**10),
-    "reported": reading.source_sentence,
-    "problems": sum(reading.counts.values()),
+    "reported": together.source,
+    "problems": sum(together.counts.values()),
 }))
 """
 

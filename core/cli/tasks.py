@@ -25,8 +25,8 @@ from core.config.fields import build
 from core.messages import Text, ngettext
 from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS
-from core.tasks.files.combined import CombinedFiles
 from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.reading import CombinedFiles
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.load import joined, read_files, split_rows, usable_rows
 
@@ -96,7 +96,7 @@ def add(
 def _tell(together: CombinedFiles) -> None:
     """What was found in the files, on standard error."""
     for reading in together.readings:
-        click.echo(reading.source_sentence, err=True)
+        click.echo(reading.source.sentence, err=True)
     several = len(together.readings) > 1
     for problem in together.problems[:MAX_PROBLEMS]:
         click.echo(f"  {problem.file}: {problem.message}" if several else f"  {problem.message}", err=True)

@@ -13,9 +13,8 @@ from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
 from core.messages import N_, Message
 from core.tasks.dataset import Split, TaskData
-from core.tasks.files.combined import CombinedFiles, combine_readings
 from core.tasks.files.problems import PROBLEMS, check_drop
-from core.tasks.files.reading import Source, read_file
+from core.tasks.files.reading import CombinedFiles, Source, combine_readings, read_file
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
 from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own

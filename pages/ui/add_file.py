@@ -19,9 +19,8 @@ from core.settings import settings
 from core.store import LibraryTask
 from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
-from core.tasks.files.combined import CombinedFiles, combine_readings
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import read_rows
+from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
 from core.tasks.files.tables import Table, open_table
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Rows
@@ -72,7 +71,7 @@ def add_file() -> None:
         options = _options(train)
         together = _together(files, options)
         for reading in together.readings:
-            st.caption(escaped(reading.source_sentence))
+            st.caption(escaped(reading.source.sentence))
         rows = _rows(files, options, tuple(_problems(together)))
     except PlaygroundError as error:
         st.error(escaped(str(error)))
@@ -164,7 +163,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     columns = list(table.columns)
     guess: ReadingConfig | None = None
     try:
-        guess = guess_columns(table.columns, table.preview)
+        guess = guess_columns(table.columns, table.preview, unread=table.unread)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
     key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns, other choices

@@ -514,7 +514,7 @@ def zipped() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("rows.csv", zipped(), "is a ZIP archive, not CSV"),
+        ("rows.csv", zipped(), "is a compressed archive, not CSV"),
         ("rows.csv", bytes(range(256)) * 64, "rows.csv"),
         ("rows.csv", b"", "is empty"),
         ("rows.csv", b"text,label\n", "has columns and no rows"),

@@ -1,99 +1,61 @@
-"""Which column holds the texts, which the labels: guessed from the names first, then from their values."""
+"""Detection of the columns with texts and labels: from their names first, then from their values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
-from core.messages import N_, Message, Text, listed
+from core.messages import N_, listed
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
+NOTHING: Mapping[str, str] = {}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 # Names as `plain_name` leaves them; where a file has several, the first of them here is taken.
-PAIR_NAMES = (
-    ("text_a", "text_b"),
-    ("text", "text_b"),
-    ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("sentence_1", "sentence_2"),
-    ("sentence_a", "sentence_b"),
-    ("question1", "question2"),
-    ("question_1", "question_2"),
-    ("text1", "text2"),
-    ("text_1", "text_2"),
-    ("sent1", "sent2"),
-    ("s1", "s2"),
-    ("1_string", "2_string"),
-    ("문장1", "문장2"),
-    ("句子1", "句子2"),
-    ("文本1", "文本2"),
-    ("question", "sentence"),
-    ("question", "passage"),
-    ("question", "answer"),
-    ("query", "passage"),
-    ("query", "document"),
-    ("anchor", "positive"),
+PAIR_WORDS = _words(
+    """
+    text_a text_b text text_b premise hypothesis sentence1 sentence2 sentence_1 sentence_2 sentence_a sentence_b
+    question1 question2 question_1 question_2 text1 text2 text_1 text_2 sent1 sent2 s1 s2 1_string 2_string 문장1
+    문장2 句子1 句子2 文本1 文本2 question sentence question passage question answer query passage query document
+    anchor positive
+    """
 )
-TEXT_NAMES = (
-    *("text", "texts", "sentence", "sentences", "review", "reviews", "review_text", "review_body", "reviewtext"),
-    *("content", "contents", "document", "documents", "comment", "comments", "comment_text", "message", "messages"),
-    *("tweet", "tweets", "post", "body", "utterance", "phrase", "passage", "question", "query", "input", "prompt"),
-    *("description", "abstract", "premise", "sentence1", "question1", "text_a", "headline", "title", "summary"),
-    *("문장", "텍스트", "리뷰", "내용", "본문", "댓글", "문서", "질문", "제목"),
-    *("文本", "内容", "評論", "评论", "句子", "正文", "评价", "文章", "问题", "标题", "texto", "frase", "reseña"),
-    *("texte", "phrase", "commentaire", "avis", "satz", "kommentar", "bewertungstext", "testo", "recensione"),
+PAIR_NAMES = tuple(zip(PAIR_WORDS[::2], PAIR_WORDS[1::2], strict=True))
+TEXT_NAMES = _words(
+    """
+    text texts sentence sentences review reviews review_text review_body reviewtext content contents document
+    documents comment comments comment_text message messages tweet tweets post body utterance phrase passage
+    question query input prompt description abstract premise sentence1 question1 text_a headline title summary 문장
+    텍스트 리뷰 내용 본문 댓글 문서 질문 제목 文本 内容 評論 评论 句子 正文 评价 文章 问题 标题 texto frase reseña
+    texte phrase commentaire avis satz kommentar bewertungstext testo recensione
+    """
 )
-TEXT_B_NAMES = (
-    *("text_b", "text2", "text_2", "sentence2", "sentence_2", "sentence_b", "hypothesis", "question2", "question_2"),
-    *("sent2", "s2", "2_string", "문장2", "句子2", "文本2"),
+TEXT_B_NAMES = _words(
+    """
+    text_b text2 text_2 sentence2 sentence_2 sentence_b hypothesis question2 question_2 sent2 s2 2_string 문장2
+    句子2 文本2
+    """
 )
-LABEL_NAMES = (
-    *("label", "labels", "gold_label", "class", "category", "target", "sentiment", "score", "similarity"),
-    *("similarity_score", "similarity_label", "relatedness_score", "label_text", "class_label", "class_name"),
-    *("class_index", "classes", "categories", "polarity", "emotion", "intent", "topic", "rating", "stars", "star"),
-    *("quality", "is_duplicate", "duplicate", "is_paraphrase", "entailment_judgment", "acceptability", "toxic", "spam"),
-    *(
-        "tag",
-        "type",
-        "genre",
-        "output",
-        "answer",
-        "y",
-        "라벨",
-        "레이블",
-        "감정",
-        "감성",
-        "분류",
-        "점수",
-        "평점",
-        "주제",
-    ),
-    *(
-        "标签",
-        "標籤",
-        "类别",
-        "類別",
-        "分类",
-        "情感",
-        "分数",
-        "相似度",
-        "主题",
-        "etiqueta",
-        "clase",
-        "étiquette",
-        "classe",
-    ),
-    *("klasse", "kategorie", "stimmung", "categoria", "categoría", "catégorie"),
+LABEL_NAMES = _words(
+    """
+    label labels gold_label class category target sentiment score similarity similarity_score similarity_label
+    relatedness_score label_text class_label class_name class_index classes categories polarity emotion intent topic
+    rating stars star quality is_duplicate duplicate is_paraphrase entailment_judgment acceptability toxic spam tag
+    type genre output answer y 라벨 레이블 감정 감성 분류 점수 평점 주제 标签 標籤 类别 類別 分类 情感 分数 相似度
+    主题 etiqueta clase étiquette classe klasse kategorie stimmung categoria categoría catégorie
+    """
 )
-SPLIT_COLUMN_NAMES = ("split", "splits", "set", "subset", "partition", "fold", "dataset", "분할", "划分")
+SPLIT_COLUMN_NAMES = _words("split splits set subset partition fold dataset 분할 划分")
 SCORE_NAMES = frozenset(
-    {
-        *("score", "scores", "similarity", "similarity_score", "similarity_label", "relatedness_score", "sim"),
-        *("sts_score", "점수", "相似度", "分数"),
-    }
+    _words("score scores similarity similarity_score similarity_label relatedness_score sim sts_score 점수 相似度 分数")
 )
 SPLITS: dict[str, SplitName] = {
     **dict.fromkeys(("train", "training", "trn"), "train"),
@@ -107,19 +69,6 @@ SCORE_DISTINCT_MIN = 6
 # A column with a word of a label's or a text's name is taken for it when its values agree.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
-# What the cells of a column hold that is not read, by the kind of its values; a page that shows them translates these.
-UNREAD_CELLS = {
-    "binary": N_("(binary values)"),
-    "nested": N_("(nested values)"),
-    "other": N_("(other values)"),
-}
-# The columns that there are, where one of them is not read.
-UNREAD_AMONG = {
-    UNREAD_CELLS["binary"]: N_("{names} ({column} has binary values)"),
-    UNREAD_CELLS["nested"]: N_("{names} ({column} has nested values)"),
-    UNREAD_CELLS["other"]: N_("{names} ({column} has other values)"),
-}
-# What is said where there is no column of a part.
 MISSING = {
     "text": N_(
         "no column looks like the texts among {names}: choose the {part} column, or name it {part} in the first line."
@@ -144,14 +93,10 @@ KNOWN_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What the first rows show of a column: how many values, how many different ones, and how long they are.
-
-    `unread` says that it holds nothing that could be a text or a label.
-    """
+    """The values of a column in the first rows, as far as there are any."""
 
     name: str
     values: tuple[str, ...]
-    unread: bool = False
 
     @property
     def distinct(self) -> int:
@@ -177,22 +122,31 @@ class Column:
 
 
 def guess_columns(
-    columns: Sequence[str], preview: Sequence[Sequence[str]], given: ReadingConfig = GUESS_ALL
+    columns: Sequence[str],
+    preview: Sequence[Sequence[str]],
+    given: ReadingConfig = GUESS_ALL,
+    unread: Mapping[str, str] = NOTHING,
 ) -> ReadingConfig:
-    """`given`, with the columns and the kind of label filled in.
+    """Return `given`, with the columns and the kind of label filled in.
 
     Args:
         columns: their names, all different.
         preview: the first rows.
-        given: what is settled; None is guessed, "" means none.
+        given: settings that stay; None is guessed, "" means none.
+        unread: columns that are not read, each with the type of its values.
     Returns: text, text_b, label, split and kind, none of them None.
     Raises: ConfigError for a column that does not exist or has two parts; TaskError when there is no column for the
         texts or the labels.
     """
+    for part in ("text", "text_b", "label", "split"):
+        if kind := unread.get(name := getattr(given, part) or ""):
+            raise ConfigError(
+                part, name, "its values ({type}) are not read; choose another column, or save it as text.", type=kind
+            )
     check_columns(columns, given)
     known = {name: _column(name, place, preview) for place, name in enumerate(columns)}
     taken = {name for name in (given.text, given.text_b, given.label, given.split) if name}
-    free = [column for column in known.values() if column.name not in taken and not column.unread]
+    free = [column for column in known.values() if column.name not in taken]
     text, text_b = given.text, given.text_b
     if text is None and text_b is None and (pair := _pair(free)):
         text, text_b = pair
@@ -204,8 +158,8 @@ def guess_columns(
     free = _without(free, (text, label))
     text_b = text_b if text_b is not None else (_named(free, TEXT_B_NAMES) or "")
     free = _without(free, (text_b,))
-    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", known.values())
-    text = text or _text_by_content(_without(free, (label,))) or _missing("text", known.values())
+    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", columns, unread)
+    text = text or _text_by_content(_without(free, (label,))) or _missing("text", columns, unread)
     kind = given.kind or _kind(known[label], paired=bool(text_b))
     full = given.model_copy(update={"text": text, "text_b": text_b, "label": label, "split": split, "kind": kind})
     check_columns(columns, full)
@@ -233,7 +187,7 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
 
 def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
     cells = tuple(cell for row in preview if len(row) > place and (cell := row[place].strip()))
-    return Column(name, cells, bool(cells) and set(cells) <= set(UNREAD_CELLS.values()))
+    return Column(name, cells)
 
 
 def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:
@@ -300,9 +254,6 @@ def _kind(label: Column, *, paired: bool) -> Kind:
     return "similarity" if (plain_name(label.name) in SCORE_NAMES and numbers) or label.decimals else "classes"
 
 
-def _missing(part: str, columns: Iterable[Column]) -> str:
-    names: Text = shown(listed(column.name for column in columns))
-    unread = next((column for column in columns if column.unread), None)
-    if unread is not None:
-        names = Message(UNREAD_AMONG[unread.values[0]], names=names, column=shown(unread.name))
-    raise TaskError(MISSING[part], names=names, part=part)
+def _missing(part: str, columns: Iterable[str], unread: Mapping[str, str]) -> str:
+    names = [*columns, *(f"{name} ({kind})" for name, kind in unread.items())]
+    raise TaskError(MISSING[part], names=shown(listed(names)), part=part)

@@ -1,4 +1,4 @@
-"""Whether the first line of a file names its columns."""
+"""Detection of a header: a first line that names the columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING = frozenset({"", "-", "--", "?", ".", "na", "n/a", "nan", "null", "none"
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: known names, or short words above values of another kind."""
+    """Return whether the first row names the columns: known names, or short words above values of another kind."""
     if len(rows) < 2:
         return bool(rows) and any(plain_name(cell) in KNOWN_NAMES for cell in rows[0])
     first = [cell.strip() for cell in rows[0]]
@@ -46,7 +46,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _above_values(cell: str, values: Sequence[str]) -> bool:
-    """Whether a cell that is no number or date is above nothing but such, gaps aside.
+    """Return whether a cell that is no number or date is above nothing but such, gaps aside.
 
     A gap is no name, so that an empty cell counts only above the numbers of rows.
     """
@@ -56,7 +56,7 @@ def _above_values(cell: str, values: Sequence[str]) -> bool:
 
 
 def _is_typed(value: str) -> bool:
-    """Whether a value is a number, a date or a gap."""
+    """Return whether a value is a number, a date or a gap."""
     return TYPED.fullmatch(value) is not None or value.casefold() in MISSING
 
 

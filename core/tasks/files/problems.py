@@ -1,26 +1,93 @@
-"""What may be wrong with a row, in words for people; which rows have to go, and which may stay."""
+"""Problems of rows: their kinds, the checks that find them, and the sentence for each row."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, shown
 from core.messages import N_, Message
 from core.tasks.files.columns import NUMBER, SPLITS
+from core.tasks.rows import Rows, place_words
+from core.tasks.survey import folded
 
-PROBLEMS_LISTED = 10_000
-TEXT_TOO_LONG = N_("{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}")
-LABEL_TOO_LONG = N_("{where} has a label of {chars:,} characters and at most {most:,} are read: {begins}")
+# Problems that are listed of each kind in each file; all are counted.
+PROBLEMS_LISTED = 1_000
+DIGEST_BYTES = 16
 
-
-# A class, or a similarity as a number.
 Label = str | float | None
+
+
+class ProblemKind(NamedTuple):
+    """A kind of problem that a row may have.
+
+    Attributes:
+        label: its name in a list of counts; like `sentence` it is translated where it is shown.
+        must_drop: rows like this cannot be learned from; where False, the user chooses.
+        sentence: its meaning, and why it matters.
+    """
+
+    name: str
+    label: str
+    must_drop: bool
+    sentence: str
+
+
+class Problem(NamedTuple):
+    """A problem of one row; `line` is where the row begins, from 1 (in a Parquet file, its number)."""
+
+    kind: str
+    line: int
+    message: Message
+    file: str
+
+
+# A row that has to go has the first of these that fits.
+PROBLEMS: Mapping[str, ProblemKind] = {
+    name: ProblemKind(name, label, must_drop, sentence)
+    for name, label, must_drop, sentence in (
+        (
+            "fields",
+            N_("rows that do not fit the columns"),
+            True,
+            N_("The row has another number of fields than there are columns, or cannot be read at all."),
+        ),
+        ("empty_text", N_("rows without a text"), True, N_("A text is empty, or nothing but white space.")),
+        ("empty_label", N_("rows without a label"), True, N_("The label is empty, or nothing but white space.")),
+        ("long_text", N_("rows with an over-long text"), True, N_("A text has more characters than are read.")),
+        ("long_label", N_("rows with an over-long label"), True, N_("The label has more characters than are read.")),
+        ("bad_score", N_("rows whose score is no number"), True, N_("A similarity score is a finite number.")),
+        (
+            "bad_split",
+            N_("rows with an unknown split"),
+            True,
+            N_("The split is none of train, validation and test, nor another usual name of these."),
+        ),
+        (
+            "duplicate",
+            N_("repeated rows"),
+            False,
+            N_("The same text with the same label came before; in two splits, it makes a test look better than it is."),
+        ),
+        (
+            "two_labels",
+            N_("rows whose text has two labels"),
+            False,
+            N_("The same text has different labels, so one of them is likely to be wrong."),
+        ),
+        (
+            "formula",
+            N_("rows with a spreadsheet formula"),
+            False,
+            N_("A cell begins like a formula, which a spreadsheet would run when these rows are opened there."),
+        ),
+    )
+}
 
 
 def check_drop(kinds: Iterable[str]) -> None:
@@ -30,91 +97,8 @@ def check_drop(kinds: Iterable[str]) -> None:
             raise ConfigError("drop", kind, "choose from {names}.", names=tuple(PROBLEMS))
 
 
-class Cells(NamedTuple):
-    """What a message quotes of a row."""
-
-    text: str
-    second: str | None
-    label: str
-
-
-class Rules(NamedTuple):
-    """What cells are measured by: which column holds what, and how many characters are read."""
-
-    mapping: ReadingConfig
-    text_max: int
-    label_max: int
-
-
-# A row's text, second text, label and split, without white space around them; None for a column that there is not. What
-# is wrong with the row, whose place `where` is filled later; None where nothing is.
-Check = Callable[[str, str | None, str, str | None], Message | None]
-
-
-class Alike(NamedTuple):
-    """A row among those with the same texts: its number and label, and the first row with each label."""
-
-    row: int
-    label: Label
-    first_of: Mapping[Label, int]
-
-
-class Noticed(NamedTuple):
-    """A row that has a problem with another one: where both are, in words, and their cells."""
-
-    here: Message
-    there: Message
-    cells: Cells
-    other: Cells
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemKind:
-    """Something that may be wrong with a row.
-
-    Attributes:
-        label: what a list of counts calls it; like `sentence` it is translated where it is shown.
-        must_drop: rows like this cannot be learned from; where False, people choose.
-        sentence: what it means, and why it matters.
-        check: for rows that have to go, the check by some rules; None where these have nothing to check.
-        of_cell: of a row that may stay, whether a cell of it has the problem.
-        of_texts: of a row that may stay, which of the rows with the same texts it has the problem with, if any.
-        message: of a row that may stay, the whole sentence.
-    """
-
-    name: str
-    label: str
-    must_drop: bool
-    sentence: str
-    check: Callable[[Rules], Check | None] | None = None
-    of_cell: Callable[[str], bool] | None = None
-    of_texts: Callable[[Alike], int | None] | None = None
-    message: Callable[[Noticed], Message] | None = None
-
-
-class Problem(NamedTuple):
-    """One problem of one row; `line` is where its row begins, as people count lines (or rows, in a Parquet file)."""
-
-    kind: str
-    line: int
-    message: Message
-    file: str
-
-
-def fewer(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """At most 10,000 of many problems, in their order: some of every kind, then those that drop rows, then others."""
-    seen: Counter[str] = Counter()
-    ranks: list[int] = []
-    for problem in problems:
-        among_first = seen[problem.kind] < PROBLEMS_LISTED // len(PROBLEMS)
-        ranks.append(0 if among_first else 1 if PROBLEMS[problem.kind].must_drop else 2)
-        seen[problem.kind] += 1
-    chosen = sorted(range(len(problems)), key=ranks.__getitem__)[:PROBLEMS_LISTED]
-    return tuple(problems[i] for i in sorted(chosen))
-
-
 def score(text: str) -> float | None:
-    """A finite number as it is written; None for anything else."""
+    """Return a finite number as it is written; None for anything else."""
     try:
         value = float(text) if "_" not in text else math.nan
     except ValueError:
@@ -155,169 +139,171 @@ def runs_in_a_spreadsheet(cell: str) -> bool:
     return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None
 
 
-def _empty_text(rules: Rules) -> Check:
-    first, other = shown(rules.mapping.text), shown(rules.mapping.text_b)
+def row_problem(
+    text: str, second: str | None, label: str, split: str | None, mapping: ReadingConfig, limits: tuple[int, int]
+) -> tuple[str, Message] | None:
+    """Return the kind of a row's first problem that drops it, and a clause in which its place `{where}` is missing.
 
-    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
-        return None if text and second != "" else _nothing(other if text else first)
-
-    return check
-
-
-def _empty_label(rules: Rules) -> Check:
-    column = shown(rules.mapping.label)
-    return lambda text, second, label, split: None if label else _nothing(column)
-
-
-def _nothing(column: str) -> Message:
-    return Message("{where} has nothing in the column {column}", column=column)
-
-
-def _long_text(rules: Rules) -> Check:
-    most = rules.text_max
-
-    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
-        if len(text) <= most and (second is None or len(second) <= most):
-            return None
-        return _long(TEXT_TOO_LONG, max(text, second or "", key=len), most)
-
-    return check
-
-
-def _long_label(rules: Rules) -> Check:
-    most = rules.label_max
-    return lambda text, second, label, split: None if len(label) <= most else _long(LABEL_TOO_LONG, label, most)
-
-
-def _long(clause: str, value: str, most: int) -> Message:
-    return Message(clause, chars=len(value), most=most, begins=shown(value[:most]))
-
-
-def _bad_score(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
-        if score(label) is not None:
-            return None
-        return Message("{where} has the score {score}, which is no number", score=shown(label))
-
-    return check if rules.mapping.kind == "similarity" else None
-
-
-def _bad_split(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> Message | None:
-        if split is None or split.casefold() in SPLITS:
-            return None
-        return Message(
+    Args:
+        text, second, label, split: cells without white space around them; None for a column that there is not.
+        limits: the most characters of a text and of a label.
+    """
+    if not text or second == "":
+        return "empty_text", _nothing_in(mapping.text_b if text else mapping.text)
+    if not label:
+        return "empty_label", _nothing_in(mapping.label)
+    text_max, label_max = limits
+    longest = max(text, second or "", key=len)
+    if len(longest) > text_max:
+        return "long_text", Message(
+            "{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}",
+            chars=len(longest),
+            most=text_max,
+            begins=shown(longest[:text_max]),
+        )
+    if len(label) > label_max:
+        return "long_label", Message(
+            "{where} has a label of {chars:,} characters and at most {most:,} are read: {begins}",
+            chars=len(label),
+            most=label_max,
+            begins=shown(label[:label_max]),
+        )
+    if mapping.kind == "similarity" and score(label) is None:
+        return "bad_score", Message("{where} has the score {score}, which is no number", score=shown(label))
+    if split is not None and split.casefold() not in SPLITS:
+        return "bad_split", Message(
             "{where} is in the split {split}, which is none of train, validation and test", split=shown(split)
         )
-
-    return check if rules.mapping.split else None
-
-
-def _repeats(alike: Alike) -> int | None:
-    first = alike.first_of[alike.label]
-    return None if first == alike.row else first
+    return None
 
 
-def _differs(alike: Alike) -> int | None:
-    return next((row for label, row in alike.first_of.items() if label != alike.label), None)
+def _nothing_in(column: str | None) -> Message:
+    return Message("{where} has nothing in the column {column}", column=shown(column))
 
 
-def _repeats_another(seen: Noticed) -> Message:
-    return Message("{here} repeats {there}: {text}.", here=seen.here, there=seen.there, text=shown(seen.cells.text))
+@dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """The rows of one file, and the line (or, as `unit` says, the row) where each of them begins."""
+
+    name: str
+    unit: str
+    rows: Rows
+    lines: Sequence[int]
+
+    def cells(self, row: int) -> tuple[str, ...]:
+        """The text or both, then the label."""
+        seconds = () if self.rows.seconds is None else (self.rows.seconds[row],)
+        return (self.rows.texts[row], *seconds, self.rows.labels[row])
+
+    def label(self, row: int) -> Label:
+        """The label as it is compared: a score as a number."""
+        label = self.rows.labels[row]
+        return label if self.rows.kind == "classes" else score(label)
 
 
-def _has_two_labels(seen: Noticed) -> Message:
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Problems of one file's rows that may stay all the same.
+
+    Attributes:
+        rows: those with a problem, by its kind.
+        problems: the first few of each kind.
+    """
+
+    rows: dict[str, list[int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+Place = tuple[NumberedRows, int]
+
+
+def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
+    """Find repeated rows, texts with two labels and formulas; a row may repeat one of a file before it.
+
+    Texts are the same when they are once `folded`; scores when they are the same number.
+    """
+    places: list[Place] = [(file, row) for file in files for row in range(len(file.rows))]
+    texts = [_digest(file.cells(row)[:-1]) for file, row in places]
+    # The first place of each text, and of each label that the text has besides the one there.
+    first: dict[bytes, int] = {}
+    others: dict[bytes, dict[Label, int]] = {}
+    for place, text in enumerate(texts):
+        label, start = _label(places[place]), first.setdefault(text, place)
+        if label != _label(places[start]):
+            others.setdefault(text, {}).setdefault(label, place)
+    noted = {id(file): Noted() for file in files}
+    for place, text in enumerate(texts):
+        file, row = here = places[place]
+        start, of_text = first[text], others.get(text, {})
+        is_first_label = _label(here) == _label(places[start])
+        same = start if is_first_label else of_text[_label(here)]
+        if same != place:
+            _note(noted[id(file)], "duplicate", here, places[same], _repeats)
+        if of_text:
+            other = next(iter(of_text.values())) if is_first_label else start
+            _note(noted[id(file)], "two_labels", here, places[other], _has_two_labels)
+        if any(map(is_formula, file.cells(row))):
+            _note(noted[id(file)], "formula", here, here, _has_formula)
+    return [noted[id(file)] for file in files]
+
+
+def _label(place: Place) -> Label:
+    file, row = place
+    return file.label(row)
+
+
+def _digest(texts: tuple[str, ...]) -> bytes:
+    """Return a short key that is equal for rows with the same texts."""
+    key = "\n".join(folded(texts))  # no folded text holds a line break
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def _note(noted: Noted, kind: str, here: Place, other: Place, sentence: Callable[[Place, Place], Message]) -> None:
+    file, row = here
+    rows = noted.rows.setdefault(kind, [])
+    rows.append(row)
+    if len(rows) <= PROBLEMS_LISTED:
+        noted.problems.append(Problem(kind, file.lines[row], sentence(here, other), file.name))
+
+
+def _repeats(here: Place, other: Place) -> Message:
+    words, other_words = _where(here, other)
+    return Message(
+        "{here} repeats {there}: {text}.", here=words, there=other_words, text=shown(here[0].cells(here[1])[0])
+    )
+
+
+def _has_two_labels(here: Place, other: Place) -> Message:
+    words, other_words = _where(here, other)
+    text, *_, label = here[0].cells(here[1])
     return Message(
         "{here} has the label {label} and {there} has {other} for the same text: {text}.",
-        here=seen.here,
-        label=shown(seen.cells.label),
-        there=seen.there,
-        other=shown(seen.other.label),
-        text=shown(seen.cells.text),
+        here=words,
+        label=shown(label),
+        there=other_words,
+        other=shown(other[0].cells(other[1])[-1]),
+        text=shown(text),
     )
 
 
-def _has_formula(seen: Noticed) -> Message:
-    cells = (seen.cells.text, seen.cells.second or "", seen.cells.label)
-    cell = shown(next(filter(is_formula, cells)))
-    return Message("{here} has a cell that a spreadsheet would run: {cell}.", here=seen.here, cell=cell)
+def _has_formula(here: Place, other: Place) -> Message:
+    file, row = here
+    cell = next(filter(is_formula, file.cells(row)))
+    words, _words = _where(here, other)
+    return Message("{here} has a cell that a spreadsheet would run: {cell}.", here=words, cell=shown(cell))
 
 
-# A row that has to go has the first of these that fits.
-PROBLEMS: Mapping[str, ProblemKind] = {
-    kind.name: kind
-    for kind in (
-        ProblemKind(
-            "fields",
-            N_("rows that do not fit the columns"),
-            True,
-            N_("The row has another number of fields than there are columns, or cannot be read at all."),
-        ),
-        ProblemKind(
-            "empty_text",
-            N_("rows without a text"),
-            True,
-            N_("A text is empty, or nothing but white space."),
-            check=_empty_text,
-        ),
-        ProblemKind(
-            "empty_label",
-            N_("rows without a label"),
-            True,
-            N_("The label is empty, or nothing but white space."),
-            check=_empty_label,
-        ),
-        ProblemKind(
-            "long_text",
-            N_("rows with an over-long text"),
-            True,
-            N_("A text has more characters than are read."),
-            check=_long_text,
-        ),
-        ProblemKind(
-            "long_label",
-            N_("rows with an over-long label"),
-            True,
-            N_("The label has more characters than are read."),
-            check=_long_label,
-        ),
-        ProblemKind(
-            "bad_score",
-            N_("rows whose score is no number"),
-            True,
-            N_("A similarity score is a finite number."),
-            check=_bad_score,
-        ),
-        ProblemKind(
-            "bad_split",
-            N_("rows with an unknown split"),
-            True,
-            N_("The split is none of train, validation and test, nor another usual name of these."),
-            check=_bad_split,
-        ),
-        ProblemKind(
-            "duplicate",
-            N_("repeated rows"),
-            False,
-            N_("The same text with the same label came before; in two splits, it makes a test look better than it is."),
-            of_texts=_repeats,
-            message=_repeats_another,
-        ),
-        ProblemKind(
-            "two_labels",
-            N_("rows whose text has two labels"),
-            False,
-            N_("The same text has different labels, so one of them is likely to be wrong."),
-            of_texts=_differs,
-            message=_has_two_labels,
-        ),
-        ProblemKind(
-            "formula",
-            N_("rows with a spreadsheet formula"),
-            False,
-            N_("A cell begins like a formula, which a spreadsheet would run when these rows are opened there."),
-            of_cell=is_formula,
-            message=_has_formula,
-        ),
+def _where(here: Place, other: Place) -> tuple[Message, Message]:
+    """Return the places of two rows, with the names of their files where these differ."""
+    (file, row), (other_file, other_row) = here, other
+    same = file is other_file
+    words = place_words(file.unit, file.lines[row], begins=same)
+    other_words = place_words(other_file.unit, other_file.lines[other_row])
+    if same:
+        return words, other_words
+    return (
+        # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
+        Message("{file}, {line},", file=shown(file.name), line=words),
+        # Translators: line 5 of 'train.csv'.
+        Message("{line} of {file}", line=other_words, file=shown(other_file.name)),
     )
-}

@@ -1,6 +1,6 @@
-"""A file of people as a table of texts: CSV, TSV, JSON lines or Parquet, whatever its encoding.
+"""A user's file as a table of texts: CSV, TSV, JSON lines or Parquet, in any encoding that is detected.
 
-What is not such a file is refused in one sentence, and so is everything that a damaged file makes a library raise.
+Everything else is refused in one sentence, and so is whatever a damaged file makes a library raise.
 """
 
 from __future__ import annotations
@@ -9,41 +9,31 @@ import csv
 import io
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
 from core.messages import Message
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
-from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
-from core.tasks.files.dialects import alternatives, find_dialect, is_unsure
-from core.tasks.files.encodings import (
-    Encoding,
-    chunks,
-    codec_of,
-    detect_encoding,
-    empty_file,
-    refused_encoding,
-    undecodable_line,
-)
+from core.tasks.files.delimited import Dialect, Record, Unread, find_dialect, records
+from core.tasks.files.encodings import Encoding, codec_of, detect_encoding, empty_file, refused_encoding
+from core.tasks.files.formats import file_family
 from core.tasks.files.headers import has_header
-from core.tasks.files.json_lines import all_keys, json_lines
-from core.tasks.files.kinds import file_family
-from core.tasks.files.parquet import check_size, column_names, parquet_records
-from core.tasks.files.row_groups import open_parquet
+from core.tasks.files.json_lines import json_lines
+from core.tasks.files.parquet import open_parquet
 from core.tasks.rows import one_line, place_words
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
 
 PREVIEW_ROWS = 200
 PREVIEW_CHARS = 2**11
-SAMPLE_CHARS = 2**16
+SAMPLE_CHARS = 2**18
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
 NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
@@ -51,13 +41,14 @@ NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
 
 @dataclass(frozen=True)
 class Table:
-    """A file that was opened: what it is, its columns and its first rows.
+    """A file that was opened: its format, its columns and its first rows.
 
     Attributes:
         encoding: None for Parquet.
-        dialect: how lines become fields; None where the format says so.
+        dialect: None where the format has none.
         header: whether the first line names the columns; where not, they are column 1, column 2, …
         preview: the first rows, at most 200, and of JSON lines those where another key comes up; long cells are cut.
+        unread: columns of a Parquet file that are left out, each with its type.
     """
 
     name: str
@@ -68,9 +59,10 @@ class Table:
     columns: tuple[str, ...]
     preview: tuple[tuple[str, ...], ...]
     reader: Callable[[Collection[int] | None], Iterator[Record]] = field(repr=False, compare=False)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
-        """Rows with their line as people count (Parquet: the row), one reading at a time.
+        """Yield rows with their line (Parquet: their number), from 1; one reading at a time.
 
         A row may have more or fewer fields than there are columns, and is `Unread` when it cannot be read at all.
 
@@ -82,55 +74,90 @@ class Table:
 
     @property
     def delimiter(self) -> str | None:
-        """None where there is none."""
         return self.dialect.delimiter if self.dialect else None
 
     @property
     def place(self) -> str:
-        """What a record's number counts, as `place_words` takes it."""
+        """The unit of a record's number, as `place_words` takes it."""
         return "row" if self.format == "Parquet" else "line"
 
 
+@dataclass(frozen=True)
+class File:
+    """A file to be opened once or more.
+
+    Attributes:
+        source: a path, or a stream of bytes that stays open.
+        name: with the suffix that tells the format.
+    """
+
+    source: Path | BinaryIO
+    name: str
+
+    @property
+    def shown_name(self) -> str:
+        return shown(Path(self.name).name)
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Open the file; what libraries raise for a damaged one becomes a sentence. Raises: TaskError."""
+        with _in_words(self.shown_name):
+            if not isinstance(self.source, str | Path):
+                yield self.source
+                return
+            path = Path(self.source)
+            if not path.is_file():  # a fifo or a device would block or never end
+                if path.exists():
+                    raise TaskError("{file} is not a file: check the path.", file=self.shown_name)
+                raise TaskError(
+                    "{file} was not found in {folder}: check the path.",
+                    file=self.shown_name,
+                    folder=shown(str(path.parent)),
+                )
+            with path.open("rb") as stream:
+                yield stream
+
+    @contextmanager
+    def text(self, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
+        """Open the file as text, line ends as they are. Raises: TaskError naming the line in another encoding."""
+        with self.opened() as stream:
+            text = io.TextIOWrapper(stream, encoding=codec_of(stream, encoding), newline="")
+            try:
+                yield text
+            except UnicodeDecodeError:
+                raise refused_encoding(stream, self.shown_name, encoding) from None
+            except TaskError as error:
+                # Translators: a file and what is wrong in it: 'rows.csv', line 5 has a quotation mark …
+                raise TaskError("{file}, {problem}", file=self.shown_name, problem=error) from None
+            finally:
+                text.detach()  # leaves the stream open
+
+
 def open_table(source: Path | BinaryIO, name: str | None = None, options: ReadingConfig = GUESS_ALL) -> Table:
-    """Open a file and find out how to read it.
+    """Open a file and detect how to read it.
 
     Args:
-        source: a path, or a file that was opened for reading bytes, which stays open and is read from its start.
-        name: what to call it, with the suffix that says what it is (None: its own name).
-        options: what is settled already.
+        source: a path, or a stream of bytes, which stays open and is read from its start.
+        name: with the suffix that tells the format (None: the file's own).
+        options: settings that are not detected.
     Raises: TaskError for what is no table, is too large or is damaged.
     """
     limits = settings()
-    name = name or getattr(source, "name", None) or "file"
-    shown_name = shown(Path(name).name)
-    with in_words(shown_name), opened(source, shown_name) as stream:
-        _check_size(stream, shown_name, limits)
+    file = File(source, name or getattr(source, "name", None) or "file")
+    with file.opened() as stream:
+        _check_size(stream, file.shown_name, limits)
         stream.seek(0)
-        family = file_family(name, shown_name, stream.read(HEAD_BYTES))
+        family = file_family(file.name, file.shown_name, stream.read(HEAD_BYTES))
         if family == "parquet":
-            return _parquet_table(source, stream, name, limits)
-        if family == "json":
-            return _json_table(source, stream, name, options, limits)
-        return _delimited_table(source, stream, name, options, limits)
+            return _parquet_table(file, stream, limits)
+        encoding = options.encoding or detect_encoding(stream, file.shown_name)
+    if family == "json":
+        return _json_table(file, encoding, limits)
+    return _delimited_table(file, encoding, options, limits)
 
 
 @contextmanager
-def opened(source: Path | BinaryIO, name: str) -> Iterator[BinaryIO]:
-    """The bytes of a file; a path is opened and closed, an open file is left open."""
-    if not isinstance(source, str | Path):
-        yield source
-        return
-    path = Path(source)
-    if not path.is_file():  # a fifo or a device would block or never end
-        if path.exists():
-            raise TaskError("{file} is not a file: check the path.", file=name)
-        raise TaskError("{file} was not found in {folder}: check the path.", file=name, folder=shown(str(path.parent)))
-    with path.open("rb") as stream:
-        yield stream
-
-
-@contextmanager
-def in_words(name: str) -> Iterator[None]:
+def _in_words(name: str) -> Iterator[None]:
     """Turn what libraries raise for damaged files into one sentence."""
     try:
         yield
@@ -141,36 +168,16 @@ def in_words(name: str) -> Iterator[None]:
             "{file} needs more memory than there is: give fewer rows, or shorter texts.", file=name
         ) from None
     except OSError as error:
-        if str(error).startswith("Not yet implemented"):  # Arrow's words for what it lacks
-            raise TaskError(
-                "{file} is stored in a way that is not read ({reason}): write it again in an encoding that every "
-                "reader knows, such as PLAIN.",
-                file=name,
-                reason=one_line(error),
-            ) from None
         raise TaskError(
             "{file} cannot be read ({reason}): check the file.", file=name, reason=one_line(error)
         ) from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        csv.Error,
-    ) as error:
-        raise _damaged(name, error) from None
     except Exception as error:
-        # Arrow's errors are of classes of its own, which are not imported for files that need no Arrow.
-        if not type(error).__module__.startswith("pyarrow"):
+        known = isinstance(error, ValueError | csv.Error) or "duckdb" in type(error).__module__
+        if not known:
             raise
-        raise _damaged(name, error) from None
-
-
-def _damaged(name: str, error: Exception) -> TaskError:
-    return TaskError("{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error))
+        raise TaskError(
+            "{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error)
+        ) from None
 
 
 def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
@@ -215,102 +222,38 @@ def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-@contextmanager
-def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
-    """A file as text, line ends as they are. Raises: TaskError naming the line that is in another encoding."""
-    with in_words(name), opened(source, name) as stream:
-        codec = codec_of(stream, encoding)
-        text = io.TextIOWrapper(stream, encoding=codec, newline="")
-        try:
-            yield text
-        except UnicodeDecodeError:
-            codec_of(stream, encoding)
-            raise refused_encoding(name, encoding, undecodable_line(stream, codec)) from None
-        except TaskError as error:
-            # Translators: a file and what is wrong in it: 'rows.csv', line 5 has a quotation mark …
-            raise TaskError("{file}, {problem}", file=name, problem=error) from None
-        finally:
-            text.detach()  # lets go of the bytes without closing them
-
-
-def _delimited_table(
-    source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig, limits: Settings
-) -> Table:
-    shown_name = shown(Path(name).name)
-    encoding = options.encoding or detect_encoding(stream, shown_name)
-    with _text(source, shown_name, encoding) as text:
-        sample, whole = _sample(text)
-        prefers_tabs = Path(name).suffix.lower() == ".tsv"
-        dialect = find_dialect(sample, whole=whole, given=options, prefers_tabs=prefers_tabs)
-    if is_unsure(sample, dialect, whole=whole, given=options):
-        dialect = _seen_whole(source, shown_name, encoding, dialect, options)
+def _delimited_table(file: File, encoding: Encoding, options: ReadingConfig, limits: Settings) -> Table:
+    with file.text(encoding) as text:
+        sample = text.read(SAMPLE_CHARS)
+        whole = not text.read(1)
+    if options.delimiter is None and Path(file.name).suffix.lower() == ".tsv" and "\t" in sample.partition("\n")[0]:
+        options = options.model_copy(update={"delimiter": "\t"})
+    dialect = find_dialect(sample, options, whole=whole)
     first = _first_rows(sample, dialect, whole=whole)
     header = options.header
     if header is None:
         asked = {name for name in (options.text, options.text_b, options.label, options.split) if name}
-        header = bool(asked & set(first[0])) or has_header(first)  # what somebody calls a column is its name
+        header = bool(asked & set(first[0])) or has_header(first)  # a column that is asked for is one
     width = len(first[0]) if header else Counter(map(len, first)).most_common(1)[0][0]
-    _check_width(width, shown_name, limits)
+    _check_width(width, file.shown_name, limits)
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
         raise TaskError(
-            "{file}, line 1, has a quotation mark in the wrong place: fix the names of the columns.", file=shown_name
+            "{file}, line 1, has a quotation mark in the wrong place: fix the names of the columns.",
+            file=file.shown_name,
         )
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
-        with _text(source, shown_name, encoding) as text:
+        with file.text(encoding) as text:
             yield from islice(records(text, dialect), int(header), None)
 
     format_: Format = "TSV" if dialect.delimiter == "\t" else "CSV"
     preview = tuple(first[int(header) :][:PREVIEW_ROWS])
-    return Table(name, format_, encoding, dialect, header, columns, preview, read)
-
-
-def _seen_whole(
-    source: Path | BinaryIO, name: str, encoding: Encoding, dialect: Dialect, options: ReadingConfig
-) -> Dialect:
-    """What quotes mean in a file whose beginning does not show it: that with which most rows fit."""
-    held = _held(source, name, ['"', "'", '\\"', f'{dialect.delimiter} "'])
-    if dialect.quote not in held:
-        return dialect
-
-    def misfits(candidate: Dialect) -> float:
-        with _text(source, name, encoding) as text:
-            return irregular_rows(text, candidate)
-
-    fewest = misfits(dialect)
-    for other in alternatives(dialect, options) if fewest else ():
-        if not held.issuperset(_marks_of(other)):
-            continue  # it would read the same rows
-        if (count := misfits(other)) < fewest:
-            dialect, fewest = other, count
-    return dialect
-
-
-def _marks_of(dialect: Dialect) -> list[str]:
-    """What has to be in a file for an escape, or for spaces in front of quotes, to matter."""
-    escaped = [dialect.escape + dialect.quote] if dialect.escape and dialect.quote else []
-    return escaped + ([f"{dialect.delimiter} {dialect.quote}"] if dialect.skip_initial_space and dialect.quote else [])
-
-
-def _held(source: Path | BinaryIO, name: str, marks: Iterable[str]) -> set[str]:
-    """Which of these characters are in a file, as far as its bytes show them."""
-    wanted = {mark.encode(): mark for mark in marks}
-    held: set[str] = set()
-    with opened(source, name) as stream:
-        for chunk in chunks(stream):
-            held |= {mark for raw, mark in wanted.items() if mark not in held and raw in chunk}
-    return held
-
-
-def _sample(text: TextIO) -> tuple[str, bool]:
-    """The beginning of a file, and whether that is all of it."""
-    sample = text.read(SAMPLE_CHARS)
-    return sample, not text.read(1)
+    return Table(file.name, format_, encoding, dialect, header, columns, preview, read)
 
 
 def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str, ...]]:
-    """The rows of the preview and one for a header; the last row of a sample that was cut is left out."""
+    """Return the rows of the preview and one for a header; the last row of a sample that was cut is left out."""
     rows: list[tuple[str, ...]] = []
     with suppress(TaskError):  # reading all of it will say where
         for _line, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
@@ -320,55 +263,55 @@ def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str
     return rows[: PREVIEW_ROWS + 1] or [()]
 
 
-def _json_table(
-    source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig, limits: Settings
-) -> Table:
-    shown_name = shown(Path(name).name)
-    encoding = options.encoding or detect_encoding(stream, shown_name)
-    with _text(source, shown_name, encoding) as text:
-        found = all_keys(json_lines(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
-    keys = list(found.first_lines)
+def _json_table(file: File, encoding: Encoding, limits: Settings) -> Table:
+    """Open JSON lines; the whole file is read, as a key that comes late is a column too."""
+    keys: dict[str, None] = {}
+    preview: list[dict[str, str]] = []
+    first_line = 0
+    with file.text(encoding) as text:
+        for count, (line, values) in enumerate(json_lines(text)):
+            first_line = first_line or line
+            new = (values or {}).keys() - keys
+            if new or count < PREVIEW_ROWS:
+                preview.append({key: value[:PREVIEW_CHARS] for key, value in (values or {}).items()})
+            keys |= dict.fromkeys(values or {})
+            if len(keys) > limits.max_columns:
+                break
     if not keys:
         raise TaskError(
             "{file}, line {line:,}, is not a JSON object with values: write one object on each line, without a list "
             "around them.",
-            file=shown_name,
-            line=found.line,
+            file=file.shown_name,
+            line=max(1, first_line),
         )
     if len(keys) > limits.max_columns:
-        line = list(found.first_lines.values())[limits.max_columns]
         raise TaskError(
             "{file} has more than {most:,} columns ({where} has one too many): give fewer, or raise {setting}.",
-            file=shown_name,
+            file=file.shown_name,
             most=limits.max_columns,
             where=place_words("line", line),
             setting=f"{PREFIX}MAX_COLUMNS",
         )
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
-        wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
-        with _text(source, shown_name, encoding) as text:
-            for line in json_lines(text):
-                yield line.number, NO_OBJECT if line.values is None else line.texts(wanted)
+        with file.text(encoding) as text:
+            for line, values in json_lines(text):
+                yield line, NO_OBJECT if values is None else tuple(values.get(key, "") for key in keys)
 
-    preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
-    return Table(name, "JSONL", encoding, None, True, named_columns(keys), preview, read)
+    rows = tuple(tuple(values.get(key, "") for key in keys) for values in preview)
+    return Table(file.name, "JSONL", encoding, None, True, named_columns(keys), rows, read)
 
 
-def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits: Settings) -> Table:
-    shown_name, max_mb = shown(Path(name).name), limits.max_file_mb
-    file = open_parquet(stream)
-    names = column_names(file)
-    _check_width(len(names), shown_name, limits)
-    check_size(file, shown_name, max_mb)
-    twice = next((column for column, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise TaskError("{file} has more than one column {column}: keep one.", file=shown_name, column=shown(twice))
+def _parquet_table(file: File, stream: BinaryIO, limits: Settings) -> Table:
+    with open_parquet(stream) as parquet:
+        _check_width(len(parquet.columns), file.shown_name, limits)
+        parquet.check_size(file.shown_name, limits)
+        first = islice(parquet.records(file.shown_name, limits, None), PREVIEW_ROWS)
+        preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _number, fields in first)
+        columns, unread = named_columns(parquet.columns), parquet.unread
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
-        with in_words(shown_name), opened(source, shown_name) as again:
-            yield from parquet_records(again, shown_name, max_mb, used)
+        with file.opened() as again, open_parquet(again) as parquet:
+            yield from parquet.records(file.shown_name, limits, used)
 
-    first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
-    preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _number, fields in first)
-    return Table(name, "Parquet", None, None, True, named_columns(names), preview, read)
+    return Table(file.name, "Parquet", None, None, True, columns, preview, read, unread)

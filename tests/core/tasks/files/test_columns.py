@@ -14,7 +14,6 @@ from core.tasks.files.columns import (
     PAIR_NAMES,
     SPLITS,
     TEXT_NAMES,
-    UNREAD_CELLS,
     guess_columns,
     plain_name,
 )
@@ -239,10 +238,14 @@ def test_long_runs_of_digits_take_no_time(run: str) -> None:
     assert time.process_time() - start < 1
 
 
-def test_columns_that_are_not_read_are_not_guessed() -> None:
-    names, blank = ("text", "title", "label", "stars"), UNREAD_CELLS["binary"]
-    rows = [(blank, cells(TEXT, row), UNREAD_CELLS["nested"], cells(NUMBER, row)) for row in range(20)]
-    found = guess_columns(names, rows)
-    assert (found.text, found.label) == ("title", "stars")
-    with pytest.raises(TaskError, match=r"among 'text, stars' \('text' has binary values\): choose the text column"):
-        guess_columns(("text", "stars"), [(row[0], row[3]) for row in rows])
+def test_columns_that_are_not_read_are_named() -> None:
+    unread = {"text": "BLOB", "vectors": "FLOAT[]"}
+    rows = [(cells(TEXT, row), cells(NUMBER, row)) for row in range(20)]
+    assert guess_columns(("title", "stars"), rows, unread=unread).text == "title"
+    with pytest.raises(TaskError, match=r"texts among 'stars, text \(BLOB\), vectors \(FLOAT\[\]\)': choose the text"):
+        guess_columns(("stars",), [row[1:] for row in rows], unread=unread)
+    with pytest.raises(ConfigError) as caught:
+        guess_columns(("title", "stars"), rows, ReadingConfig(text="text"), unread)
+    assert str(caught.value) == (
+        "text = 'text' cannot be used: its values (BLOB) are not read; choose another column, or save it as text."
+    )

@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import PlaygroundError
-from core.tasks.files.reading import Reading, read_rows
+from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
 from core.tasks.files.tables import open_table
 
 FILES_PER_DAMAGE = 30
@@ -403,19 +403,20 @@ def given(rng: random.Random) -> ReadingConfig:
     )
 
 
-def check_reading(reading: Reading) -> None:
+def check_reading(together: CombinedFiles) -> None:
+    (reading,) = together.readings
     rows = reading.rows
     assert not reading.sampled
-    assert len(rows) + reading.dropped == reading.total
+    assert len(rows) + together.dropped == reading.total
     assert len(rows) == len(rows.texts) == len(rows.labels) == len(reading.lines) > 0
     assert list(reading.lines) == sorted(set(reading.lines))
     assert all(text == text.strip() and 0 < len(text) <= 20_000 for text in rows.texts)
     assert all(0 < len(label) <= 100 for label in rows.labels)
-    assert len(reading.problems) == min(10_000, sum(reading.counts.values()))
-    for problem in reading.problems:
+    assert len(together.problems) == sum(min(1_000, count) for count in together.counts.values())
+    for problem in together.problems:
         check_sentence(str(problem.message))
     "".join((*rows.texts, *rows.labels)).encode()  # no half characters
-    assert "\n" not in reading.source_sentence
+    assert "\n" not in together.source
 
 
 def check_sentence(message: str) -> None:
@@ -426,7 +427,7 @@ def check_sentence(message: str) -> None:
     assert message.isprintable(), message
 
 
-def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> Reading | str:
+def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> CombinedFiles | str:
     """Read a file by its path, or as an upload that is in memory; the rows, or the sentence that refuses it.
 
     However long it takes, a file of a few megabytes takes no more seconds of work than FILE_MAX_S.
@@ -434,15 +435,15 @@ def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> Reading |
     source = io.BytesIO(path.read_bytes()) if opened else path
     start = time.process_time()
     try:
-        reading = read_rows(open_table(source, path.name, options), options)
+        together = combine_readings([read_rows(open_table(source, path.name, options), options)])
     except PlaygroundError as error:
         check_sentence(str(error))
         return str(error)
     finally:
         assert not isinstance(source, io.BytesIO) or not source.closed
         assert time.process_time() - start < FILE_MAX_S
-    check_reading(reading)
-    return reading
+    check_reading(together)
+    return together
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -482,6 +483,6 @@ def test_the_same_files_are_read_when_nothing_is_damaged(kind: str, tmp_path: Pa
     for number in range(10):
         path = tmp_path / f"rows{SUFFIXES[kind]}"
         path.write_bytes(made(random.Random(number), kind))
-        reading = check_file(path, ReadingConfig(), opened=number % 2 == 0)
-        assert isinstance(reading, Reading), reading
-        assert len(reading.rows) == 40
+        together = check_file(path, ReadingConfig(), opened=number % 2 == 0)
+        assert isinstance(together, CombinedFiles), together
+        assert len(together.readings[0].rows) == 40

@@ -1,12 +1,21 @@
-"""Kinds of problems, and cells that a spreadsheet would run."""
+"""Problems of rows: formulas, repeated rows and texts with two labels; a slow loop finds the same."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+import unicodedata
 
-from core.tasks.files.problems import PROBLEMS, Problem, fewer, is_formula, runs_in_a_spreadsheet, score
+from core.tasks.files.problems import (
+    PROBLEMS,
+    Noted,
+    NumberedRows,
+    is_formula,
+    optional_problems,
+    runs_in_a_spreadsheet,
+    score,
+)
+from core.tasks.rows import Rows
 from tests.cases import each
 
 MUST_DROP = {"fields", "empty_text", "empty_label", "long_text", "long_label", "bad_split", "bad_score"}
@@ -151,42 +160,116 @@ def test_plain_numbers_and_other_texts_do_not(cell: str) -> None:
     assert not runs_in_a_spreadsheet(cell)
 
 
-def found(kinds: list[str]) -> list[Problem]:
-    return [Problem(kind, line, "", "a.csv") for line, kind in enumerate(kinds, 1)]
-
-
-class TestListed:
-    def test_few_are_all_listed(self) -> None:
-        problems = found(["formula"] * 9_000 + ["fields"] * 1_000)
-        assert fewer(problems) == tuple(problems)
-
-    def test_every_kind_has_room(self) -> None:
-        problems = found(["duplicate"] * 10_050 + ["empty_text"] * 50 + ["formula"] * 20_000 + ["fields"])
-        chosen = fewer(problems)
-        assert Counter(problem.kind for problem in chosen) == {
-            "duplicate": 10_000 - 1_000 - 50 - 1,
-            "empty_text": 50,
-            "formula": 1_000,
-            "fields": 1,
-        }
-        assert list(chosen) == sorted(chosen, key=lambda problem: problem.line)
-
-    @each("seed", range(10))
-    def test_those_that_drop_rows_come_first(self, seed: int) -> None:
-        rng = random.Random(seed)
-        kinds = rng.choices(list(PROBLEMS), weights=[rng.random() ** 4 for _ in PROBLEMS], k=40_000)
-        chosen = fewer(found(kinds))
-        counts, kept = Counter(kinds), Counter(problem.kind for problem in chosen)
-        assert len(chosen) == 10_000
-        assert all(kept[kind] >= min(1_000, count) for kind, count in counts.items())
-        if any(kept[kind] > 1_000 for kind in MAY_STAY):
-            assert all(kept[kind] == counts[kind] for kind in MUST_DROP)
-        for kind, count in kept.items():
-            assert [p.line for p in chosen if p.kind == kind] == [i for i, k in enumerate(kinds, 1) if k == kind][
-                :count
-            ]
-
-
 def test_a_score_is_a_finite_number() -> None:
     assert [score(text) for text in ("4.0", "-1", "1e2", ".5")] == [4.0, -1.0, 100.0, 0.5]
     assert [score(text) for text in ("", "nan", "inf", "1_0", "4,5", "x")] == [None] * 6
+
+
+TEXTS = ["a", "A ", "b  c", "B c", "é", "e\u0301", "É", "=SUM(1)", "d", "ｄ", "- well"]
+
+
+def part(texts: list[str], labels: list[str], name: str = "a.csv", **given: object) -> NumberedRows:
+    rows = Rows(tuple(texts), tuple(labels), **given)  # type: ignore[arg-type]
+    return NumberedRows(name, "line", rows, range(2, 2 + len(texts)))
+
+
+def same(one: str, other: str) -> bool:
+    def plain(text: str) -> list[str]:
+        return unicodedata.normalize("NFKC", text).casefold().split()
+
+    return plain(one) == plain(other)
+
+
+def slow(parts: list[NumberedRows]) -> list[dict[str, list[int]]]:
+    """Every row against every other one."""
+    every = [(i, row) for i, one in enumerate(parts) for row in range(len(one.rows))]
+    found: list[dict[str, list[int]]] = [{} for _ in parts]
+    for at, (i, row) in enumerate(every):
+        rows = parts[i].rows
+        cells = [rows.texts[row], *([rows.seconds[row]] if rows.seconds else []), rows.labels[row]]
+        alike = []
+        for place, (j, other) in enumerate(every):
+            theirs = parts[j].rows
+            seconds = (rows.seconds or [""] * len(rows))[row], (theirs.seconds or [""] * len(theirs))[other]
+            if place != at and same(rows.texts[row], theirs.texts[other]) and same(*seconds):
+                alike.append((place, theirs.labels[other]))
+        equal = [place for place, label in alike if equal_labels(rows, label, rows.labels[row])]
+        if any(place < at for place in equal):
+            found[i].setdefault("duplicate", []).append(row)
+        if len(equal) < len(alike):
+            found[i].setdefault("two_labels", []).append(row)
+        if any(cell.startswith("=") for cell in cells):
+            found[i].setdefault("formula", []).append(row)
+    return found
+
+
+def equal_labels(rows: Rows, one: str, other: str) -> bool:
+    return one == other if rows.kind == "classes" else float(one) == float(other)
+
+
+@each("files", [1, 2, 3])
+def test_a_slow_loop_finds_the_same(files: int) -> None:
+    for seed in range(20):
+        rng = random.Random(seed)
+        pairs, kind = rng.random() < 0.5, rng.choice(["classes", "similarity"])
+        labels = ["x", "y"] if kind == "classes" else ["1", "1.0", "2"]
+        parts = []
+        for number in range(files):
+            texts = rng.choices(TEXTS, k=rng.randint(0, 20))
+            seconds = tuple(rng.choices(TEXTS[:4], k=len(texts))) if pairs else None
+            parts.append(part(texts, rng.choices(labels, k=len(texts)), f"{number}.csv", seconds=seconds, kind=kind))
+        noted = optional_problems(parts)
+        assert [one.rows for one in noted] == slow(parts)
+        for one, given in zip(noted, parts, strict=True):
+            assert sorted((p.kind, p.line) for p in one.problems) == sorted(
+                (name, given.lines[row]) for name, rows in one.rows.items() for row in rows
+            )
+            assert {p.file for p in one.problems} <= {given.name}
+
+
+class TestMessages:
+    def messages(self, *parts: NumberedRows) -> list[list[str]]:
+        return [[str(problem.message) for problem in noted.problems] for noted in optional_problems(parts)]
+
+    def test_within_a_file_a_line_is_enough(self) -> None:
+        assert self.messages(part(["a film", "A  film", "other", "=SUM(1)"], ["x", "x", "y", "y"])) == [
+            ["Line 3 repeats line 2: 'A film'.", "Line 5 has a cell that a spreadsheet would run: '=SUM(1)'."]
+        ]
+        assert self.messages(part(["a", "a"], ["x", "y"])) == [
+            [
+                "Line 2 has the label 'x' and line 3 has 'y' for the same text: 'a'.",
+                "Line 3 has the label 'y' and line 2 has 'x' for the same text: 'a'.",
+            ]
+        ]
+
+    def test_over_files_both_are_named(self) -> None:
+        train = part(["one", "Broke down.", "three"], ["x", "x", "y"], "train.csv")
+        test = part(["new", "broke  down.", "broke down.", "three"], ["x", "x", "x", "x"], "test.csv")
+        assert self.messages(train, test) == [
+            ["'train.csv', line 4, has the label 'y' and line 5 of 'test.csv' has 'x' for the same text: 'three'."],
+            [
+                "'test.csv', line 3, repeats line 3 of 'train.csv': 'broke down.'.",
+                "'test.csv', line 4, repeats line 3 of 'train.csv': 'broke down.'.",
+                "'test.csv', line 5, has the label 'x' and line 4 of 'train.csv' has 'y' for the same text: 'three'.",
+            ],
+        ]
+
+    def test_rows_and_lines_are_told_apart(self) -> None:
+        train = NumberedRows("a.parquet", "row", Rows(("a", "b"), ("x", "x")), (1, 2))
+        assert self.messages(train, part(["b"], ["x"], "b.csv"))[1] == [
+            "'b.csv', line 2, repeats row 2 of 'a.parquet': 'b'."
+        ]
+
+
+def test_no_rows_have_no_problems() -> None:
+    assert optional_problems([]) == []
+    assert optional_problems([part([], [])]) == [Noted()]
+
+
+@each("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327", "\u0327", "猫", "😀", "\u1100\u1161"])
+def test_no_text_takes_long(run: str) -> None:
+    texts = [f"a{run * 10_000}b{row % 4}" for row in range(20)]
+    start = time.process_time()
+    (noted,) = optional_problems([part(texts, ["x"] * 20)])
+    assert time.process_time() - start < 1
+    assert noted.rows == {"duplicate": list(range(4, 20))}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import random
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,24 @@ from pyarrow import parquet
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import Found, Reading, Sampler, read_file, read_rows
+from core.tasks.files.reading import CombinedFiles, Found, Reading, Sampler, combine_readings, read_file, read_rows
 from core.tasks.files.tables import open_table
 from core.tasks.rows import Rows
 from tests.cases import each
 
 HEADER = b"text,label\n"
+TRAIN = "text,label\na,x\nb,y\n,x\nb,y\nc,x\n=SUM(1),y\n"
+TEST = "text,label\nB ,y\nnew,x\nc,y\nnew,x\nnew\n"
 
 
 def read(raw: bytes | str, name: str = "rows.csv", **options: Any) -> Reading:
     given = ReadingConfig(**options)
     raw = raw.encode() if isinstance(raw, str) else raw
     return read_rows(open_table(io.BytesIO(raw), name, given), given)
+
+
+def combined(raw: bytes | str, name: str = "rows.csv", **options: Any) -> CombinedFiles:
+    return combine_readings([read(raw, name, **options)])
 
 
 def refusal(raw: bytes | str, name: str = "rows.csv", **options: Any) -> str:
@@ -43,13 +47,18 @@ def refusal(raw: bytes | str, name: str = "rows.csv", **options: Any) -> str:
     return message
 
 
+def pairs(rows: Rows) -> list[tuple[str, str]]:
+    return list(zip(rows.texts, rows.labels, strict=True))
+
+
 def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tuple[str, int, str]:
     """The kind, the line and the message of the only problem; its row is not among the rows."""
-    reading = read(raw, name, **options)
-    (problem,) = reading.problems
-    assert reading.counts == {problem.kind: 1}
-    assert reading.dropped == int(PROBLEMS[problem.kind].must_drop)
-    assert len(reading.rows) == reading.total - reading.dropped
+    together = combined(raw, name, **options)
+    (reading,) = together.readings
+    (problem,) = together.problems
+    assert together.counts == {problem.kind: 1}
+    assert together.dropped == int(PROBLEMS[problem.kind].must_drop)
+    assert len(reading.rows) == reading.total - together.dropped
     assert (problem.line in reading.lines) == (not PROBLEMS[problem.kind].must_drop)
     assert problem.file == name
     return problem.kind, problem.line, str(problem.message)
@@ -62,8 +71,8 @@ class TestRows:
         assert reading.lines == (2, 3)
         assert reading.problems == ()
         assert reading.counts == {}
-        assert (reading.total, reading.dropped, reading.sampled) == (2, 0, False)
-        assert (reading.name, reading.format, reading.encoding, reading.delimiter) == ("rows.csv", "CSV", "utf-8", ",")
+        assert (reading.total, reading.sampled) == (2, False)
+        assert (reading.name, reading.format, reading.encoding) == ("rows.csv", "CSV", "utf-8")
         assert reading.columns == ("id", "text", "label")
 
     def test_the_mapping_is_full_and_reads_the_same_again(self) -> None:
@@ -142,12 +151,12 @@ class TestSource:
         ],
     )
     def test_a_sentence_says_what_was_read(self, raw: bytes, name: str, sentence: str) -> None:
-        assert read(raw, name).source_sentence == sentence
+        assert read(raw, name).source.sentence == sentence
 
     def test_a_sample_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_MAX_ROWS", "10")
         reading = read(HEADER + b"".join(b"a%d,x\n" % i for i in range(1234)))
-        assert reading.source_sentence == "rows.csv: CSV, UTF-8, comma; a sample of 10 of 1,234 rows"
+        assert reading.source.sentence == "rows.csv: CSV, UTF-8, comma; a sample of 10 of 1,234 rows"
 
 
 class TestProblems:
@@ -156,10 +165,6 @@ class TestProblems:
         [
             (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field where there are 2 columns.")),
             (HEADER + b"a,x\na, b,y\n", ("fields", 3, "Line 3 has 3 fields where there are 2 columns.")),
-            (
-                HEADER + b'a,x\n"b\nc",y,z\nd,y\n',
-                ("fields", 3, "Line 3 has 3 fields, over 2 lines, where there are 2 columns."),
-            ),
             (
                 HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
                 ("fields", 3, "Line 3 has a quotation mark in the wrong place."),
@@ -205,23 +210,9 @@ class TestProblems:
         assert (kind, line) == expected[:2]
         assert message == expected[2] or (expected[2].endswith("…") and message.startswith(expected[2]))
 
-    def test_a_text_with_two_labels_is_told_for_each_of_its_rows(self) -> None:
-        reading = read(HEADER + b"a film,x\nother,x\nA FILM,y\n")
-        assert reading.counts == {"two_labels": 2}
-        assert [(*problem[:2], str(problem.message)) for problem in reading.problems] == [
-            ("two_labels", 2, "Line 2 has the label 'x' and line 4 has 'y' for the same text: 'a film'."),
-            ("two_labels", 4, "Line 4 has the label 'y' and line 2 has 'x' for the same text: 'A FILM'."),
-        ]
-        assert len(reading.rows) == 3
-
-    def test_a_pair_is_repeated_when_both_texts_are(self) -> None:
-        reading = read("text_a,text_b,label\na,b,x\na,c,x\nab,,x\nb,a,x\na,B,x\n")
-        assert reading.counts == {"empty_text": 1, "duplicate": 1}
-        assert reading.optional == {"duplicate": (3,)}
-
     def test_scores_are_compared_as_numbers(self) -> None:
-        reading = read("text_a,text_b,score\na,b,4\na,b,4.0\nc,d,1\nc,d,1.5\n")
-        assert reading.counts == {"duplicate": 1, "two_labels": 2}
+        together = combined("text_a,text_b,score\na,b,4\na,b,4.0\nc,d,1\nc,d,1.5\n")
+        assert together.counts == {"duplicate": 1, "two_labels": 2}
 
     def test_rows_of_other_formats_are_told_too(self) -> None:
         raw = b'{"text": "a", "label": 1}\n{"text": "b"\n{"text": "c"}\n{"text": "d", "label": 0}\n'
@@ -246,7 +237,8 @@ class TestProblems:
                 row.append("more")
         out = io.StringIO()
         csv.writer(out).writerows([["text", "label"], *rows])
-        reading = read(out.getvalue())
+        together = combined(out.getvalue())
+        (reading,) = together.readings
         counts: Counter[str] = Counter()
         kept: list[tuple[int, str, str]] = []
         for line, row in enumerate(rows, 2):
@@ -268,64 +260,33 @@ class TestProblems:
             counts["duplicate"] += any(i < place and y == label for i, y in same)
             counts["two_labels"] += any(y != label for _, y in same)
             counts["formula"] += text.startswith("=")
-        assert reading.counts == {kind: count for kind, count in counts.items() if count}
+        assert together.counts == {kind: count for kind, count in counts.items() if count}
         assert reading.rows == Rows(tuple(text for _, text, _ in kept), tuple(label for _, _, label in kept))
         assert list(reading.lines) == [line for line, _, _ in kept]
-        reported = [problem.line for problem in reading.problems]
+        reported = [problem.line for problem in together.problems]
         assert reported == sorted(reported)
-        assert Counter(problem.kind for problem in reading.problems) == reading.counts
+        assert Counter(problem.kind for problem in together.problems) == together.counts
 
-    def test_many_problems_are_all_counted_and_the_first_listed(self) -> None:
-        rows = b"same,x\n" * 8_000 + b",x\n" * 12_000
-        reading = read(HEADER + rows)
-        assert reading.counts == {"empty_text": 12_000, "duplicate": 7_999}
-        assert Counter(problem.kind for problem in reading.problems) == {"duplicate": 1_000, "empty_text": 9_000}
-        assert [problem.line for problem in reading.problems] == [*range(3, 1_003), *range(8_002, 17_002)]
-        assert len(reading.rows) == 8_000
-
-    def test_rows_that_have_to_go_are_listed_behind_many_that_may_stay(self) -> None:
-        reading = read(HEADER + b"same,x\n" * 10_051 + b",x\n" * 50)
-        assert reading.counts == {"empty_text": 50, "duplicate": 10_050}
-        assert Counter(problem.kind for problem in reading.problems) == {"duplicate": 9_950, "empty_text": 50}
-        assert [problem.line for problem in reading.problems[-50:]] == list(range(10_053, 10_103))
+    def test_many_problems_are_all_counted_and_the_first_of_each_kind_listed(self) -> None:
+        together = combined(HEADER + b"same,x\n" * 8_000 + b",x\n" * 1_200)
+        assert together.counts == {"empty_text": 1_200, "duplicate": 7_999}
+        assert Counter(problem.kind for problem in together.problems) == {"duplicate": 1_000, "empty_text": 1_000}
+        assert [problem.line for problem in together.problems] == [*range(3, 1_003), *range(8_002, 9_002)]
 
     def test_a_field_that_is_too_long_is_told_as_that(self) -> None:
-        raw = HEADER + b"a,x\n" + b"b" * (2**24 + 1) + b",y\n" + b"c,y\n"
+        raw = HEADER + b"a,x\n" + b"b" * (2**20 + 1) + b",y\n" + b"c,y\n"
         reading = read(raw, encoding="utf-8")
         assert [(*problem[:2], str(problem.message)) for problem in reading.problems] == [
-            ("fields", 3, "Line 3 has a field of more than 16,777,216 characters.")
+            ("fields", 3, "Line 3 has a field of more than 1,048,576 characters.")
         ]
         assert reading.rows.texts == ("a", "c")
-
-    def test_texts_are_the_same_in_every_form_of_unicode(self) -> None:
-        texts = [
-            "Café  film",
-            "CAFÉ film",
-            "Cafe\u0301 film",
-            "Ｃａｆé\u3000film",
-            "ｱｲｽ",
-            "アイス",
-            "Straße",
-            "STRASSE",
-            "cafe film",
-        ]
-        reading = read(HEADER + "".join(f"{text},x\n" for text in texts).encode())
-        assert reading.optional == {"duplicate": (1, 2, 3, 5, 7)}
-
-    @each("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327"])
-    def test_long_runs_of_marks_take_no_time(self, run: str) -> None:
-        raw = HEADER + "".join(f"a{run * 9_000}{i % 3},x\n" for i in range(12)).encode()
-        start = time.process_time()
-        reading = read(raw)
-        assert time.process_time() - start < 2
-        assert reading.counts == {"duplicate": 9}
 
 
 class TestDropping:
     RAW = HEADER + b"a,x\nA,x\na ,y\nb,y\n=SUM(1),x\nb,y\n,x\n"
 
     def texts(self, *kinds: str) -> list[tuple[str, str]]:
-        rows = read(self.RAW).dropping(kinds)
+        (rows,) = combined(self.RAW).dropping(kinds)
         return list(zip(rows.texts, rows.labels, strict=True))
 
     def test_all_that_can_be_used_is_kept_unless_it_is_asked(self) -> None:
@@ -347,10 +308,56 @@ class TestDropping:
         with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
             self.texts("typo")
 
-    def test_nothing_left_is_refused(self) -> None:
-        reading = read(HEADER + b"a,x\na,y\n")
-        with pytest.raises(TaskError, match="no row left"):
-            reading.dropping(["two_labels"])
+
+class TestTwoFiles:
+    def test_what_is_wrong_is_told_file_by_file(self) -> None:
+        together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
+        assert together.counts == {"fields": 1, "empty_text": 1, "duplicate": 3, "two_labels": 2, "formula": 1}
+        assert together.dropped == 2
+        assert [(p.file, p.line, p.kind) for p in together.problems] == [
+            ("train.csv", 4, "empty_text"),
+            ("train.csv", 5, "duplicate"),
+            ("train.csv", 6, "two_labels"),
+            ("train.csv", 7, "formula"),
+            ("test.csv", 2, "duplicate"),
+            ("test.csv", 4, "two_labels"),
+            ("test.csv", 5, "duplicate"),
+            ("test.csv", 6, "fields"),
+        ]
+        said = {(p.file, p.line): str(p.message) for p in together.problems}
+        assert said["train.csv", 5] == "Line 5 repeats line 3: 'b'."
+        assert said["test.csv", 2] == "'test.csv', line 2, repeats line 3 of 'train.csv': 'B'."
+        assert said["test.csv", 5] == "Line 5 repeats line 3: 'new'."
+        assert said["test.csv", 6] == "Line 6 has 1 field where there are 2 columns."
+
+    def test_the_copy_in_the_test_file_goes(self) -> None:
+        together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
+        train, test = together.dropping(["duplicate"])
+        assert pairs(train) == [("a", "x"), ("b", "y"), ("c", "x"), ("=SUM(1)", "y")]
+        assert pairs(test) == [("new", "x"), ("c", "y")]
+
+    def test_both_rows_of_a_text_with_two_labels_go(self) -> None:
+        together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
+        train, test = together.dropping(["two_labels", "duplicate", "fields"])
+        assert pairs(train) == [("a", "x"), ("b", "y"), ("=SUM(1)", "y")]
+        assert pairs(test) == [("new", "x")]
+        assert [len(rows) for rows in together.dropping([])] == [5, 4]
+
+    def test_a_file_of_which_nothing_is_left_is_named(self) -> None:
+        together = combine_readings(
+            [read("text,label\na,x\nb,y\n", "train.csv"), read("text,label\na,x\n", "test.csv")]
+        )
+        with pytest.raises(TaskError, match=r"'test.csv' has no row left when all of these are dropped"):
+            together.dropping(["duplicate"])
+        with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
+            together.dropping(["typo"])
+
+    def test_pairs_and_scores_are_compared_as_such(self) -> None:
+        train = read("text_a,text_b,score\na,b,1\nc,d,2\n", "train.csv", kind="similarity")
+        test = read("text_a,text_b,score\nA,b,1.0\nc,d,3\nb,a,1\n", "test.csv", kind="similarity")
+        together = combine_readings([train, test])
+        assert together.counts == {"duplicate": 1, "two_labels": 2}
+        assert together.optional == ({"two_labels": [1]}, {"duplicate": [0], "two_labels": [1]})
 
 
 class TestLimits:
@@ -401,36 +408,21 @@ class TestLimits:
         assert reading.rows == Rows(("0123456789",), ("xx",))
 
 
-class TestSampler:
-    @pytest.mark.parametrize(("size", "rows"), [(10, 100), (10, 11), (100, 250)])
-    def test_every_row_is_kept_equally_often(self, size: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        times, kept = 4_000, Counter[int]()
-        found = [Found(i, "", "", "", None) for i in range(rows)]
-        for seed in range(times):
-            monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
-            sampler = Sampler(size)
-            for row in found:
-                sampler.add(row)
-            chosen = [row.line for row in sampler.rows()]
-            assert len(chosen) == size
-            assert chosen == sorted(set(chosen))
-            kept.update(chosen)
-        mean = times * size / rows
-        deviation = (times * size / rows * (1 - size / rows)) ** 0.5
-        assert max(abs(kept[i] - mean) for i in range(rows)) < 4.5 * deviation
-
-    def test_pairs_of_rows_are_kept_equally_often(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        together: dict[tuple[int, int], int] = defaultdict(int)
-        for seed in range(6_000):
-            monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
-            sampler = Sampler(3)
-            for i in range(6):
-                sampler.add(Found(i, "", "", "", None))
-            for pair in itertools.combinations([row.line for row in sampler.rows()], 2):
-                together[pair] += 1
-        expected = 6_000 * 3 / 15
-        assert all(abs(count - expected) < 4.5 * expected**0.5 for count in together.values())
-        assert len(together) == 15
+def test_every_row_is_sampled_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, size, rows = 4_000, 10, 100
+    kept: Counter[int] = Counter()
+    for seed in range(times):
+        monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
+        sampler = Sampler(size)
+        for line in range(rows):
+            sampler.add(Found(line, "", "", "", None))
+        lines = [row.line for row in sampler.rows()]
+        assert len(lines) == size
+        assert lines == sorted(set(lines))
+        kept.update(lines)
+    mean = times * size / rows
+    deviation = (mean * (1 - size / rows)) ** 0.5
+    assert max(abs(kept[line] - mean) for line in range(rows)) < 4.5 * deviation
 
 
 class TestRefusals:
