@@ -12,9 +12,10 @@ ENV PYTHONUNBUFFERED=1 \
     STREAMLIT_SERVER_HEADLESS=true
 
 WORKDIR /app
-COPY requirements.txt .
+COPY requirements.txt requirements.lock ./
+# torch with the libraries that it names comes from its own index, everything else by hash.
 RUN pip install --index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
-    && pip install -r requirements.txt
+    && pip install --require-hashes --no-deps -r requirements.lock
 
 COPY app.py LICENSE README.md ./
 COPY .streamlit .streamlit
