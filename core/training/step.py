@@ -57,7 +57,6 @@ def compute_step(phase: Phase, step: int) -> Computed:
         cache.backward(shared)
     if shared is not None:
         measured |= shared.measures()
-    phase.row_gradients.gather()
     norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])
     values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step) | _counts(batch)
     return Computed(batch, norm, values, started)
