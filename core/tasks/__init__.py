@@ -1,4 +1,4 @@
-"""What can be learned: bundled tasks, people's files and Hub data sets, read into three splits.
+"""Tasks: bundled ones, users' files and Hub data sets, read into three splits.
 
 May import: config, errors, models, quantities, settings, texts; never torch. What a run does with the texts belongs to
 training.

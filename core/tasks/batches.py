@@ -1,4 +1,4 @@
-"""Which rows a step sees: a pure function of seed and step, so that a resumed run needs no sampler state.
+"""Rows of each batch: a pure function of seed and step, so that a resumed run needs no sampler state.
 
 Batches are random. Length never chooses who meets whom: in a contrastive loss that would choose the negatives.
 """
@@ -87,7 +87,7 @@ class Share(NamedTuple):
 
 
 class ClassTurns:
-    """Which classes are in a step's batch, and with how many rows. Knows the sizes of the classes, and no rows.
+    """Classes of a step's batch with their numbers of rows, from the sizes of the classes alone.
 
     In a round of ⌈C/P⌉ batches every class has one turn. The places left over in a round's last batch go to its first
     classes, which are others in every round until each was among them equally often; the rest is in random order.
@@ -124,7 +124,7 @@ class ClassTurns:
             yield Share(label, rows, self._turns_before(number, label) + (start + place >= classes))
 
     def _turns_before(self, number: int, label: int) -> int:
-        """Turns of a class before a round: one in each, and one more in each round that it came first in."""
+        """Return the turns of a class before a round: one in each, and one more in each round that it opened."""
         if self.batches_per_round == 1:
             return number
         classes = len(self._sizes)
@@ -159,7 +159,7 @@ def _level(sizes: Sequence[int], total: int) -> int:
 
 
 class EqualSharesSampler:
-    """What runs of earlier versions call "balanced", kept so that they resume on their own curve.
+    """The sampler "balanced" of earlier versions, kept so that their runs resume on the same curve.
 
     As many rows of each class as of the others in every batch, up to one: with as many classes as rows in a batch no
     text meets another of its class. A small class may give a row twice.

@@ -39,12 +39,12 @@ class Split:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """What the encoder reads of each row."""
+        """The encoder's input for each row."""
         return self.texts if self.seconds is None else tuple(zip(self.texts, self.seconds, strict=True))
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Each row as one line for people."""
+        """Each row as one line of text to show."""
         if self.seconds is None:
             return self.texts
         return tuple(f"{text} ↔ {second}" for text, second in zip(self.texts, self.seconds, strict=True))
@@ -60,7 +60,7 @@ class Triplet(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskData:
-    """What a run reads: class names and the three splits.
+    """Class names and the three splits of a task.
 
     `content_hash` is over classes and every row, in order, so that a run can say exactly what it was trained on.
     `notes` are sentences on rows of the source that are not here.

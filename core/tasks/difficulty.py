@@ -1,4 +1,4 @@
-"""What to expect of a task that a short run of a small encoder hardly learns, or of very few rows."""
+"""Notes on tasks that a short run of a small encoder hardly learns, and on very few rows."""
 
 from __future__ import annotations
 

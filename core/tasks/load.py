@@ -1,4 +1,4 @@
-"""From a TaskConfig to three splits."""
+"""Loading of a task: from a TaskConfig to three splits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Stamp = tuple[int, int]
 
 
 class Library(Protocol):
-    """The tasks that people brought (`core.store.TaskLibrary`), as far as loading needs them."""
+    """The part of the library of users' tasks (`core.store.TaskLibrary`) that loading needs."""
 
     def name(self, task_id: str) -> str:
         """Raises: TaskError when there is no such task."""
@@ -53,7 +53,7 @@ class Library(Protocol):
 
 
 class Sources(NamedTuple):
-    """Where a task's rows lie: one or two files to read, or the rows of a library task."""
+    """Location of a task's rows: one or two files, or a task of the library."""
 
     name: str
     files: tuple[Path, ...] = ()
@@ -125,7 +125,7 @@ def _library_rows(sources: Sources, library: Library | None) -> Rows:
 
 
 def _stamp(path: Path) -> Stamp:
-    """What changes when a file does."""
+    """Return a value that changes when a file does."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -164,7 +164,7 @@ def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
 
 
 def options_of_test(options: ReadingConfig) -> ReadingConfig:
-    """How a test file is read beside a training file."""
+    """Return the reading options of a test file beside a training file."""
     return options.model_copy(update={"split": ""})
 
 
@@ -338,7 +338,7 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
 
 
 def _first(split: Split, size: int | None) -> Split:
-    """That many rows of a split that the source gives, in stratified order."""
+    """Return the first rows of a given split in stratified order, and the others."""
     return split.take(stratified_order(split.labels, SPLIT_SEED)[:size])
 
 

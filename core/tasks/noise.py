@@ -1,4 +1,4 @@
-"""What is done to a training split on purpose: classes thinned out, labels flipped, words changed.
+"""Noise for training splits: classes thinned out, labels flipped, words changed.
 
 All of it is nested like few-shot samples are: a row that is among the 20 is noisy there as it is among the 100.
 """

@@ -84,7 +84,7 @@ class Rows:
 
 
 def is_own(task_id: str) -> bool:
-    """Whether a task is one that people brought, and not a bundled one."""
+    """Return whether a task is a user's, not a bundled one."""
     return task_id.startswith(OWN_TASK)
 
 
@@ -116,7 +116,7 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
 
 
 def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
-    """What `write_rows` wrote.
+    """Read a file that `write_rows` wrote.
 
     Raises: TaskError for a file that is missing or damaged.
     """
@@ -153,7 +153,7 @@ def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
 
 
 def one_line(error: BaseException, most: int = 160) -> str:
-    """What a library says of its error, short enough for a sentence: its first line, without a full stop."""
+    """Return the first line of a library's error message, shortened for a sentence and without a full stop."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     text = " ".join("".join(c if c.isprintable() else " " for c in reason.split("\n")[0]).split()).rstrip(".:")
     return text if len(text) <= most else f"{text[:most]}…"

@@ -14,7 +14,7 @@ LARGEST_GROUP = 0.05
 
 
 def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | None = None) -> list[int]:
-    """An order of the rows of which every prefix keeps the class shares as nearly as it can.
+    """Return an order of the rows of which every prefix keeps the class shares as closely as possible.
 
     The j-th group of n with the same labels, in seeded random order, is at (j + ½)/n, its rows one after the other;
     the first row of every class is moved to the front, so that a prefix of at least C rows holds all C classes.
@@ -98,5 +98,5 @@ def validation_rows(rows: int) -> int:
 
 
 def held_out_test_rows(rows: int) -> int:
-    """How many rows are held out for the test when no test file is given: a fifth, 1,000 at most."""
+    """Return the number of test rows held out when no test file is given: a fifth, at most 1,000."""
     return min(1000, rows // 5)

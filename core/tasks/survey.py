@@ -1,4 +1,4 @@
-"""What there is to see in a task's texts before anything is learned: classes, lengths, duplicates, script, search.
+"""Survey of a task's texts: lengths, duplicates, script, search.
 
 Texts in, small values out; nothing here is kept. For 200,000 short rows each takes about a second.
 """
@@ -52,7 +52,7 @@ SHORT_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class LengthSummary:
-    """How long the texts are, in the unit of what was given; percentiles are interpolated as numpy does."""
+    """Percentiles of text lengths, in the unit of the input, interpolated as in numpy."""
 
     rows: int
     percentile_5: float
@@ -72,7 +72,7 @@ class DuplicateGroup:
 
 
 def word_counts(texts: Sequence[Texts]) -> list[int]:
-    """How many words each text has; a pair has those of both.
+    """Return the number of words of each text; a pair has those of both.
 
     A word is what lies between white space. Where more than half of the letters are of a script without spaces, it is
     a character with its marks, or a run of Latin letters and digits.
@@ -127,7 +127,7 @@ def _few_marks(text: str) -> str:
 
 @cache
 def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What is in every text with too many marks in a row and found quickly, and exactly those runs of marks."""
+    """Return a fast pattern that every text with too many marks in a row matches, and the exact pattern of them."""
     marks = [c for c in map(chr, range(*MARKS)) if unicodedata.combining(unicodedata.normalize("NFKD", c)[0])]
     suspect = "".join(c for c in marks if c < ASTRAL[0]) + ASTRAL
     exact = "".join(marks)

@@ -48,7 +48,7 @@ def learned_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:
 
 
 class Baseline:
-    """Reads training rows, validation and test split with the encoder as it was before the first step."""
+    """Linear probe on the encoder as it was before the first step: reads training rows, validation and test split."""
 
     def __init__(
         self,

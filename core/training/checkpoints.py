@@ -95,7 +95,7 @@ class Checkpoints:
         return checkpoint_step(self.folder)
 
     def load(self) -> dict[str, Tensor]:
-        """What the checkpoint holds.
+        """Return the tensors of the checkpoint.
 
         Raises: TrainingError when there is none, or it is damaged.
         """

@@ -1,4 +1,4 @@
-"""What somebody outside may ask of a run while it goes on."""
+"""Requests that a run answers between two steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Controls(Protocol):
 
 
 class NoControls:
-    """Nobody interferes."""
+    """No requests."""
 
     def stop_requested(self) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Several processes that train one model in lockstep: each reads a part of every batch, and the loss sees all of it.
+"""Data-parallel training: each process reads a part of every batch, and the loss sees the whole batch.
 
 Every process holds the whole model. The vectors of all parts are gathered, each process computes the loss of the whole
 batch from them, carries the gradient of its own part into the encoder, and the encoder's gradients are summed. So
@@ -33,7 +33,7 @@ class Ranks:
     """The processes of a run, as each of them sees it. The first leads: it alone decides, measures and records."""
 
     def __init__(self, device: str) -> None:
-        """Join the others, as torchrun's variables say (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+        """Join the other processes by torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
 
         Args:
             device: as in RunConfig; NCCL connects GPUs, gloo processors.
@@ -52,7 +52,7 @@ class Ranks:
         return self.rank == 0
 
     def lead(self, turns: Sequence[tuple[str, float]] | None) -> None:
-        """Have the others take the next step, with these knobs turned; None ends their work."""
+        """Tell the other processes to take the next step with these knobs turned, or, by None, to end."""
         with _plain_errors():
             distributed.broadcast_object_list([turns], src=0, device=self.device)
 
@@ -65,11 +65,11 @@ class Ranks:
         return turns
 
     def span(self, size: int) -> tuple[int, int]:
-        """Which texts of a batch of `size` are this process's: start and end. Parts differ by one text at most."""
+        """Return start and end of this process's texts in a batch of `size`. Parts differ by at most one text."""
         return size * self.rank // self.count, size * (self.rank + 1) // self.count
 
     def gathered(self, own: Outputs, size: int) -> Outputs:
-        """Everybody's outputs of a batch of `size` texts, without their graph; the same on every process."""
+        """Return the outputs of all processes for a batch of `size` texts, detached; the same on every process."""
         tokens = {
             layer: TokenViews(self._gathered(views.vectors, size), self._gathered(views.mask, size))
             for layer, views in own.tokens.items()
@@ -91,14 +91,14 @@ class Ranks:
         return torch.cat(trimmed, 1).to(own.dtype)
 
     def sum_gradients(self, parameters: Iterable[Parameter]) -> None:
-        """Sum the gradients over processes; a parameter that nobody has a gradient for keeps none."""
+        """Sum the gradients over processes; a parameter without a gradient on all of them keeps none."""
         wanted = list(parameters)
         summed = self.summed([parameter.grad for parameter in wanted], wanted)
         for parameter, gradient in zip(wanted, summed, strict=True):
             parameter.grad = gradient
 
     def summed(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
-        """Sums over processes, in one transfer; None is 0, and stays None where it is so everywhere.
+        """Return the sums over processes, in one transfer; None counts as 0, and stays None where all have None.
 
         Args:
             like: what has the shape of each.
@@ -183,7 +183,7 @@ class ShardedBatch:
 
 @contextmanager
 def _own_draws(rank: int) -> Iterator[None]:
-    """Dropout draws of this process's own; behind the block, random states are the same on every process again.
+    """Draw dropout masks that differ between processes; after the block their random states are equal again.
 
     They move on only where something was drawn, so that without dropout what follows draws as in one process.
     """
@@ -202,7 +202,7 @@ def _own_draws(rank: int) -> Iterator[None]:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What torch raises when another process is gone, as a sentence."""
+    """Turn the errors that torch raises when another process is gone into one sentence."""
     try:
         yield
     except RuntimeError as error:

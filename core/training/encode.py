@@ -32,8 +32,8 @@ class Encodings(NamedTuple):
     attention: Attention | None
 
 
-class Interrupted(Exception):  # noqa: N818 - somebody's wish, not an error
-    """Encoding was given up because somebody asked the run to stop."""
+class Interrupted(Exception):  # noqa: N818 - a request, not an error
+    """Encoding was interrupted by a request to stop the run."""
 
 
 def encode(
@@ -46,7 +46,7 @@ def encode(
     attended: Sequence[int] = (),
     keep: bool = True,
 ) -> Encodings:
-    """What the encoder makes of N texts; the mode is put back afterwards.
+    """Encode N texts in evaluation mode; the mode is restored afterwards.
 
     Args:
         attended: texts whose attention of [CLS] is wanted too.

@@ -1,4 +1,4 @@
-"""A run as whoever carries it out sees it: trained, and its weights stored before it says that it has finished."""
+"""A complete fine-tune: training, then storing the weights before the run reports that it has finished."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fine_tune(
     log: Callable[[str], None],
     ranks: Ranks | None = None,
 ) -> Iterator[Event]:
-    """What `train` yields, from the checkpoint where there is one.
+    """Yield the events of `train`, resuming from the checkpoint if there is one.
 
     Args:
         known: what frames of earlier attempts predict of the probe's validation rows, by step.
@@ -59,7 +59,7 @@ def fine_tune(
 
 
 class _Watched:
-    """What storing the weights in half needs of a run's events."""
+    """The predictions of a run's frames that storing its weights in half precision needs."""
 
     def __init__(self, config: RunConfig, data: TaskData, known: dict[int, Predictions]) -> None:
         self._config, self._data, self._known = config, data, known

@@ -40,12 +40,12 @@ class GradientCache:
         return whole
 
     def take(self, gradients: Sequence[Tensor | None]) -> None:
-        """Gradients for the leaves, where somebody else had the loss."""
+        """Set the leaves' gradients, where another process computed the loss."""
         for leaf, gradient in zip(self._leaves, gradients, strict=True):
             leaf.grad = gradient
 
     def backward(self, shared: SharedGradients | None = None, first: int = 0) -> None:
-        """Carries the leaves' gradients on into the encoder; `shared` looks at each part as it comes by.
+        """Propagate the leaves' gradients into the encoder; `shared` measures each part on the way.
 
         Args:
             first: which text of the batch is the first here.

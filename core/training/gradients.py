@@ -1,4 +1,4 @@
-"""What each term of the objective asks of weights that all of them reach, and whether the terms agree.
+"""Gradient of each term of the objective on weights that all terms reach, and the cosine between them.
 
 Terms may read different outputs of the encoder: a token-level term never reads the pooled vector, and further views are
 read by one term alone. On outputs their gradients would be perpendicular by construction, so they are compared on
@@ -87,7 +87,7 @@ def _product(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) ->
 def shared_gradients(
     value: ObjectiveValue, terms: Sequence[Term], plan: Plan, encoder: Encoder, vectors: Sequence[Tensor], frozen: int
 ) -> SharedGradients | None:
-    """What to compare in this step; None where there is nothing: fewer than two terms move a block.
+    """Return the gradients to compare in this step; None where fewer than two terms move a block.
 
     Args:
         vectors: what the encoder handed out and the terms have read, such as pooled vectors [P, B, H].

@@ -34,7 +34,7 @@ LARGEST = torch.finfo(torch.float16).max
 
 
 class Trained:
-    """What a run leaves in memory; there once it has taken its last step."""
+    """The encoder and weights in memory after the last step."""
 
     encoder: Encoder
     tokenizer: Tokenizer

@@ -1,4 +1,4 @@
-"""What the encoder reads in a step: the texts of each pass, changed where its view says so.
+"""Inputs of a step: the texts of each pass, augmented by its view.
 
 A changed text is a function of seed, step, row and view, so that a resumed run reads the same.
 """
@@ -49,11 +49,15 @@ class StepInputs:
         self._streams = [stream_of(wanted) for wanted in passes]
 
     def plain(self, rows: Sequence[int]) -> list[Tokens]:
-        """Rows as they are."""
+        """Return the tokens of rows without augmentation."""
         return self._tokenizer([self._texts[row] for row in rows])
 
     def tokens(self, number: int, step: int, rows: Sequence[int]) -> list[Tokens]:
-        """What pass `number` reads at a step; `rows` are row numbers, or triplet numbers for a pass over triplets."""
+        """Return the tokens of pass `number` at a step.
+
+        Args:
+            rows: row numbers, or triplet numbers for a pass over triplets.
+        """
         source, view, _ = self._passes[number]
         stream = self._streams[number]
         if source != "rows":
@@ -72,7 +76,7 @@ class StepInputs:
         return self.plain(rows)
 
     def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
-        """What pass `number` makes of the texts of rows, before they are tokenised; of other passes the texts."""
+        """Return the texts of pass `number` before they are tokenised, augmented where its view changes texts."""
         view = self._passes[number].view
         if number in self._models:
             return self._by_model(number, rows)
@@ -92,5 +96,5 @@ class StepInputs:
 
 
 def stream_of(wanted: Pass) -> int:
-    """Distinguishes the random draws of passes, also where two views of one kind differ in a setting only."""
+    """Return the number that keeps random draws of passes apart, also of two views that differ in one setting only."""
     return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

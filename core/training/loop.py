@@ -137,7 +137,7 @@ def follow(
 
 
 def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained: Trained | None) -> Iterator[Event]:
-    """The events of a run, from the first to the last."""
+    """Yield the events of a run, from the first to the last."""
     config = run.config
     yield run.started()
     yield run.frames.tokens
@@ -183,7 +183,7 @@ def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained
 
 
 class _Run:
-    """What the loop holds between two events."""
+    """The state of a run between two events."""
 
     def __init__(
         self,
@@ -268,7 +268,7 @@ class _Run:
     # Phases
 
     def enter_phase_of(self, step: int) -> bool:
-        """Go on to the phase that a step belongs to; whether it is another one."""
+        """Enter the phase that a step belongs to; return whether it is another one."""
         number = self.config.phase_at(step)
         if number == self.phase.number:
             return False
@@ -278,7 +278,7 @@ class _Run:
         return True
 
     def cautions(self) -> Iterator[Notice]:
-        """What a person should know of the phase before its numbers mislead."""
+        """Warn of whatever makes the numbers of this phase misleading."""
         note = classifier_note(self.config)
         if note is not None and not classifier_learned(self.config, self.step + 1):
             yield Notice(self.step, note)
@@ -309,7 +309,7 @@ class _Run:
         )
 
     def _leave_phase(self) -> None:
-        """What was learned stays when another part learns; adapters become part of the weights."""
+        """Record the weights that this phase changed, and merge adapters into them."""
         learned = {name for name in self._learning() if not name.startswith(PROJECTIONS)}
         self.learned |= merged_names(learned)
         merge_adapters(self.encoder)
@@ -318,11 +318,11 @@ class _Run:
         return {plain_name(name) for name, parameter in self.encoder.named_parameters() if parameter.requires_grad}
 
     def finish(self) -> None:
-        """After the last step the encoder is a plain one again."""
+        """Leave the last phase, after which the encoder is a plain one again."""
         self._leave_phase()
 
     def leave(self, trained: Trained) -> None:
-        """The encoder as the last step left it, with a copy of its weights: predicting with others overwrites them."""
+        """Hand over the encoder with a copy of its weights, which predicting with other weights overwrites."""
         weights = weights_of(self.encoder, self.learned)
         trained.weights = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
         trained.encoder, trained.tokenizer = self.encoder, self.tokenizer
@@ -330,7 +330,7 @@ class _Run:
     # Knobs
 
     def _follow_recorded_turns(self) -> None:
-        """The objective and rate that the next step of this phase uses."""
+        """Set the objective and the learning rate that the next step of this phase uses."""
         last = self.config.phase_ends[self.phase.number]  # a resumed run may be at the end of its phase
         used = objective_at(self.config, min(self.step + 1, last))
         self.phase.rate_factor = used.rate_factor
@@ -338,7 +338,7 @@ class _Run:
             self.phase.set_objective(used.objective)
 
     def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | TurnRefused]:
-        """Turns that the next step is the first to use: those the config recorded for it, and new ones."""
+        """Apply the knob turns that the next step is the first to use: recorded in the config, and new."""
         step = self.step + 1
         recorded = [(t.name, t.value) for t in self.config.knob_turns if t.step == step]
         if not recorded and not turns:
@@ -439,7 +439,7 @@ class _Run:
         yield Evaluation(self.step, "test", scores)
 
     def _test_logits(self) -> tuple[FloatArray, int | None]:
-        """Of the test rows; of a linear probe where no classifier learned, and then how many rows it was fitted on."""
+        """Return the test rows' logits; where no classifier learned, a linear probe's and the rows it was fitted on."""
         texts = self.data.test.inputs
         if classifier_learned(self.config, self.step):
             found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)

@@ -19,7 +19,7 @@ NUMBERS: Mapping[str, tuple[type, torch.dtype]] = {"int": (int, torch.int64), "f
 
 
 def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[str, Any]]:
-    """What learns, in groups of one rate and one weight decay.
+    """Return the trainable parameters, in groups of one learning rate and one weight decay.
 
     Block b of L gets learning_rate · layer_decay^(L − b), so the last block gets learning_rate. The embeddings get
     layer_decay^L, and so does what the blocks share: DeBERTa's and MPNet's relative positions and the norms around

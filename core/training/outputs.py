@@ -1,4 +1,4 @@
-"""What the encoder gave for the passes of a step, and what the terms of an objective read of it."""
+"""Outputs of the encoder for the passes of a step, and the inputs of the objective's terms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outputs(NamedTuple):
 
 
 def outputs_of(encoded: Encoded, passes: int) -> Outputs:
-    """One encoder call over [P·B] texts, pass by pass."""
+    """Split one encoder call over [P·B] texts by pass."""
     pooled = {layer: vectors.unflatten(0, (passes, -1)) for layer, vectors in encoded.pooled.items()}
     tokens = {
         layer: TokenViews(views.vectors.unflatten(0, (passes, -1)), views.mask.unflatten(0, (passes, -1)))
@@ -41,7 +41,7 @@ def outputs_of(encoded: Encoded, passes: int) -> Outputs:
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:
-    """Outputs of parts of a batch, put together."""
+    """Concatenate the outputs of parts of a batch."""
     first = parts[0]
     tokens = {
         layer: TokenViews(
@@ -54,7 +54,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
 
 
 class Reader:
-    """Gives each term its input. What several terms read is computed once: logits, masked and projected vectors."""
+    """Inputs of the terms. Logits, masked and projected vectors that several terms read are computed once."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The encoder's readings of a batch: the passes of a plan in one call, each text changed where its view says so."""
+"""Passes of the encoder over a batch, in one call; each text is augmented by the view of its pass."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ FLOAT_BYTES = 4
 
 
 class Machine(NamedTuple):
-    """Where and how a run computes."""
+    """Device and precision of a run."""
 
     device: torch.device
     autocast: torch.autocast
 
     @property
     def precision(self) -> Precision:
-        """Of the encoder's passes."""
+        """Precision of the encoder's passes."""
         return "bfloat16" if self.autocast._enabled else "float32"
 
 
 class Batch(NamedTuple):
-    """What a step reads: rows by number, labels [B], tokens of each pass, gradients of the adversarial ones."""
+    """Inputs of a step: row numbers, labels [B], tokens of each pass, gradients of adversarial passes."""
 
     rows: Sequence[int]
     labels: Tensor
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
 
 class Passes:
-    """Runs the passes of a plan. What frozen blocks give for a text never changes, and is computed once.
+    """Passes of a plan. Outputs of frozen blocks never change and are computed once for each text.
 
     Kept outputs are used where nothing changes a text on its way in; with a view that does, with triplets or with a
     gradient cache every block is computed.
@@ -106,7 +106,7 @@ class Passes:
             )
 
     def batch(self, step: int, rows: Sequence[int], triplets: Sequence[int], labels: Tensor) -> Batch:
-        """What the passes read at a step; labels [B] are those of the rows."""
+        """Return the inputs of the passes at a step; labels [B] are those of the rows."""
         tokens = [
             self.inputs.tokens(number, step, rows if wanted.source == "rows" else triplets)
             for number, wanted in enumerate(self._plan.passes)
@@ -148,7 +148,7 @@ class Passes:
         return outputs_of(encoded, len(batch.tokens))
 
     def _change(self, batch: Batch, start: int, end: int) -> EmbeddingChange | None:
-        """What the embedding views of the passes do to their texts."""
+        """Return the function that applies the embedding views of the passes; None without any."""
         size = end - start
         edits = [
             (wanted, list(range(number * size, (number + 1) * size)), batch.gradients.get(number, [])[start:end])
@@ -172,7 +172,7 @@ class Passes:
             return self._encoder.lower(self.inputs.plain(rows), self._start)
 
     def _frozen_outputs(self, rows: Sequence[int]) -> list[tuple[Tensor, ...]]:
-        """For each row its pooled vectors, then its token vectors and masks, in the order of the taps."""
+        """Return each row's pooled vectors, then its token vectors and masks, in the order of the taps."""
         with torch.no_grad(), self._machine.autocast:
             encoded = self._encoder.encode(self.inputs.plain(rows), self._taps)
         columns = [*encoded.pooled.values()]
@@ -209,7 +209,7 @@ def _edited(
 
 
 def _with_gradient(outputs: Outputs) -> Outputs:
-    """Where only the head learns, its input still collects a gradient: it shows what each part asks."""
+    """Make the head's input collect a gradient where only the head learns, so that each term's gradient is measured."""
     for vectors in outputs.vectors:
         if not vectors.requires_grad:
             vectors.requires_grad_()

@@ -37,7 +37,7 @@ from core.training.trainable import (
 
 
 class Phase:
-    """Carries the steps of one phase; step numbers here count from the phase's own beginning."""
+    """One phase of a run; its steps are counted from 1."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Phase:
         return [*learning, encoder.projections]
 
     def _queues(self, objective: ObjectiveConfig) -> dict[str, MomentumQueue]:
-        """From the first step on, also for a term of weight 0: a queue must not depend on when λ was turned."""
+        """Create the momentum queues, also for terms of weight 0: a queue must not depend on when λ was turned."""
         terms = zip(objective.keys, objective.terms, strict=True)
         return {
             key: MomentumQueue(self.encoder, key, whole(term.parameters, "queue"), number(term.parameters, "momentum"))
@@ -125,21 +125,21 @@ class Phase:
     # What `core.training.step` reads of a step
 
     def batch(self, step: int) -> Batch:
-        """What is read at a step."""
+        """Return the inputs of a step."""
         rows = self.sampler.rows(step)
         triplets = self.triplets.rows(step) if self.triplets and self.plan.reads_triplets else []
         return self.passes.batch(step, rows, triplets, self.labels[rows])
 
     def queued(self, key: str) -> tuple[Tensor, Tensor] | None:
-        """The vectors and labels that a term's queue holds."""
+        """Return the vectors and labels in a term's queue."""
         return self.queues[key].held if key in self.queues else None
 
     def rate(self, step: int) -> float:
-        """By how much the learning rates are multiplied at a step."""
+        """Return the factor on the learning rates at a step."""
         return learning_rate_factor(step, self.steps, self.config.optimiser.warmup_fraction) * self.rate_factor
 
     def knobs(self, step: int) -> dict[str, float]:
-        """The knobs' values at a step."""
+        """Return the knobs' values at a step."""
         values = {
             "learning_rate": peak_rates(self.config.optimiser)[0] * self.rate(step),
             "lambda": self.objective_config.weight,
@@ -150,13 +150,13 @@ class Phase:
 
     @property
     def frozen(self) -> int:
-        """How many of the lowest blocks do not learn."""
+        """Number of the lowest blocks that do not learn."""
         return frozen_blocks(self.encoder, self.config.trainable)
 
     # Checkpoints
 
     def state(self) -> dict[str, Tensor]:
-        """Moments of the optimiser and contents of the queues."""
+        """Return the optimiser's moments and the contents of the queues."""
         tensors = optimiser_state(self.optimiser, self._names())
         for key, queue in self.queues.items():
             tensors |= {f"queue/{key}/{name}": tensor for name, tensor in queue.state().items()}

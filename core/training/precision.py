@@ -1,4 +1,4 @@
-"""In which precision the encoder computes: bfloat16 by autocast, or float32 throughout."""
+"""Precision of the encoder: bfloat16 by autocast, or float32."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from core.config import Precision
 
 
 def encoder_autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    """The context for the encoder's passes on a device; weights stay float32 either way.
+    """Return the context for the encoder's passes on a device; weights stay float32 either way.
 
     Losses, norms, similarities and the classifier leave it: they are float32 under any precision.
 
@@ -19,7 +19,7 @@ def encoder_autocast(precision: Precision, device: torch.device) -> torch.autoca
 
 
 def in_bfloat16(precision: Precision, device: str) -> bool:
-    """Whether the encoder computes in bfloat16 on a kind of device.
+    """Return whether the encoder computes in bfloat16 on a type of device.
 
     "auto" belongs to runs that were prepared before the precision was a setting: bfloat16 on CUDA, float32 elsewhere.
     """

@@ -1,4 +1,4 @@
-"""The examples on the map: which they are, how the encoder reads them, and what a frame records of them."""
+"""The probe set: the examples on the map, and the frames that record their vectors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ProbeFrames:
         self.attended = self._places[:fitting]
 
     def texts_of(self, *, by_probe: bool) -> tuple[Input, ...]:
-        """What the encoder reads for a frame: with a linear probe, further training rows to fit it on."""
+        """Return the texts of a frame; with a linear probe, further training rows that it is fitted on."""
         return (*self.texts, *self._further) if by_probe else self.texts
 
     def events(
@@ -91,7 +91,7 @@ class ProbeFrames:
 
 
 def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:
-    """How many of the texts, from the first on, the attention of all frames is kept of."""
+    """Return the number of texts, from the first, of which attention is stored in all frames."""
     per_token = BYTES_PER_NUMBER * len(encoder.blocks) * encoder.model.config.num_attention_heads * frames
     sizes = np.cumsum([text.length * per_token for text in words])
     return int(np.searchsorted(sizes, ATTENTION_BYTES_MAX, side="right"))

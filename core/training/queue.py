@@ -47,7 +47,7 @@ class MomentumQueue:
         self._vectors, self._labels = vectors[-self._size :], labels[-self._size :]
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps: the copy's moved weights, and what is held."""
+        """Return the momentum encoder's moved weights, and the vectors and labels in the queue."""
         learning = [name for name, parameter in self._encoder.named_parameters() if parameter.requires_grad]
         moving = dict(self._copy.named_parameters())
         tensors = {f"copy/{name}": moving[name].contiguous() for name in learning}

@@ -1,4 +1,4 @@
-"""How good the model is on a split, and whether its vectors have collapsed."""
+"""Scores of a classifier or a linear probe on a split."""
 
 from __future__ import annotations
 

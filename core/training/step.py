@@ -32,7 +32,10 @@ class Computed(NamedTuple):
 
 
 def compute_step(phase: Phase, step: int) -> Computed:
-    """Everything of step 1, 2, … of a phase up to the optimiser, so that a loss that is not finite changes nothing."""
+    """Compute the gradients of one step.
+
+    The optimiser has not run yet, so a non-finite loss leaves the weights unchanged.
+    """
     started = time.perf_counter()
     training_mode(phase.encoder, phase.learning)
     set_rates(phase.optimiser, phase.rate(step))

@@ -1,4 +1,4 @@
-"""Which weights learn. What is frozen runs without dropout, and what lies below all that learns without autograd."""
+"""Trainable weights. Frozen blocks run without dropout, and those below all trainable weights without autograd."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def training_mode(encoder: Encoder, learning: list[nn.Module]) -> None:
 
 
 def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
-    """How many of the lowest blocks, with the embeddings, neither learn nor lie above something that learns.
+    """Return the number of lowest blocks that, with the embeddings, neither learn nor lie above trainable weights.
 
     Returns: 0 … L; in evaluation mode their output for a text never changes.
     Raises: ConfigError when more blocks are asked for than there are.
@@ -89,7 +89,7 @@ def plain_name(name: str) -> str:
 
 
 def merged_names(names: Collection[str]) -> set[str]:
-    """What changed, by plain names, after adapters among `names` are merged: the weights that they adapted."""
+    """Return the plain names of the weights that change when adapters among `names` are merged."""
     return {plain_name(name.partition(".lora_")[0] + ".weight" if ".lora_" in name else name) for name in names}
 
 
@@ -201,7 +201,7 @@ def _learning_modules(encoder: Encoder, trainable: TrainableConfig) -> list[nn.M
 
 
 def _head(encoder: Encoder) -> list[nn.Module]:
-    """What lies behind the pooled vector, projection heads included."""
+    """Return the modules behind the pooled vector, projection heads included."""
     head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
     # Dropout in front of the classifier belongs to the head.
     head += [module for name, module in encoder.model.named_children() if name == "dropout"]

@@ -43,7 +43,7 @@ class VectorCache(Protocol):
 
 
 class MemoryCache:
-    """Keeps arrays for the life of the process."""
+    """Arrays in the memory of the process."""
 
     def __init__(self) -> None:
         self._kept: MutableMapping[str, Vectors] = {}
@@ -56,7 +56,7 @@ class MemoryCache:
 
 
 class FolderCache:
-    """Keeps arrays as one safetensors file per key, the newest that fit; a damaged file counts as absent."""
+    """Arrays in one safetensors file per key, the newest that fit; a damaged file counts as absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -86,12 +86,12 @@ class FolderCache:
 
 
 def candidate_rows(rows: int) -> list[int]:
-    """Which of the training rows can be on the map, spread evenly."""
+    """Return the training rows that can be on the map, spread evenly."""
     return [int(row) for row in np.linspace(0, rows - 1, min(TRAIN_POINTS_MAX, rows)).astype(np.int64)]
 
 
 def probe_rows(rows: int, size: int) -> list[int]:
-    """Which training rows are on the map."""
+    """Return the training rows on the map."""
     return spread(candidate_rows(rows), size)
 
 

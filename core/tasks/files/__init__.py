@@ -1,1 +1,1 @@
-"""Files that people bring: what they are, how they are written, which column is what, what is wrong with which row."""
+"""Users' files: format, encoding, dialect, columns, and the problems of rows."""

@@ -137,7 +137,7 @@ def open_parquet(stream: BinaryIO) -> Iterator[ParquetFile]:
 
 
 def _is_unread(kind: str) -> bool:
-    """Whether values of a type are nested or no text."""
+    """Return whether values of a type are nested or binary."""
     return kind.endswith("]") or kind.startswith(NESTED) or kind in {"BLOB", "BIT", "GEOMETRY"}
 
 

@@ -128,13 +128,13 @@ FORMULA = re.compile(
 
 
 def is_formula(cell: str) -> bool:
-    """Whether a cell is most likely a formula: `=SUM(A1)`, `@SUM(1)`, `=cmd|…`; a plain "- well" or "=)" is none."""
+    """Return whether a cell is most likely a formula: `=SUM(A1)`, `@SUM(1)`, `=cmd|…`; not "- well" or "=)"."""
     cell = cell.lstrip()
     return cell.startswith(FORMULA_MARKS) and FORMULA.match(cell) is not None
 
 
 def runs_in_a_spreadsheet(cell: str) -> bool:
-    """Whether a spreadsheet may take a cell for a formula, whatever it was meant to be: "- well" too, but not -5."""
+    """Return whether a spreadsheet may take a cell for a formula: also "- well", but not -5."""
     cell = cell.strip()
     return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None
 

@@ -1,4 +1,4 @@
-"""Rows of a data set of the Hugging Face Hub, read by `datasets`. No code of a repository is ever run.
+"""Fetching a data set of the Hugging Face Hub by `datasets`. No code of a repository is ever run.
 
 `datasets` is imported when something is fetched, in a process of its own (`core.workers`).
 """
@@ -19,7 +19,7 @@ from core.tasks.rows import Rows, SplitName
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came of a request.
+    """Rows fetched for a request.
 
     Attributes:
         source: one sentence on where the rows come from, in English, as it is kept.
@@ -34,7 +34,7 @@ class Fetched:
 
 
 def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
-    """Rows of the splits that a request names, in their own order unless they were sampled.
+    """Return the rows of the splits that a request names, in the repository's order unless they were sampled.
 
     Args:
         progress: given rows read, rows in all (None while unknown) and what is being done.

@@ -25,7 +25,7 @@ VALUES = {
 
 
 def described(reason: str) -> Message:
-    """What a row that was left out has, as a sentence says it."""
+    """Return the reason why a row was left out, as a part of a sentence."""
     limit = Message("more than {most:,} characters", most=settings().max_text_chars)
     return {NO_LABEL: Message("no label"), EMPTY: Message("an empty text"), TOO_LONG: limit}[reason]
 
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Turns a row as the Hub has it into ours."""
+    """Converts rows of the Hub into rows of a task."""
 
     def __init__(self, request: HubRequest, names: Sequence[str] | None) -> None:
         self._request = request

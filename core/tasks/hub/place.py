@@ -1,4 +1,4 @@
-"""Where a data set of the Hub is, and in plain words what is in the way. `datasets` is imported when asked."""
+"""Location of a data set on the Hub, and a sentence for every error on the way. `datasets` is imported on demand."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _listed(names: Sequence[str], most: int = 20) -> Message | tuple[str, ...]:
 
 @contextmanager
 def plain_errors(request: HubRequest) -> Iterator[None]:
-    """Turns what the clients raise into one sentence."""
+    """Turn the clients' errors into one sentence."""
     try:
         yield
     except (PlaygroundError, MemoryError):

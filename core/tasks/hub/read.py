@@ -37,7 +37,7 @@ ADDRESS = re.compile(r"hf://datasets/(?P<repository>[^@]+)@(?P<commit>[^/]+)/(?P
 
 @dataclass
 class SplitRead:
-    """The rows of a split that can be used, and how they were come by.
+    """The usable rows of a split, and facts on how they were read.
 
     Attributes:
         classes: classes that the repository names, 0 where it names none.
@@ -139,7 +139,7 @@ def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[i
 
 
 def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
-    """As many rows as are wanted of a split that is streamed.
+    """Read as many rows of a streamed split as are wanted.
 
     Files are read side by side from their beginnings. Where that misses a class, because they are sorted by it, row
     groups are read here and there instead, which costs more requests.
@@ -181,7 +181,7 @@ def _misses_a_class(request: HubRequest, read: SplitRead) -> bool:
 
 
 def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
-    """Where the settings say that nothing is sampled unasked."""
+    """Refuse a split with more rows than are kept, where the settings allow no sample."""
     limits = settings()
     if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
         has = Message("more than {rows:,} rows", rows=limits.max_rows)
@@ -221,7 +221,7 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
             """Bytes on the wire, which Xet counts besides those of the file: they are not counted twice."""
 
         def set_transfer_postfix_str(self, *args: Any, **more: Any) -> None:
-            """How fast they come, which nobody sees."""
+            """Ignore the speed, which is not shown."""
 
     local = []
     for number, address in enumerate(files):

@@ -30,7 +30,7 @@ PLAIN_NAME = re.compile(r"(?!.*\.\.)[^\x00-\x1f\x7f?#%*\[\]{}\\]{1,200}(?<!/)\Z"
 
 @dataclass(frozen=True, slots=True)
 class HubSplits:
-    """Which split of the repository serves as ours; None where ours is cut from the training rows."""
+    """The repository's splits that serve as training, validation and test; None is cut from the training rows."""
 
     train: str = "train"
     validation: str | None = None
@@ -72,13 +72,13 @@ class HubEntry:
 
 
 def _as_of_a_file(name: str, **bounds: int) -> Any:
-    """What a column is called and does is the same as in a person's own file."""
+    """Return the field of a column, with label and help as for a user's file."""
     field = fields_of(ReadingConfig)[name]
     return Field(title=field.label, description=field.help, **bounds)  # type: ignore[call-overload]
 
 
 class HubRequest(Section):
-    """What to fetch: a repository, its columns, and the splits that serve as ours.
+    """Request for a data set: repository, columns and splits.
 
     Attributes:
         validation, test: None where that split is cut from the training rows.
@@ -171,7 +171,7 @@ class HubRequest(Section):
 
     @property
     def shown_name(self) -> str:
-        """What the data set is called here."""
+        """Name of the data set in the app."""
         given = " ".join(filter(None, (self.repository.rpartition("/")[2], self.config)))
         return self.name or given[:MAX_NAME_CHARS]
 
