@@ -30,9 +30,16 @@ from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, going_on
 from core.figures.curves import curves_figure
-from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.figure_svg import figure_svg, with_shared_ranges
-from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.figures.map_data import (
+    Bundle,
+    box_of,
+    correct_colours,
+    examples_bundle,
+    label_colours,
+    places_bundle,
+    prediction_colours,
+)
 from core.figures.map_script import map_classes, map_style
 from core.figures.template import Figure
 from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences

@@ -5,20 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from core.messages import N_, _, pgettext
 
 Axis = Literal["step", "time", "progress"]
 # In English; `axis_title` says them in the language that is spoken.
 AXES: Mapping[Axis, str] = {"step": "step", "time": N_("time spent in steps, s"), "progress": N_("share of the run")}
-
-
-class Moment(NamedTuple):
-    """A place on an axis, and the step of the frame that each run shows there (None: it has none yet)."""
-
-    place: float
-    frames: tuple[int | None, ...]
 
 
 def axis_title(axis: Axis) -> str:
@@ -57,21 +50,3 @@ def frame_at(steps: Sequence[int], step: float) -> int | None:
     """The step of the latest frame not after a step; None where the first comes later. `steps` ascend."""
     count = bisect_right(steps, step)
     return steps[count - 1] if count else None
-
-
-def moments(frame_steps: Sequence[Sequence[int]], frame_places: Sequence[Sequence[float]]) -> tuple[Moment, ...]:
-    """Every place at which some run has a frame, ascending, with what each run shows there: its latest so far.
-
-    Args:
-        frame_steps: [R] of the steps of each run's frames, ascending.
-        frame_places: where these lie on the axis, by `places`.
-    """
-    every = sorted({place for of_run in frame_places for place in of_run})
-    return tuple(Moment(place, _shown_at(place, frame_steps, frame_places)) for place in every)
-
-
-def _shown_at(
-    place: float, frame_steps: Sequence[Sequence[int]], frame_places: Sequence[Sequence[float]]
-) -> tuple[int | None, ...]:
-    counts = [bisect_right(of_run, place) for of_run in frame_places]
-    return tuple(steps[count - 1] if count else None for steps, count in zip(frame_steps, counts, strict=True))

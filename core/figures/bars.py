@@ -10,7 +10,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, letters_wide, plain_text, short_text
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    axis_heading,
+    base_layout,
+    letters_wide,
+    note,
+    plain_text,
+    row_axis,
+    short_text,
+    upright,
+)
 from core.messages import _, ngettext
 from core.quantities import percent
 
@@ -92,17 +104,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         }
         | _whole_ticks(0, most, 4)
         | {"tickformat": "~s"},  # 150k, where a narrow screen has no room for 150,000
-        yaxis={
-            "range": [len(classes) - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": [_label(name) for name in classes],
-            "automargin": True,
-            "ticklabelstandoff": 4,
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
-        },
+        yaxis=row_axis([_label(name) for name in classes]),
     )
     return {"data": traces, "layout": layout}
 
@@ -199,7 +201,7 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
     if mark is not None:
         side = _mark_side(mark, bins)
         if side == "within":
-            shapes.append(_mark_line(mark.length))
+            shapes.append(upright(mark.length, {"color": QUIET, "width": 1.5, "dash": "dash"}))
             margin = 0.02 * (high - low)
             low, high = min(low, mark.length - margin), max(high, mark.length + margin)
         notes.append(_mark_label(mark, side, rightward=mark.length < (low + high) / 2))
@@ -297,34 +299,15 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
     }
 
 
-def _mark_line(length: float) -> Figure:
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": length,
-        "x1": length,
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": QUIET, "width": 1.5, "dash": "dash"},
-    }
-
-
 def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
     """Above the bars: beside its line, rightward of it or leftward, or at the edge beyond which the line would be."""
     text = short_text(mark.text, 60)
-    place = {
-        "left": {"xref": "paper", "x": 0, "xanchor": "left", "text": f"← {text}"},
-        "within": {"xref": "x", "x": mark.length, "xanchor": "left" if rightward else "right", "text": text},
-        "right": {"xref": "paper", "x": 1, "xanchor": "right", "text": f"{text} →"},
-    }[side]
-    return place | {
-        "yref": "paper",
-        "y": 1,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12, "color": QUIET},
-    }
+    font = {"size": 12, "color": QUIET}
+    if side == "within":
+        return note(text, mark.length, 1, "bottom", font, xref="x", xanchor="left" if rightward else "right")
+    if side == "left":
+        return note(f"← {text}", 0, 1, "bottom", font)
+    return note(f"{text} →", 1, 1, "bottom", font, xanchor="right")
 
 
 def score_figure(scores: Sequence[float]) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.figures.template import Figure, panel_title
+from core.figures.template import Figure, note, upright
 
 Span = tuple[float, float]
 
@@ -14,6 +14,11 @@ Span = tuple[float, float]
 def axis_name(letter: str, number: int, *, layout: bool = False) -> str:
     """Plotly's name of the axis of a panel, numbered from 1: "y", "y2"; in a layout "yaxis", "yaxis2"."""
     return f"{letter}{'axis' if layout else ''}{number if number > 1 else ''}"
+
+
+def axes_of(number: int, x_number: int = 1) -> dict[str, str]:
+    """Return the axes of a trace in the panel of this y axis, all panels over one x axis unless another is named."""
+    return {"xaxis": axis_name("x", x_number), "yaxis": axis_name("y", number)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Place:
     @property
     def axes(self) -> dict[str, str]:
         """What a trace in this panel says of its axes."""
-        return {"xaxis": axis_name("x", self.x_number), "yaxis": axis_name("y", self.number)}
+        return axes_of(self.number, self.x_number)
 
     def layout(self, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None) -> dict[str, Any]:
         """What a layout says of the panel's axes, beside what each is given; a panel of a stack has no x axis."""
@@ -50,12 +55,11 @@ class Place:
 
     def title(self, text: str) -> Figure:
         """The annotation above its upper left corner; the text is safe to draw already."""
-        return panel_title(text, self.x[0], self.y[1])
+        return note(text, self.x[0], self.y[1], "bottom", {"size": 12})
 
     def upright(self, at: float, line: dict[str, Any]) -> Figure:
         """A line through the panel at a value of x, and not through the titles between panels."""
-        along = {"type": "line", "xref": self.axes["xaxis"], "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line}
-        return along | {"yref": f"{self.axes['yaxis']} domain"}
+        return upright(at, line, self.axes["xaxis"], f"{self.axes['yaxis']} domain")
 
 
 def stacked(numbers: Sequence[int], gap: float, shares: Sequence[float] | None = None) -> list[Place]:

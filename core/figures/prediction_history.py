@@ -15,8 +15,9 @@ from core.figures.template import (
     base_layout,
     class_colour,
     class_symbol,
-    rounded,
+    curve,
     short_text,
+    upright,
 )
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
@@ -40,39 +41,22 @@ def confidence_figure(
         shown: the step that is looked at, marked by a line.
     """
     values = np.asarray(probabilities, dtype=np.float64)
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
+    traces = []
+    for label, name in enumerate(classes):
+        line = {"color": class_colour(label), "width": 1.5, "dash": DASHES[label // 8 % len(DASHES)]}
+        symbols = [class_symbol(label) + ("" if known else "-open") for known in exact]
+        more = {
             "name": short_text(name),
-            "x": list(steps),
-            "y": rounded(values[:, label].tolist()),
-            "line": {"color": class_colour(label), "width": 1.5, "dash": DASHES[label // 8 % len(DASHES)]},
-            "marker": {
-                "color": class_colour(label),
-                "size": 7,
-                "symbol": [class_symbol(label) + ("" if known else "-open") for known in exact],
-            },
+            "marker": {"color": class_colour(label), "size": 7, "symbol": symbols},
             "hovertext": short_text(name),  # a name in the template could be taken for one
             "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
         }
-        for label, name in enumerate(classes)
-    ]
+        traces.append(curve(steps, values[:, label].tolist(), line, {}, mode="lines+markers", **more))
     layout = base_layout(
         uirevision=revision,
         margin={"l": 48, "r": 12, "t": 8, "b": 42},
         xaxis={"title": axis_heading(axis_title("step")), "rangemode": "tozero"},
         yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
-        shapes=[
-            {
-                "type": "line",
-                "x0": shown,
-                "x1": shown,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": QUIET, "width": 1},
-            }
-        ],
+        shapes=[upright(shown, {"color": QUIET, "width": 1})],
     )
     return {"data": traces, "layout": layout}

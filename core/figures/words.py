@@ -15,6 +15,7 @@ from core.figures.template import (
     base_layout,
     plain_text,
     rounded,
+    row_axis,
     short_text,
     thinned,
 )
@@ -248,17 +249,7 @@ def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str
         "hovermode": "closest",
         "dragmode": False,
         "margin": {"l": 8, "r": 16, "t": 40, "b": 48},
-        "yaxis": {
-            "range": [len(words) - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": list(range(len(words))),
-            "ticktext": labels,
-            "automargin": True,
-            "ticklabelstandoff": 4,
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
-        },
+        "yaxis": row_axis(labels),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.figures.axes import AXES, frame_at, moments, places
+from core.figures.axes import AXES, frame_at, places
 from tests.cases import each
 
 RNG = np.random.default_rng(0)
@@ -47,36 +47,3 @@ def test_the_latest_frame_not_after_a_step(step: float, frame: int) -> None:
 def test_before_the_first_frame_there_is_none() -> None:
     assert frame_at([5, 10], 4) is None
     assert frame_at([], 4) is None
-
-
-def test_every_run_shows_its_latest_frame() -> None:
-    steps = [[0, 10, 20], [0, 5, 20, 40]]
-    by_step = moments(steps, [places("step", s, total_steps=0) for s in steps])
-    assert [(m.place, m.frames) for m in by_step] == [
-        (0, (0, 0)),
-        (5, (0, 5)),
-        (10, (10, 5)),
-        (20, (20, 20)),
-        (40, (20, 40)),
-    ]
-    assert all(m.frames == (frame_at(steps[0], m.place), frame_at(steps[1], m.place)) for m in by_step)
-
-
-def test_by_progress_both_begin_and_end_together() -> None:
-    steps, totals = [[0, 10, 20], [0, 5, 20, 40]], (20, 40)
-    shared = moments(steps, [places("progress", s, total_steps=t) for s, t in zip(steps, totals, strict=True)])
-    assert [(m.place, m.frames) for m in shared] == [
-        (0, (0, 0)),
-        (0.125, (0, 5)),
-        (0.5, (10, 20)),
-        (1, (20, 40)),
-    ]
-
-
-def test_a_run_that_has_no_frame_yet() -> None:
-    assert [m.frames for m in moments([[0, 4], [3], []], [[0, 4], [3], []])] == [
-        (0, None, None),
-        (0, 3, None),
-        (4, 3, None),
-    ]
-    assert moments([], []) == ()
