@@ -122,7 +122,7 @@ class Experiments:
         more_runs = count * design.runs // len(design.seeds)
         check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
         first = max(design.seeds) + 1
-        more = design.with_seeds(range(first, first + count))
+        more = design.revised(seeds=[*design.seeds, *range(first, first + count)])
         self.table.redesign(experiment_id, more.to_json())
         self.table.want(experiment_id, True)
         self.fill(experiment_id)
@@ -136,17 +136,14 @@ class Experiments:
             except PlaygroundError:
                 continue  # a cell without a draft gets no run
             check_paths(draft)
-        checked = False
         refused: PlaygroundError | None = None
         for cell in design.cells:
             try:
-                draft = design.draft(cell, design.seeds[0])
-                if not checked:
-                    self.engine.prepared(draft)
-                    checked = True
+                self.engine.prepared(design.draft(cell, design.seeds[0]))
+                return
             except PlaygroundError as error:
                 refused = refused or error
-        if not checked and refused is not None:
+        if refused is not None:
             raise refused
 
 

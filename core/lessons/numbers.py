@@ -238,7 +238,7 @@ def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellRe
             raise StoreError(f"{number.experiment} has no {axis} {label}: choose levels of {', '.join(wanted)}.")
     labels = tuple(number.cell[axis.name] for axis in design.axes if axis.name in number.cell)
     for cell in cells:
-        if design.labels_of(cell.cell) == labels:
+        if tuple(level.label for level in design.levels_of(cell.cell)) == labels:
             return cell
     raise StoreError(f"{number.experiment} has no cell {labels}: name a level of each of {', '.join(wanted)}.")
 
