@@ -287,7 +287,7 @@ def _show(
     split = split or (protocol.split if protocol else TEST)
     if measure in OF_VECTORS:
         measure_vectors(vectors_request(experiment_id), found.engine.store.folder, lambda *_: None)
-    shown = results(found.engine.store, experiment, design, measure=measure, split=split)
+    shown = results(found.engine.store, experiment.id, design, measure=measure, split=split)
     if output is not None:
         _write(Path(output), experiment, shown)
     if as_json:

@@ -20,6 +20,7 @@ from core.figures.template import (
     note,
     plain_text,
     row_axis,
+    row_bars,
     short_text,
     upright,
 )
@@ -112,26 +113,17 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
 def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], number: int) -> Figure:
     rows = sum(counts)
     name = short_text(split)
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [int(count) for count in counts],
-        "y": list(range(len(classes))),
-        "marker": {"color": TONES[number % len(TONES)]},
-        "hovertext": [
-            f"<b>{plain_text(of_class)}</b><br>"
-            + _(
-                "{split}: {count} of {total} rows, {share}",
-                split=name,
-                count=f"{count:,}",
-                total=f"{rows:,}",
-                share=percent(count / max(1, rows)),
-            )
-            for of_class, count in zip(classes, counts, strict=True)
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    hovers = []
+    for of_class, count in zip(classes, counts, strict=True):
+        said = _(
+            "{split}: {count} of {total} rows, {share}",
+            split=name,
+            count=f"{count:,}",
+            total=f"{rows:,}",
+            share=percent(count / max(1, rows)),
+        )
+        hovers.append(f"<b>{plain_text(of_class)}</b><br>{said}")
+    return row_bars([int(count) for count in counts], name, {"color": TONES[number % len(TONES)]}, hovers)
 
 
 def _label(name: str) -> str:

@@ -76,7 +76,9 @@ def highlighted_html(
     Raises: ValueError where words and weights do not fit or the scale is not positive.
     """
     numbers = _checked(text, weights)
-    strongest = _greatest(numbers) if scale is None else _checked_scale(scale)
+    if scale is not None and not 0 < scale < math.inf:
+        raise ValueError(f"scale = {shown(scale)}: expected a number above 0")
+    strongest = _greatest(numbers) if scale is None else scale
     marks = [_mark(number, measure, strongest, framed=i in chosen, sign="") for i, number in enumerate(numbers)]
     return _figure(title, _body(text, marks) + _spoken(text, numbers, measure))
 
@@ -140,24 +142,13 @@ def _greatest(numbers: Sequence[float]) -> float:
     return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
 
 
-def _checked_scale(scale: float) -> float:
-    if not 0 < scale < math.inf:
-        raise ValueError(f"scale = {shown(scale)}: expected a number above 0")
-    return scale
-
-
 def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> _Mark:
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
-    said = [_measured(measure, weight)] + [_("in the top k")] * framed
-    said += [_(SAID[sign])] if sign else []
+    unknown = _("{measure} not measured", measure=_(measure))
+    said = [unknown if math.isnan(weight) else f"{_(measure)} {signed(weight, 4)}"]
+    said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign else [])
     return _Mark(";".join(styles), listed(said), sign)
-
-
-def _measured(measure: str, weight: float) -> str:
-    if math.isnan(weight):
-        return _("{measure} not measured", measure=_(measure))
-    return f"{_(measure)} {signed(weight, 4)}"
 
 
 def _figure(title: str, body: str) -> str:
@@ -196,14 +187,11 @@ def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tup
         pieces.append(_between(side[end : word.start]))
         surface = side[max(end, word.start) : word.end]
         if surface:
-            pieces.append(_drawn(surface, marks[place]))
+            mark = marks[place]
+            sign = f'<sup aria-hidden="true" style="{_SIGN}">{mark.sign}</sup>' if mark.sign else ""
+            pieces.append(f'<span title="{_safe(mark.title)}" style="{mark.style}">{sign}{_safe(surface)}</span>')
         end = max(end, word.end)
     return pieces, end
-
-
-def _drawn(surface: str, mark: _Mark) -> str:
-    sign = f'<sup aria-hidden="true" style="{_SIGN}">{mark.sign}</sup>' if mark.sign else ""
-    return f'<span title="{_safe(mark.title)}" style="{mark.style}">{sign}{_safe(surface)}</span>'
 
 
 def _between(text: str) -> str:

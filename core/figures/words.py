@@ -16,6 +16,7 @@ from core.figures.template import (
     plain_text,
     rounded,
     row_axis,
+    row_bars,
     short_text,
     thinned,
 )
@@ -127,29 +128,15 @@ def top_words_figure(
     old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
     shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
-    looks = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": rounded([float(weights[place]) for place in shown]),
-            "y": list(range(len(shown))),
-            "marker": look,
-            "hovertext": [
-                f"<b>{plain_text(words[place])}</b><br>"
-                + _(
-                    SAID[signs.get(place, "")],
-                    when=name,
-                    measure=_(measure),
-                    weight=f"{weights[place]:.4f}",
-                )
-                for place in shown
-            ],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        }
-        for name, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True)
-    ]
+    looks: tuple[Figure, Figure] = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
+    traces = []
+    for when, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True):
+        hovers = []
+        for place in shown:
+            weight = f"{weights[place]:.4f}"
+            said = _(SAID[signs.get(place, "")], when=when, measure=_(measure), weight=weight)
+            hovers.append(f"<b>{plain_text(words[place])}</b><br>{said}")
+        traces.append(row_bars(rounded([float(weights[place]) for place in shown]), when, look, hovers))
     layout = base_layout(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
         barmode="group",
@@ -263,17 +250,14 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
     chosen: list[int] = []
     for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
         over = y + MARKER_PX + LINE_PX / 2  # the middle of each name's line
-        free = not (_near(x[i] - x, half[i] + MARKER_PX) & _near(over[i] - y, LINE_PX / 2 + MARKER_PX)).any()
+        beside = np.abs(x[i] - x) < half[i] + MARKER_PX
+        free = not (beside & (np.abs(over[i] - y) < LINE_PX / 2 + MARKER_PX)).any()
         apart = not any(abs(x[i] - x[j]) < half[i] + half[j] and abs(y[i] - y[j]) < LINE_PX for j in chosen)
         if free and apart:
             chosen.append(i)
         if len(chosen) == LABELLED_POINTS:
             break
     return set(measured[chosen].tolist())
-
-
-def _near(gaps: NDArray[np.float64], reach: float) -> NDArray[np.bool_]:
-    return np.abs(gaps) < reach
 
 
 def _pixels(values: Array, size: int) -> NDArray[np.float64]:

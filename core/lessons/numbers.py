@@ -227,7 +227,7 @@ def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Num
 def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:
     experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
     design = parse_design(experiment.design)
-    found = results(store, experiment, design, measure=number.measure, split=number.split)
+    found = results(store, experiment.id, design, measure=number.measure, split=number.split)
     return of_cell(_cell(design, found.cells, number), number.of)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import transformers
@@ -37,18 +37,8 @@ BUSY_TIMEOUT_S = 10.0
 MOST_ASKED = 500
 
 
-class Translations(Protocol):
-    """Translated texts under a key."""
-
-    def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Those of the keys that are kept, each with its text."""
-        ...
-
-    def put(self, texts: Mapping[str, str]) -> None: ...
-
-
 class MemoryTranslationCache:
-    """Keeps translations for the life of the process."""
+    """Keeps translated texts under a key for the life of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -134,7 +124,7 @@ class RoundTrip:
         *,
         temperature: float,
         seed: int,
-        cache: Translations,
+        cache: TranslationCache | MemoryTranslationCache,
         device: torch.device | str = "cpu",
     ) -> None:
         """Loads nothing yet.
