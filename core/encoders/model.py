@@ -18,9 +18,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.attention_row import attention_row
 from core.encoders.families import Family, family_of
-from core.encoders.first_token import first_tokens_only
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
-from core.encoders.partial import check_start, only_blocks, output_module
+from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
 from core.encoders.readout import pooled_vectors, token_views
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids

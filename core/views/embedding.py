@@ -1,21 +1,23 @@
-"""ConSERT's views: the output of the embedding layer, changed for some texts of a batch.
+"""ConSERT's views: tokens in another order, or the output of the embedding layer changed for some texts of a batch.
 
-Each function takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to (−1 for
-padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit for bit.
-Without a generator random numbers come from torch's global one of the device, whose state a run saves.
+Each function on embeddings takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to
+(−1 for padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit
+for bit. Without a generator random numbers come from torch's global one of the device, whose state a run saves.
 
-Source: Yan et al. 2021, arXiv:2105.11741, section 3.2. Token shuffling is in `core.views.token_shuffle`.
+Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
+from core.encoders.packing import Tokens
 from core.parameters import number
 
 
@@ -35,6 +37,22 @@ class Embedded(NamedTuple):
     special: Tensor
     texts: Sequence[int]
     gradient: Tensor | None = None
+
+
+def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.Generator) -> Tokens:
+    """The tokens that are not special, with their types, in a random order; special ones keep their places.
+
+    ConSERT permutes position ids under tokens that stay. To attention that knows order from positions only, permuted
+    tokens under positions that stay are the same set of pairs (tested), and they also serve encoders with relative
+    positions. ConSERT's code moves [CLS] too; here it stays, because its vector is the text's.
+
+    Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
+    """
+    movable = np.array([place for place, token in enumerate(tokens.ids) if token not in special_ids], dtype=np.int64)
+    order = np.arange(len(tokens.ids))
+    order[movable] = rng.permutation(movable)
+    ids = tuple(tokens.ids[place] for place in order)
+    return Tokens(ids, None if tokens.types is None else tuple(tokens.types[place] for place in order))
 
 
 def token_cutoff(

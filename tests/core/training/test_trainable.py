@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from core.config import TrainableConfig
-from core.encoders.first_token import first_tokens_only
 from core.encoders.model import Encoder, load_encoder, save_model
+from core.encoders.partial import first_tokens_only
 from core.encoders.taps import Taps
 from core.errors import ConfigError
 from core.training.trainable import (
