@@ -20,9 +20,8 @@ from core.events import (
     OfTerm,
     Step,
 )
-from core.figures.axes import axis_title
 from core.figures.line_ends import line_ends, margin_px
-from core.figures.panels import Place, axes_of, stacked
+from core.figures.panels import Place, axes_of, axis_title, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
-from core.figures.axes import axis_title, value_at_step
-from core.figures.panels import stacked
+from core.figures.panels import axis_title, stacked, value_at_step
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import N_, _
 

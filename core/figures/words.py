@@ -1,27 +1,32 @@
-"""Charts of the words of one text: attention over steps or layers, the top words, and attention against effect."""
+"""Charts of one text: attention over steps or layers, the top words, attention against effect, and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from core.figures.panels import axis_title, value_at_step
 from core.figures.template import (
     ACCENT,
     QUIET,
     Figure,
     axis_heading,
     base_layout,
+    class_colour,
+    class_symbol,
+    curve,
     plain_text,
     rounded,
     row_axis,
     row_bars,
     short_text,
     thinned,
+    upright,
 )
 from core.messages import N_, _, ngettext
-from core.quantities import signed
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, signed
 from core.representation.attention import RankAgreement, entered_and_left
 
 Array = NDArray[np.floating]
@@ -37,6 +42,8 @@ PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
 # From nothing to the accent: the page shows through, light or dark.
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
+# Beside its colour: the first eight classes have the first, the next eight the second.
+DASHES = ("solid", "dash", "dot", "dashdot")
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
 # By the sign of a bar's word.
 SAID = {
@@ -223,6 +230,44 @@ def agreement_sentence(agreement: RankAgreement) -> str:
         spearman=signed(agreement.spearman, 2),
         words=count,
     )
+
+
+def confidence_figure(
+    steps: Sequence[int],
+    probabilities: ArrayLike,
+    classes: Sequence[str],
+    exact: Sequence[bool],
+    shown: int,
+    *,
+    revision: str,
+) -> Figure:
+    """The probability of each class over the steps.
+
+    Args:
+        probabilities: [F, C].
+        exact: of each step, whether it was computed; else it was estimated and is drawn open.
+        shown: the step that is looked at, marked by a line.
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    traces = []
+    for label, name in enumerate(classes):
+        line = {"color": class_colour(label), "width": 1.5, "dash": DASHES[label // 8 % len(DASHES)]}
+        symbols = [class_symbol(label) + ("" if known else "-open") for known in exact]
+        more = {
+            "name": short_text(name),
+            "marker": {"color": class_colour(label), "size": 7, "symbol": symbols},
+            "hovertext": short_text(name),  # a name in the template could be taken for one
+            "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
+        }
+        traces.append(curve(steps, values[:, label].tolist(), line, {}, mode="lines+markers", **more))
+    layout = base_layout(
+        uirevision=revision,
+        margin={"l": 48, "r": 12, "t": 8, "b": 42},
+        xaxis={"title": axis_heading(axis_title("step")), "rangemode": "tozero"},
+        yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
+        shapes=[upright(shown, {"color": QUIET, "width": 1})],
+    )
+    return {"data": traces, "layout": layout}
 
 
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:
