@@ -244,14 +244,15 @@ def of_runs(
         by_cell.setdefault(run.cell, []).append(run)
     cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, known, measure) for cell in design.cells]
     compared = [_compared(store, design, cell, cells, measure, split) for cell in cells]
-    corrected = _corrected([difference for _, difference in compared if difference is not None])
+    differences = [difference for _, difference in compared if difference is not None]
+    corrected = iter(holm([one.p for one in differences if one.p is not None]))
     found = []
     for cell, (baseline, difference) in zip(cells, compared, strict=True):
         comparison = None
         if baseline is not None and difference is not None:
-            level = LEVEL / sum(one is not None for _, one in compared)
-            p = corrected.pop(0)
-            comparison = Comparison(baseline, difference, p, seeds_needed(difference, level))
+            p = None if difference.p is None else next(corrected)
+            needed = seeds_needed(difference, LEVEL / len(differences))
+            comparison = Comparison(baseline, difference, p, needed)
         found.append(replace(cell, comparison=comparison))
     early = sum(run.ended_early for run in runs)
     return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found), early)
@@ -362,9 +363,3 @@ def _predictions(store: Store, run_id: str, split: str) -> tuple[NDArray[np.floa
         return None, ()
     held_out = run.probe.held_out
     return store.logits(run_id, steps[-1])[:held_out], run.probe.labels[:held_out]
-
-
-def _corrected(differences: Sequence[PairedDifference]) -> list[float | None]:
-    """Holm over all p values that there are, in their order."""
-    known = iter(holm([one.p for one in differences if one.p is not None]))
-    return [None if one.p is None else next(known) for one in differences]
