@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from core.catalogue.losses import LOSSES
 from core.config import KnobTurn
 from core.events import (
     GRADIENT_NORM,
@@ -22,6 +21,7 @@ from core.events import (
 )
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.panels import Place, axes_of, axis_title, stacked
+from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,
@@ -38,35 +38,7 @@ from core.figures.template import (
 from core.messages import N_, _, joined, listed, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
-# For the second, third, … term of one loss.
-MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
 KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": N_("weight")}
-# For the pieces of a loss, in their order.
-PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
-
-
-class Reference(NamedTuple):
-    """A reference level of a term's loss: its name and its label at the line's end, each also beside others'."""
-
-    measure: OfTerm
-    name: str
-    name_of: str
-    end: str
-    end_of: str
-    dash: str
-
-
-REFERENCES = (
-    Reference(
-        OfTerm.COLLAPSE_LINE,
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        "dash",
-    ),
-    Reference(OfTerm.LOWER_BOUND, N_("lower bound"), N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +91,6 @@ HOVER, SHARE_HOVER = "%{y:.4g}", f"%{{y:{PERCENT_FORMAT}}}"
 PHASE_LINE = {"color": QUIET, "width": 1.2}
 TURN_LINE = {"color": ACCENT, "width": 1, "dash": "dot"}
 TICK_SIZE = 11
-# What marks a step at which terms were compared on the weights of a block: the block's number.
 # Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
 GAP_FACTOR = 1.5
 # What the label of a turned knob takes: a share of the steps, and a line's height.
@@ -184,38 +155,6 @@ def curves_figure(
         **axes,
     )
     return {"data": traces, "layout": layout}
-
-
-def part_label(part: str) -> str:
-    """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
-    loss, number, piece = _split(part)
-    symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
-    said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
-    return _("{name}, {detail}", name=said, detail=_(pieces.get(piece, piece))) if piece else said
-
-
-def part_dash(part: str) -> str:
-    """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
-    loss, _number, piece = _split(part)
-    if not piece:
-        return "solid"
-    places = list(LOSSES[loss].pieces) if loss in LOSSES else []
-    return PIECE_DASHES[places.index(piece) % len(PIECE_DASHES) if piece in places else 0]
-
-
-def part_colour(part: str) -> str:
-    loss, number, _piece = _split(part)
-    if number == 1 and loss in LOSSES:
-        return LOSSES[loss].colour
-    place = list(LOSSES).index(loss) if loss in LOSSES else 0
-    return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
-
-
-def _split(part: str) -> tuple[str, int, str]:
-    """Return the loss of a part, the number of its term among those of that loss, and its piece; "" for the term."""
-    key, _dot, piece = part.partition(".")
-    loss, _line, number = key.rpartition("_")
-    return (loss, int(number), piece) if number.isdecimal() else (key, 1, piece)
 
 
 def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
