@@ -28,7 +28,7 @@ from core.messages import _
 from core.models.own_pooling import Pooling, pooling_of
 from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 
-__all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
+__all__ = ["Encoder", "Tokenizer", "load_encoder"]
 
 LAST_LAYER = Taps()
 
@@ -280,8 +280,3 @@ def load_encoder(
             limit=limit,
         )
     return encoder, Tokenizer(tokenizer, max_length)
-
-
-def save_model(encoder: Encoder, folder: Path) -> None:
-    """Write the model as transformers loads it: `AutoModelForSequenceClassification.from_pretrained(folder)`."""
-    encoder.model.save_pretrained(folder, safe_serialization=True)

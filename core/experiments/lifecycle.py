@@ -70,8 +70,8 @@ class Experiments:
         """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
         if not (experiment.wanted and missing(design, runs)):
             return
-        asked = (FILL, {"experiment": experiment.id})
-        newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == asked), None)
+        request = (FILL, {"experiment": experiment.id})
+        newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == request), None)
         failed = newest is not None and newest.status in ("failed", "interrupted")
         if newest is None or not failed or time.time() - newest.updated_at >= RETRY_S:
             with suppress(EngineError):  # the next look tries again

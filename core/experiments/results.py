@@ -194,7 +194,7 @@ def results(
     Args:
         measure: one of MEASURES; split: "test" or "validation", scored at the last frame. A measure of vectors is
             always of validation rows.
-        runs: those that are to be looked at; all where None.
+        runs: the runs to compare; all of the experiment where None.
     """
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment_id) if runs is None else runs

@@ -115,14 +115,14 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
     name = short_text(split)
     hovers = []
     for of_class, count in zip(classes, counts, strict=True):
-        said = _(
+        hover = _(
             "{split}: {count} of {total} rows, {share}",
             split=name,
             count=f"{count:,}",
             total=f"{rows:,}",
             share=percent(count / max(1, rows)),
         )
-        hovers.append(f"<b>{plain_text(of_class)}</b><br>{said}")
+        hovers.append(f"<b>{plain_text(of_class)}</b><br>{hover}")
     return row_bars([int(count) for count in counts], name, {"color": TONES[number % len(TONES)]}, hovers)
 
 

@@ -277,8 +277,8 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     for name, level, dash, end in references:
         if level is not None:
             line = {"color": QUIET, "width": 1.2, "dash": dash}
-            said = {"name": name, "hovertemplate": SHARE_HOVER, "meta": end}
-            traces.append(curve([0, total_steps], [level, level], line, axes_of(2), **said))
+            more = {"name": name, "hovertemplate": SHARE_HOVER, "meta": end}
+            traces.append(curve([0, total_steps], [level, level], line, axes_of(2), **more))
     return traces
 
 

@@ -129,15 +129,15 @@ def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
 
 def _span(name: str, figure: Figure) -> tuple[float, float]:
     """Lowest and highest value of an axis, powers of ten where it is logarithmic."""
-    said = figure["layout"][f"yaxis{name[1:]}"]
-    if "range" in said:
-        return float(said["range"][0]), float(said["range"][1])
+    axis = figure["layout"][f"yaxis{name[1:]}"]
+    if "range" in axis:
+        return float(axis["range"][0]), float(axis["range"][1])
     drawn = [value for trace in figure["data"] if trace["yaxis"] == name for value in trace["y"]]
     places = [float(value) for value in drawn if value is not None and math.isfinite(value)]
-    if said.get("type") == "log":
+    if axis.get("type") == "log":
         places = [math.log10(value) for value in places if value > 0]
     low, high = min(places, default=0.0), max(places, default=1.0)
-    from_zero = said.get("rangemode") == "tozero"
+    from_zero = axis.get("rangemode") == "tozero"
     if from_zero:
         low, high = min(0.0, low), max(0.0, high)
     room = PADDING * (high - low) or (abs(high) or 1.0) * PADDING

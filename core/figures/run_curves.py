@@ -91,15 +91,15 @@ def compare_figure(
     in_legend: set[int] = set()
     for number, panel in enumerate(panels, start=1):
         hover = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
-        for run, (given, one) in enumerate(zip(names, panel.curves, strict=True)):
+        for run, (label, one) in enumerate(zip(names, panel.curves, strict=True)):
             if one is None or not _known(one.y):
                 continue
-            name = short_text(given, LEGEND_WIDTH)
+            name = short_text(label, LEGEND_WIDTH)
             smooth = one.std is None and panel.smooth and smoothing.kind != "none"
             line = smoothed(one.y, smoothing) if smooth else one.y
             behind = [*_bands(one, run, number), *([_raw(one, run, name, number)] if smooth else [])]
-            said = {"hovertemplate": hover, "showlegend": run not in in_legend}
-            traces += [*behind, _line(one.x, line, run, name, number) | said]
+            more = {"hovertemplate": hover, "showlegend": run not in in_legend}
+            traces += [*behind, _line(one.x, line, run, name, number) | more]
             in_legend.add(run)
     places = stacked(range(1, len(panels) + 1), GAP)
     layout = base_layout(

@@ -141,8 +141,8 @@ def top_words_figure(
         hovers = []
         for place in shown:
             weight = f"{weights[place]:.4f}"
-            said = _(SAID[signs.get(place, "")], when=when, measure=_(measure), weight=weight)
-            hovers.append(f"<b>{plain_text(words[place])}</b><br>{said}")
+            hover = _(SAID[signs.get(place, "")], when=when, measure=_(measure), weight=weight)
+            hovers.append(f"<b>{plain_text(words[place])}</b><br>{hover}")
         traces.append(row_bars(rounded([float(weights[place]) for place in shown]), when, look, hovers))
     layout = base_layout(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
