@@ -15,7 +15,6 @@ from unicodedata import category
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
 from core.messages import N_, _, listed, pgettext, sentences
@@ -35,6 +34,7 @@ SPOKEN_CHARS = 40
 # Of what was cut off so much is shown: a text may be a book.
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
+ATTENTION = N_("attention")
 SAID = {ENTERED: N_("entered the top k"), LEFT: N_("left the top k")}
 
 _BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:1.25rem;line-height:1.75;margin:0.2rem 0 0.8rem"
@@ -60,8 +60,7 @@ def highlighted_html(
     weights: Weights,
     *,
     title: str,
-    measure: str = N_("attention"),
-    scale: float | None = None,
+    measure: str = ATTENTION,
     chosen: Collection[int] = (),
 ) -> str:
     """A text, or both of a pair, exactly as written; what the encoder does not read is pale.
@@ -70,15 +69,12 @@ def highlighted_html(
         weights: of every word of the text; negative ones get another hue and a line below, NaN was not measured.
         title: shown above; names the figure to a screen reader.
         measure: what a weight is; shown before the value on hover.
-        scale: > 0, the weight with the strongest background; None takes the greatest of these.
         chosen: positions of words with a frame, e.g. the top k.
     Returns: HTML in which everything from outside is escaped, without line breaks of its own.
-    Raises: ValueError where words and weights do not fit or the scale is not positive.
+    Raises: ValueError where words and weights do not fit.
     """
     numbers = _checked(text, weights)
-    if scale is not None and not 0 < scale < math.inf:
-        raise ValueError(f"scale = {shown(scale)}: expected a number above 0")
-    strongest = _greatest(numbers) if scale is None else scale
+    strongest = _greatest(numbers)
     marks = [_mark(number, measure, strongest, framed=i in chosen, sign="") for i, number in enumerate(numbers)]
     return _figure(title, _body(text, marks) + _spoken(text, numbers, measure))
 
@@ -90,7 +86,6 @@ def before_and_after_html(
     k: int,
     *,
     titles: tuple[str, str] = (N_("Before"), N_("After")),
-    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> str:
     """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
@@ -111,8 +106,8 @@ def before_and_after_html(
     drawn = []
     for title, weights, signs in rows:
         top = set(top_words(weights, k, skip).words)
-        marks = [_mark(w, measure, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
-        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, measure)))
+        marks = [_mark(w, ATTENTION, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
+        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, ATTENTION)))
     summary = [
         _("Top {k}", k=k),
         _("{sign} entered: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),

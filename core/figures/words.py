@@ -45,6 +45,7 @@ CONTRARY = "#e69f00"
 # Beside its colour: the first eight classes have the first, the next eight the second.
 DASHES = ("solid", "dash", "dot", "dashdot")
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
+ATTENTION = N_("attention")
 # By the sign of a bar's word.
 SAID = {
     ENTERED: N_("{when}: {measure} {weight}, entered the top k"),
@@ -63,7 +64,6 @@ def word_heatmap_figure(
     column: str,
     revision: str,
     chosen: NDArray[np.bool_] | None = None,
-    measure: str = N_("attention"),
 ) -> Figure:
     """Words against steps or layers, the first word at the top; columns are equally wide, whatever lies between them.
 
@@ -79,7 +79,7 @@ def word_heatmap_figure(
     dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
     if dots.shape != given.shape:
         raise ValueError(f"chosen = {list(dots.shape)}: expected the shape of weights, {list(given.shape)}")
-    measure, said = _(measure), [_(one) for one in CELL]
+    measure, said = _(ATTENTION), [_(one) for one in CELL]
     heat = {
         "type": "heatmap",
         "z": [rounded(row) for row in given.T.tolist()],
@@ -119,7 +119,6 @@ def top_words_figure(
     *,
     revision: str,
     names: tuple[str, str] = (N_("before"), N_("after")),
-    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> Figure:
     """Bars of the words that are among the top k before or after; signs show which entered and which left.
@@ -141,14 +140,14 @@ def top_words_figure(
         hovers = []
         for place in shown:
             weight = f"{weights[place]:.4f}"
-            hover = _(SAID[signs.get(place, "")], when=when, measure=_(measure), weight=weight)
+            hover = _(SAID[signs.get(place, "")], when=when, measure=_(ATTENTION), weight=weight)
             hovers.append(f"<b>{plain_text(words[place])}</b><br>{hover}")
         traces.append(row_bars(rounded([float(weights[place]) for place in shown]), when, look, hovers))
     layout = base_layout(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
         barmode="group",
         bargap=0.25,
-        xaxis={"title": axis_heading(_(measure)), "rangemode": "tozero", "zeroline": False},
+        xaxis={"title": axis_heading(_(ATTENTION)), "rangemode": "tozero", "zeroline": False},
     )
     return {"data": traces if shown else [], "layout": layout}
 

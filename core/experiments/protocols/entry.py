@@ -90,9 +90,11 @@ class Protocol:
         return made if seeds or enough == SEEDS else made.revised(seeds=list(range(enough)))
 
 
-def objectives(*names: str, name: str = N_("Objective")) -> Axis:
+def objectives(*names: str) -> Axis:
     """An axis over presets, called as their lists call them."""
-    return Axis(name=name, levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names))
+    return Axis(
+        name=N_("Objective"), levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names)
+    )
 
 
 def varied(setting: str, *values: Any, name: str = "") -> Axis:
