@@ -144,12 +144,12 @@ def _span(name: str, figure: Figure) -> tuple[float, float]:
     return low if from_zero and low == 0 else low - room, high + room
 
 
-def text(x: float, y: float, inner: str, look: str) -> str:
+def text_element(x: float, y: float, inner: str, look: str) -> str:
     """Return a text element. Args: inner: markup, escaped already; look: further attributes."""
     return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{inner}</text>'
 
 
-def segment(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
+def line_element(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
     """Return a straight line. Args: look: its further attributes."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look}/>'
 
@@ -165,7 +165,7 @@ def _grid(x: _Axis, y: _Axis, bottom: float) -> str:
     """The lines and numbers of a panel's y axis."""
     places = [(tick, place) for tick in y.ticks() if (place := y.at(tick)) is not None]
     return "".join(
-        segment(x.start_px, place, x.end_px, place, 'stroke="currentColor" stroke-opacity="0.13"')
+        line_element(x.start_px, place, x.end_px, place, 'stroke="currentColor" stroke-opacity="0.13"')
         + _words(y.text(tick), x.start_px - 7, place + 4, "end", 11)
         for tick, place in places
     )
@@ -207,7 +207,7 @@ def _shape(shape: Figure, x: _Axis, ys: dict[str, _Axis]) -> str:
     line = shape["line"]
     dash = DASHES.get(str(line.get("dash", "solid")), "")
     look = f'stroke="{_colour(line["color"])}" stroke-width="{line["width"]}" stroke-dasharray="{dash}"'
-    return segment(place, y.start_px, place, y.end_px, look)
+    return line_element(place, y.start_px, place, y.end_px, look)
 
 
 def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], width: int, top: float, bottom: float) -> str:
@@ -250,7 +250,7 @@ def _spans(label: str) -> str:
 
 
 def _words(inner: str, x: float, y: float, anchor: str, size: float) -> str:
-    return text(x, y, inner, f'text-anchor="{anchor}" font-size="{size:g}" xml:space="preserve"')
+    return text_element(x, y, inner, f'text-anchor="{anchor}" font-size="{size:g}" xml:space="preserve"')
 
 
 def _colour(text: object) -> str:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.figures.figure_svg import segment, text, tick_values
+from core.figures.figure_svg import line_element, text_element, tick_values
 from core.figures.template import ACCENT as PLAIN_ACCENT
 from core.figures.template import QUIET, short_text
 from core.messages import N_, _
@@ -147,8 +147,8 @@ def _reference(x: float, y: float, name: str, dashes: str) -> str:
 
 
 def _line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float, opacity: float = 1.0) -> str:
-    return segment(x0, y0, x1, y1, f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"')
+    return line_element(x0, y0, x1, y1, f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"')
 
 
 def _text(x: float, y: float, inner: str, anchor: str = "start", weight: str = "400") -> str:
-    return text(x, y, inner, f'text-anchor="{anchor}" font-weight="{weight}"')
+    return text_element(x, y, inner, f'text-anchor="{anchor}" font-weight="{weight}"')
