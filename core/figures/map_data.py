@@ -194,22 +194,26 @@ def correct_colours(correct: NDArray[np.bool_]) -> Bundle:
     return categories_bundle(~correct, (_("correct"), _("wrong")), label, CORRECT_COLOURS)
 
 
-def values_bundle(values: ArrayLike, label: str, low: float | None = None, high: float | None = None) -> Bundle:
+def values_bundle(values: ArrayLike, label: str, low: float, high: float) -> Bundle:
     """Colour by a number, such as confidence or loss, on one scale for all frames.
 
     Args:
         values: [N], or [F, N] when they change with the frames; NaN for none.
-        low, high: the ends of the scale; those of the values when None. Values beyond get the end's colour.
+        low, high: the ends of the scale. Values beyond get the end's colour.
         label: what the colours say, such as "Loss".
     """
     given: NDArray[np.float64] = np.asarray(values, np.float64)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(given))
-    ends = (given[known].min(), given[known].max()) if known.any() else (0.0, 1.0)
-    low, high = float(ends[0] if low is None else low), float(ends[1] if high is None else high)
     # One value everywhere has the colour of the scale's lower end.
     shares = (np.where(known, given, low) - low) / (high - low if high > low else 1.0)
     codes = np.where(known, np.rint(np.clip(shares, 0, 1) * COLOUR_STEPS), NO_COLOUR)
-    header = {"kind": "values", "label": _cut(label, NAME_CHARS), "low": low, "high": high, "scale": SCALE}
+    header = {
+        "kind": "values",
+        "label": _cut(label, NAME_CHARS),
+        "low": float(low),
+        "high": float(high),
+        "scale": SCALE,
+    }
     return _colours_bundle(header, codes)
 
 
