@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -271,24 +271,18 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
     if bins.has_tail:
         middles.append(bins.tail_place)
         spans.append(_("{low} to {high}", low=f"{bins.end:,}", high=f"{lengths.max():,}"))
-    return {
-        "type": "bar",
-        "x": middles,
-        "y": bins.counts,
-        "width": [BAR_SHARE * bins.width] * len(middles),
-        "marker": {"color": [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail},
-        "hovertext": [
-            f"{span} {unit}<br>"
-            + _(
-                "{count} of {total} texts, {share}",
-                count=f"{count:,}",
-                total=f"{texts:,}",
-                share=percent(count / texts),
-            )
-            for span, count in zip(spans, bins.counts, strict=True)
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    hovers = []
+    for span, count in zip(spans, bins.counts, strict=True):
+        share = percent(count / texts)
+        hover = _("{count} of {total} texts, {share}", count=f"{count:,}", total=f"{texts:,}", share=share)
+        hovers.append(f"{span} {unit}<br>{hover}")
+    colours = [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail
+    return _upright_bars(middles, bins.counts, [BAR_SHARE * bins.width] * len(middles), colours, hovers)
+
+
+def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers: list[str]) -> Figure:
+    bars = {"type": "bar", "x": x, "y": y, "width": width, "marker": {"color": colour}}
+    return bars | {"hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
@@ -311,30 +305,18 @@ def score_figure(scores: Sequence[float]) -> Figure:
     values = np.clip(np.asarray(scores, dtype=np.float64), -MOST_SCORE, MOST_SCORE)
     counts, edges = np.histogram(values, bins=min(SCORE_BINS, max(1, len(set(values.tolist())))))
     centres = (edges[:-1] + edges[1:]) / 2
+    hovers = []
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        pairs = ngettext("{count} pair", "{count} pairs", int(count))
+        hovers.append(_("{low:.3g} to {high:.3g}: {pairs}", low=low, high=high, pairs=pairs))
+    width = float((edges[1] - edges[0]) * BAR_SHARE)
+    layout = base_layout(
+        height=HISTOGRAM_HEIGHT_PX,
+        showlegend=False,
+        xaxis={"title": axis_heading(_("score"))},
+        yaxis={"title": axis_heading(_("pairs"))},
+    )
     return {
-        "data": [
-            {
-                "type": "bar",
-                "x": centres.round(6).tolist(),
-                "y": counts.tolist(),
-                "width": float((edges[1] - edges[0]) * BAR_SHARE),
-                "marker": {"color": ACCENT},
-                "hovertext": [
-                    _(
-                        "{low:.3g} to {high:.3g}: {pairs}",
-                        low=low,
-                        high=high,
-                        pairs=ngettext("{count} pair", "{count} pairs", int(count)),
-                    )
-                    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-                ],
-                "hovertemplate": "%{hovertext}<extra></extra>",
-            }
-        ],
-        "layout": base_layout(
-            height=HISTOGRAM_HEIGHT_PX,
-            showlegend=False,
-            xaxis={"title": axis_heading(_("score"))},
-            yaxis={"title": axis_heading(_("pairs"))},
-        ),
+        "data": [_upright_bars(centres.round(6).tolist(), counts.tolist(), width, ACCENT, hovers)],
+        "layout": layout,
     }
