@@ -34,7 +34,6 @@ WHAT = N_("Translation model")
 CANONICAL_ROWS = 16
 SPARE_TOKENS = 16
 BUSY_TIMEOUT_S = 10.0
-MOST_ASKED = 500
 
 
 class MemoryTranslationCache:
@@ -63,17 +62,13 @@ class TranslationCache:
         self._made = self._complained = False
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        wanted = "SELECT key, text FROM translations WHERE key IN (SELECT value FROM json_each(?))"
         try:
             with closing(self._connection()) as connection:
-                for start in range(0, len(keys), MOST_ASKED):
-                    asked = keys[start : start + MOST_ASKED]
-                    marks = ", ".join("?" * len(asked))
-                    rows = connection.execute(f"SELECT key, text FROM translations WHERE key IN ({marks})", [*asked])
-                    found.update(rows.fetchall())
+                return dict(connection.execute(wanted, [json.dumps(list(keys))]).fetchall())
         except (OSError, sqlite3.Error) as error:
             self._complain(error)
-        return found
+            return {}
 
     def put(self, texts: Mapping[str, str]) -> None:
         try:
