@@ -41,7 +41,7 @@ from core.figures.map_data import (
     prediction_colours,
 )
 from core.figures.map_script import map_classes, map_style
-from core.figures.template import Figure
+from core.figures.template import Figure, thinned
 from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
@@ -325,9 +325,7 @@ def _finite_frames(store: Store, run: RunRecord) -> list[int]:
         return all(bool(np.isfinite(read(run.id, step)).all()) for read in (store.map_points, store.logits))
 
     steps = [step for step in store.frame_steps(run.id) if whole(step)]
-    if len(steps) <= FRAMES_MAX:
-        return steps
-    return [steps[place] for place in np.linspace(0, len(steps) - 1, FRAMES_MAX).round().astype(int)]
+    return [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
 
 
 def _packed(known: dict[str, Any]) -> str:
