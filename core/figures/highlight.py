@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 from unicodedata import category
 
 import numpy as np
@@ -45,14 +44,6 @@ _CHOSEN = f"outline:1.5px solid rgb{POSITIVE_RGB};outline-offset:-1px;border-rad
 _UNDERLINE = f"text-decoration:underline 2px rgb{NEGATIVE_RGB};text-underline-offset:3px"
 _HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none"
 _SIGN = "font-weight:700;line-height:0;user-select:none"
-
-
-class _Mark(NamedTuple):
-    """How one word is drawn, what it says on hover, and the sign in front of it."""
-
-    style: str
-    title: str
-    sign: str
 
 
 def highlighted_html(
@@ -137,13 +128,15 @@ def _greatest(numbers: Sequence[float]) -> float:
     return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
 
 
-def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> _Mark:
+def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> str:
+    """Return the start of a word's span: its look, its text on hover, and the sign in front of it."""
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
     unknown = _("{measure} not measured", measure=_(measure))
     said = [unknown if math.isnan(weight) else f"{_(measure)} {signed(weight, 4)}"]
     said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign else [])
-    return _Mark(";".join(styles), listed(said), sign)
+    before = f'<sup aria-hidden="true" style="{_SIGN}">{sign}</sup>' if sign else ""
+    return f'<span title="{_safe(listed(said))}" style="{";".join(styles)}">{before}'
 
 
 def _figure(title: str, body: str) -> str:
@@ -154,7 +147,7 @@ def _figure(title: str, body: str) -> str:
     )
 
 
-def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
+def _body(text: TokenText, marks: Sequence[str]) -> str:
     """Each side in a block of its own, whose direction follows its letters."""
     sides, hidden, is_cut = [], 0, False
     for number, side in enumerate(text.sides):
@@ -172,7 +165,7 @@ def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
     return "".join(sides) + _note(sentences([note, more]))
 
 
-def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
+def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[str]) -> tuple[list[str], int]:
     """A side's words and what lies between them, and where its last word ends.
 
     Where a tokenizer makes several words of one character, the first of them shows it.
@@ -182,9 +175,7 @@ def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tup
         pieces.append(_between(side[end : word.start]))
         surface = side[max(end, word.start) : word.end]
         if surface:
-            mark = marks[place]
-            sign = f'<sup aria-hidden="true" style="{_SIGN}">{mark.sign}</sup>' if mark.sign else ""
-            pieces.append(f'<span title="{_safe(mark.title)}" style="{mark.style}">{sign}{_safe(surface)}</span>')
+            pieces.append(f"{marks[place]}{_safe(surface)}</span>")
         end = max(end, word.end)
     return pieces, end
 
