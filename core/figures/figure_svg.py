@@ -79,7 +79,7 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     x = _Axis(low, high if high > low else low + 1, left, right)
     numbers = sorted({trace["yaxis"] for trace in figure["data"]})
     ys = {name: _y_axis(name, figure, top, bottom) for name in numbers}
-    parts = [_grid(x, y, bottom) for y in ys.values()]
+    parts = [_grid(x, y) for y in ys.values()]
     parts += [
         _words(f"{tick:g}", place, bottom + 16, "middle", 11) for tick in x.ticks() if (place := x.at(tick)) is not None
     ]
@@ -161,7 +161,7 @@ def tick_values(low: float, high: float, apart: float) -> list[float]:
     return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
-def _grid(x: _Axis, y: _Axis, bottom: float) -> str:
+def _grid(x: _Axis, y: _Axis) -> str:
     """The lines and numbers of a panel's y axis."""
     places = [(tick, place) for tick in y.ticks() if (place := y.at(tick)) is not None]
     return "".join(
