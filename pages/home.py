@@ -12,8 +12,7 @@ from core.artifacts.replay import TAG, Replay, open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
 from core.config.describe import objective_label
 from core.config.score_source import score_note
-from core.figures.example_colours import label_colours
-from core.figures.map_data import examples_bundle, places_bundle
+from core.figures.map_data import examples_bundle, label_colours, places_bundle
 from core.messages import N_, _
 from core.store import RunSummary
 from core.tasks.task_label import task_label

@@ -1,6 +1,6 @@
 """What an entry says of a view: label, what it changes, settings, and the functions that change it.
 
-Functions are named by their paths, such as "core.views.token_shuffle:shuffle_tokens".
+Functions are named by their paths, such as "core.views.embedding:shuffle_tokens".
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ TOKEN_SHUFFLE = ViewEntry(
     kind="tokens",
     others_compute=N_("ConSERT's code moves [CLS] and [SEP] too; here they stay."),
     place=4,
-    tokens="core.views.token_shuffle:shuffle_tokens",
+    tokens="core.views.embedding:shuffle_tokens",
     preview="core.texts.preview:shuffle_previews",
 )
 

@@ -12,8 +12,8 @@ from core.cli.options import json_option, print_json, runs_option
 from core.config import RunConfig
 from core.config.schedule import as_ended, as_launched
 from core.errors import StoreError
-from core.exports.config_file import config_json
 from core.exports.entry import Export, write_export
+from core.exports.recipes import config_json
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store, default_folder
 

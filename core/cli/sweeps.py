@@ -20,7 +20,7 @@ from core.errors import ConfigError
 from core.experiments.cost import cost
 from core.experiments.design import Design, Level
 from core.experiments.lifecycle import Experiments, is_over, missing
-from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
+from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
@@ -80,7 +80,7 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 @json_option
 def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
     """Run a protocol of the papers or notes, and follow it to its end; `protocols` lists them."""
-    entry = protocol_entry(name)
+    entry = PROTOCOLS.entry(name)
     base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
     given = entry.design(with_whole_paths(base)).model_dump(mode="json")
     _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
@@ -287,7 +287,7 @@ def _show(
     split = split or (protocol.split if protocol else TEST)
     if measure in OF_VECTORS:
         measure_vectors(vectors_request(experiment_id), found.engine.store.folder, lambda *_: None)
-    shown = results(found.engine.store, experiment, design, measure=measure, split=split)
+    shown = results(found.engine.store, experiment.id, design, measure=measure, split=split)
     if output is not None:
         _write(Path(output), experiment, shown)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,9 +18,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.attention_row import attention_row
 from core.encoders.families import Family, family_of
-from core.encoders.first_token import first_tokens_only
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
-from core.encoders.partial import check_start, only_blocks, output_module
+from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
 from core.encoders.readout import pooled_vectors, token_views
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
@@ -29,7 +28,7 @@ from core.messages import _
 from core.models.own_pooling import Pooling, pooling_of
 from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 
-__all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
+__all__ = ["Encoder", "Tokenizer", "load_encoder"]
 
 LAST_LAYER = Taps()
 
@@ -186,7 +185,10 @@ class Encoder(PlainEncoder):
                 stack.enter_context(first_tokens_only(self.blocks[top - 1], batch.first))
             # A row can be taken once, and a layer may be wanted for both.
             attended = {*counts, *taps.attention}
-            rows = {layer: cache(stack.enter_context(self._attention_row(layer, batch))) for layer in attended}
+            heads, rows = self.model.config.num_attention_heads, {}
+            for layer in attended:
+                row = attention_row(self.blocks[layer - 1], self.family, heads, batch)
+                rows[layer] = cache(stack.enter_context(row))
 
             def read(layer: int, hidden: Tensor) -> None:
                 if layer in taps.layers:
@@ -207,10 +209,6 @@ class Encoder(PlainEncoder):
             read(layer, output[0] if isinstance(output, tuple) else output)
 
         return output_module(self.base, self.family, layer).register_forward_hook(hook)
-
-    def _attention_row(self, layer: int, batch: PackedBatch) -> AbstractContextManager[Callable[[], Tensor]]:
-        heads = self.model.config.num_attention_heads
-        return attention_row(self.blocks[layer - 1], self.family, heads, batch)
 
     def _special(self, batch: PackedBatch) -> Tensor:
         """[R, T] bool: tokens that the tokenizer adds, and padding."""
@@ -241,7 +239,10 @@ def load_encoder(
 
     Raises: EncoderError or ConfigError in one sentence.
     """
-    _quiet_transformers()
+    # Otherwise transformers reports every fresh head as a problem and draws a progress bar into the log.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    transformers.utils.logging.set_verbosity(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
     folder = encoder_folder(encoder_id)
     limit = read_shape(folder / "config.json", encoder_id).positions
     labels = dict(enumerate(classes))
@@ -279,15 +280,3 @@ def load_encoder(
             limit=limit,
         )
     return encoder, Tokenizer(tokenizer, max_length)
-
-
-def save_model(encoder: Encoder, folder: Path) -> None:
-    """Write the model as transformers loads it: `AutoModelForSequenceClassification.from_pretrained(folder)`."""
-    encoder.model.save_pretrained(folder, safe_serialization=True)
-
-
-def _quiet_transformers() -> None:
-    """Without this, transformers reports every fresh head as a problem and draws a progress bar into the log."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    transformers.utils.logging.set_verbosity(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()

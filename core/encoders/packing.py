@@ -133,15 +133,13 @@ def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:
     shortest = max(lengths)
     span = max(0, min(2 * shortest, longest_row) - shortest)
     tried = ROW_LENGTHS_TRIED if len(lengths) <= SEARCHED_BATCH else 1
-    best: tuple[float, list[list[int]]] | None = None
-    for capacity in sorted({shortest + span * i // tried for i in range(tried)}):
-        rows = _first_fit(lengths, capacity)
+
+    def cost(rows: list[list[int]]) -> float:
         row_length = max(sum(lengths[i] for i in row) for row in rows)
-        cost = len(rows) * row_length * (1 + row_length / ATTENTION_LENGTH)
-        if best is None or cost < best[0]:
-            best = (cost, rows)
-    assert best is not None
-    return best[1]
+        return len(rows) * row_length * (1 + row_length / ATTENTION_LENGTH)
+
+    capacities = sorted({shortest + span * i // tried for i in range(tried)})
+    return min((_first_fit(lengths, capacity) for capacity in capacities), key=cost)
 
 
 def _first_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:

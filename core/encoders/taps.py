@@ -77,9 +77,11 @@ class Encoded(NamedTuple):
 
 def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
     """Groups of texts put together; `order` holds the number that each text, in its turn, has in the batch."""
+    in_order = list(order) == list(range(len(order)))  # texts that share rows are
 
     def joined(tensors: Sequence[Tensor]) -> Tensor:
-        return texts_joined(tensors, order)
+        together = tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
+        return together if in_order else together[torch.tensor(order, device=together.device).argsort()]
 
     first = parts[0]
     pooled = {layer: joined([part.pooled[layer] for part in parts]) for layer in first.pooled}
@@ -93,11 +95,3 @@ def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
         for layer in first.attention
     }
     return Encoded(pooled, tokens, attention)
-
-
-def texts_joined(tensors: Sequence[Tensor], order: Sequence[int]) -> Tensor:
-    """Groups of rows put together, row `order[i]` of the result being the i-th of theirs."""
-    together = tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
-    if list(order) == list(range(len(order))):  # texts that share rows are in order already
-        return together
-    return together[torch.tensor(order, device=together.device).argsort()]

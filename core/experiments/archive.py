@@ -10,7 +10,6 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -64,6 +63,10 @@ class _Run(StrictForm):
     scores: list[_Scores]
     vectors: Values
 
+    @property
+    def place(self) -> str:
+        return f"{self.cell}.{self.seed}"
+
 
 class _About(StrictForm):
     format: Literal[1]
@@ -71,23 +74,6 @@ class _About(StrictForm):
     design: dict[str, Any]
     made_with: dict[str, str]
     runs: list[_Run]
-
-
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    """An archive whose every part was checked against the others.
-
-    Attributes:
-        configs: one for each run, in their order.
-        arrays: "<cell>.<seed>", test logits [N, C], and "labels.<cell>.<seed>" [N].
-        digest: of the whole file.
-    """
-
-    about: _About
-    design: Design
-    configs: list[RunConfig]
-    arrays: Mapping[str, Array]
-    digest: str
 
 
 def write_archive(store: Store, experiment_id: str, path: Path) -> None:
@@ -158,21 +144,23 @@ def open_archive(store: Store, path: Path) -> str:
     Returns: the experiment's id.
     Raises: StoreError for a file that is damaged, or none of these.
     """
-    contents = _read(path)
-    experiment_id = contents.digest[:ID_CHARS]
-    ExperimentTable(store.folder).adopt(experiment_id, contents.about.name, contents.design.to_json())
-    for run, config in zip(contents.about.runs, contents.configs, strict=True):
-        run_id = hashlib.sha256(f"{contents.digest}.{_place(run)}".encode()).hexdigest()[:ID_CHARS]
+    about, design, configs, arrays = _read(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    experiment_id = digest[:ID_CHARS]
+    ExperimentTable(store.folder).adopt(experiment_id, about.name, design.to_json())
+    for run, config in zip(about.runs, configs, strict=True):
+        run_id = hashlib.sha256(f"{digest}.{run.place}".encode()).hexdigest()[:ID_CHARS]
         if not store.bring_back(run_id):
-            _adopt(store, run_id, run, config, experiment_id, contents.arrays)
+            _adopt(store, run_id, run, config, experiment_id, arrays)
     return experiment_id
 
 
-def _place(run: _Run) -> str:
-    return f"{run.cell}.{run.seed}"
+def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Array]]:
+    """Return the parts of an archive, each checked against the others.
 
-
-def _read(path: Path) -> _Contents:
+    Returns: what it says, its design, the config of each run, and arrays: "<cell>.<seed>", test logits [N, C], and
+        "labels.<cell>.<seed>" [N].
+    """
     try:
         members = packed.read_members(path, MEMBERS)
         about = parsed(_About, members[ABOUT], ABOUT)
@@ -182,7 +170,7 @@ def _read(path: Path) -> _Contents:
         except PlaygroundError as error:
             raise DamagedError(str(error).rstrip(".")) from error
         _check(about, design, arrays)
-        return _Contents(about, design, configs, arrays, hashlib.sha256(path.read_bytes()).hexdigest())
+        return about, design, configs, arrays
     except DamagedError as error:
         raise StoreError(
             "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
@@ -193,7 +181,7 @@ def _read(path: Path) -> _Contents:
 
 def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
     """Refuse runs that are not those of the design, and parts of a run that do not belong together."""
-    places = [_place(run) for run in about.runs]
+    places = [run.place for run in about.runs]
     cells = {cell.number for cell in (*design.source_cells, *design.cells)}
     of_design = all(run.cell in cells and run.seed in design.seeds for run in about.runs)
     demand(of_design and len(set(places)) == len(places), N_("its runs are not those of its design"))
@@ -221,7 +209,7 @@ def _adopt(
             attempt.steps([Step(i + 1, {name: column[i] for name, column in run.steps.items()}) for i in range(count)])
         for scores in run.scores:
             attempt.evaluation(scores.step, scores.split, scores.values)
-        logits, labels = arrays[_place(run)].astype(np.float32), arrays[f"labels.{_place(run)}"]
+        logits, labels = arrays[run.place].astype(np.float32), arrays[f"labels.{run.place}"]
         attempt.predictions(Predictions(TEST, logits, tuple(map(int, labels))))
         if run.vectors:
             folder = measures_folder(store.run_folder(run_id), store.run(run_id).begun_attempt)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from core.artifacts.speed import estimated
 from core.errors import PlaygroundError
-from core.experiments.design import Cell, Design
+from core.experiments.design import Design
 from core.workers import Engine
 from core.workers.machine import has_gpu
 
@@ -38,37 +38,27 @@ def cost(engine: Engine, design: Design) -> Cost:
     Raises: ConfigError, TaskError or EncoderError where no cell can be run at all.
     """
     design.check_early_stopping()
+    # Of many runs, checking every one would take too long.
+    looked_at = design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None
     seconds = disk_bytes = 0.0
     known, measured = 0, True
     for cell in (*design.source_cells, *design.cells):
         try:
-            of_cell = _of_cell(engine, design, cell)
+            made = [engine.prepared(design.draft(cell, seed)) for seed in looked_at]
+            found = estimated(engine.store, *made[0], gpu=has_gpu())
         except PlaygroundError as error:
             refused.append((design.spoken_title(cell), str(error)))
             first = first or error
             continue
-        seconds += of_cell[0]
-        disk_bytes += of_cell[1]
-        measured &= of_cell[2]
-        known += of_cell[3]
+        of_cell = sum(engine.store.same_as(config) is not None for config, _ in made)
+        seconds += found.total_s * (len(design.seeds) - of_cell)
+        disk_bytes += found.disk_bytes * (len(design.seeds) - of_cell)
+        measured &= found.measured
+        known += of_cell
     cells = len(design.cells) + len(design.sources)
     if first is not None and len(refused) == cells:
         raise first
     runs = (cells - len(refused)) * len(design.seeds)
     return Cost(runs, known, seconds, disk_bytes, measured, tuple(refused))
-
-
-def _of_cell(engine: Engine, design: Design, cell: Cell) -> tuple[float, float, bool, int]:
-    """Seconds and bytes of a cell's runs, whether its speed was measured, and how many of them are there."""
-    made = [engine.prepared(design.draft(cell, seed)) for seed in _looked_at(design)]
-    found = estimated(engine.store, *made[0], gpu=has_gpu())
-    known = sum(engine.store.same_as(config) is not None for config, _ in made)
-    left = len(design.seeds) - known
-    return found.total_s * left, found.disk_bytes * left, found.measured, known
-
-
-def _looked_at(design: Design) -> tuple[int, ...]:
-    """The seeds under which runs are looked for: of many, checking every run would take too long."""
-    return design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]

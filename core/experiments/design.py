@@ -72,7 +72,9 @@ class Axis(Section):
         rest = given.keys() - {*IN_FILE, "name"}
         if rest or not isinstance(given.get("values"), list | tuple) or not isinstance(given["setting"], str):
             raise ConfigError(
-                "axes", _one_line(given), "give setting and values, such as [0.1, 0.5], or name and levels."
+                "axes",
+                json.dumps(given, ensure_ascii=False, default=str),
+                "give setting and values, such as [0.1, 0.5], or name and levels.",
             )
         made = axis_of(given["setting"], given["values"])
         return {"name": given.get("name", made.name), "levels": [level.model_dump() for level in made.levels]}
@@ -232,16 +234,14 @@ class Design(Section):
         """Whether there is something to compare with."""
         return bool(self.baseline) or self.reference is not None
 
-    def labels_of(self, cell: Cell) -> tuple[str, ...]:
-        """The labels of a cell's levels, one per axis; of the reference, its label alone."""
+    def levels_of(self, cell: Cell) -> list[Level]:
+        """A cell's levels, one per axis; of a source, and of the reference, that alone."""
+        if cell.number < 0:
+            return [self.sources[-1 - cell.number]]
         if cell.levels is None:
             assert self.reference is not None
-            return (self.reference.label,)
-        return tuple(axis.levels[level].label for axis, level in zip(self.axes, cell.levels, strict=True))
-
-    def titles_of(self, cell: Cell) -> tuple[str, ...]:
-        """The labels in the language that is spoken."""
-        return tuple(level.title for level in self._levels_of(cell))
+            return [self.reference]
+        return [axis.levels[level] for axis, level in zip(self.axes, cell.levels, strict=True)]
 
     @in_language(ENGLISH)
     def title_of(self, cell: Cell) -> str:
@@ -253,10 +253,14 @@ class Design(Section):
 
     def spoken_title(self, cell: Cell) -> str:
         """The same in the language that is spoken."""
-        levels = self._levels_of(cell)
+        levels = self.levels_of(cell)
         if cell.levels is None:
             return levels[0].title
-        named = [_titled(axis, level, self.base) for axis, level in zip(self.axes, levels, strict=True)]
+        named = []
+        for axis, level in zip(self.axes, levels, strict=True):
+            # A number says of what, by the symbol of its axis where that has one.
+            symbol = last if len(last := axis.name.rsplit(maxsplit=1)[-1]) == 1 else axis_title(axis, self.base)
+            named.append(f"{symbol} {level.title}" if level.label[0].isdigit() else level.title)
         return listed(named) or _("all runs")
 
     def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
@@ -267,9 +271,7 @@ class Design(Section):
                 draft starts from the pre-trained encoder.
         Raises: ConfigError where the cell's settings do not go together.
         """
-        settings: dict[str, Any] = {}
-        for level in self._levels_of(cell):
-            settings |= level.settings
+        settings = {name: value for level in self.levels_of(cell) for name, value in level.settings.items()}
         start = sources.get(settings.pop(START, None) or "")
         name = f"{self.title_of(cell)}, seed {seed}"[-RUN_NAME_CHARS:]
         draft = changed(self.base, settings | {"seed": seed, "name": name, "start": start})
@@ -322,17 +324,20 @@ class Design(Section):
 
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
-        named = [level.settings[START] for level in self._levels_of(cell) if level.settings.get(START)]
+        named = [level.settings[START] for level in self.levels_of(cell) if level.settings.get(START)]
         return named[-1] if named else None
 
     def baseline_of(self, cell: Cell) -> Cell | None:
         """What a cell is compared with; None for what is itself compared with."""
-        other = self._compared(cell)
-        return None if other is None or other == cell else other
-
-    def with_seeds(self, seeds: Iterable[int]) -> Design:
-        """The same with more seeds. Raises: ConfigError."""
-        return self.revised(seeds=[*self.seeds, *(seed for seed in seeds if seed not in self.seeds)])
+        if self.reference is not None:
+            return None if cell.levels is None else self.cells[-1]
+        if not self.baseline or cell.levels is None:
+            return None
+        wanted = tuple(
+            [one.label for one in axis.levels].index(self.baseline[axis.name]) if axis.name in self.baseline else level
+            for axis, level in zip(self.axes, cell.levels, strict=True)
+        )
+        return None if wanted == cell.levels else next(one for one in self.cells if one.levels == wanted)
 
     def revised(self, **fields: Any) -> Design:
         """The same with some fields changed. Raises: ConfigError."""
@@ -344,25 +349,6 @@ class Design(Section):
         if self.early_stopping is None:
             del plain["early_stopping"]  # as designs were written before
         return json.dumps(plain, sort_keys=True, ensure_ascii=False)
-
-    def _compared(self, cell: Cell) -> Cell | None:
-        if self.reference is not None:
-            return self.cells[-1]
-        if not self.baseline or cell.levels is None:
-            return None
-        wanted = [
-            [one.label for one in axis.levels].index(self.baseline[axis.name]) if axis.name in self.baseline else level
-            for axis, level in zip(self.axes, cell.levels, strict=True)
-        ]
-        return next(one for one in self.cells if one.levels == tuple(wanted))
-
-    def _levels_of(self, cell: Cell) -> list[Level]:
-        if cell.number < 0:
-            return [self.sources[-1 - cell.number]]
-        if cell.levels is None:
-            assert self.reference is not None
-            return [self.reference]
-        return [axis.levels[level] for axis, level in zip(self.axes, cell.levels, strict=True)]
 
 
 def _steps(draft: RunConfig) -> int:
@@ -436,14 +422,6 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
     return build(Design, given)
 
 
-def _titled(axis: Axis, level: Level, base: RunConfig) -> str:
-    """A level in words: a number says of what, by its symbol where the axis has one."""
-    last = axis.name.rsplit(maxsplit=1)[-1]
-    if not level.label[0].isdigit():
-        return level.title
-    return f"{last if len(last) == 1 else axis_title(axis, base)} {level.title}"
-
-
 def _spoken(name: str) -> str:
     """A name in the language that is spoken, where it is one of the project's own."""
     text = _(name)
@@ -458,7 +436,3 @@ def _check_distinct(field: Text, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(field, twice, "it is there twice; leave one of them out.")
-
-
-def _one_line(given: Any) -> str:
-    return json.dumps(given, ensure_ascii=False, default=str)

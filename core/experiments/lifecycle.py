@@ -68,16 +68,14 @@ class Experiments:
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
         """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
-        if experiment.wanted and missing(design, runs) and not self._failed_lately(experiment.id):
+        if not (experiment.wanted and missing(design, runs)):
+            return
+        request = (FILL, {"experiment": experiment.id})
+        newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == request), None)
+        failed = newest is not None and newest.status in ("failed", "interrupted")
+        if newest is None or not failed or time.time() - newest.updated_at >= RETRY_S:
             with suppress(EngineError):  # the next look tries again
                 self.fill(experiment.id)
-
-    def _failed_lately(self, experiment_id: str) -> bool:
-        """Whether the newest job that made the runs ended badly, less than RETRY_S ago."""
-        request = {"experiment": experiment_id}
-        newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == (FILL, request)), None)
-        bad = newest is not None and newest.status in ("failed", "interrupted")
-        return bad and newest is not None and time.time() - newest.updated_at < RETRY_S
 
     def stop(self, experiment_id: str) -> int:
         """Make no more runs, stop those that it started and nobody else needs, and take back those that wait.
@@ -122,7 +120,7 @@ class Experiments:
         more_runs = count * design.runs // len(design.seeds)
         check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
         first = max(design.seeds) + 1
-        more = design.with_seeds(range(first, first + count))
+        more = design.revised(seeds=[*design.seeds, *range(first, first + count)])
         self.table.redesign(experiment_id, more.to_json())
         self.table.want(experiment_id, True)
         self.fill(experiment_id)
@@ -136,17 +134,14 @@ class Experiments:
             except PlaygroundError:
                 continue  # a cell without a draft gets no run
             check_paths(draft)
-        checked = False
         refused: PlaygroundError | None = None
         for cell in design.cells:
             try:
-                draft = design.draft(cell, design.seeds[0])
-                if not checked:
-                    self.engine.prepared(draft)
-                    checked = True
+                self.engine.prepared(design.draft(cell, design.seeds[0]))
+                return
             except PlaygroundError as error:
                 refused = refused or error
-        if not checked and refused is not None:
+        if refused is not None:
             raise refused
 
 

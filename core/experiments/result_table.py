@@ -341,7 +341,7 @@ def better_text(results: Results) -> str:
 def _labels(results: Results, cell: CellResult) -> list[str]:
     """One text per axis; of a cell outside the grid, its label in the first."""
     # Translators: all runs of an experiment, in the one row of a table.
-    labels = list(results.design.titles_of(cell.cell)) or [_("all")]
+    labels = [level.title for level in results.design.levels_of(cell.cell)] or [_("all")]
     return labels + [NONE] * (max(1, len(results.design.axes)) - len(labels))
 
 

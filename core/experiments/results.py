@@ -24,7 +24,7 @@ from core.messages import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, NOTHING, PairedDifference, holm, paired_difference, seeds_needed
-from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+from core.store import ExperimentRun, ExperimentTable, Status, Store
 from core.workers.run_rows import majority_rate
 
 TEST = "test"
@@ -48,14 +48,6 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 
 Values = NDArray[np.float64]
-
-
-class ScoredRun(NamedTuple):
-    """A finished run, the number of its attempt that trained, and its score."""
-
-    run_id: str
-    attempt: int
-    score: float
 
 
 class Reference(NamedTuple):
@@ -188,43 +180,35 @@ class Results:
         return found
 
 
-def results(store: Store, experiment: Experiment, design: Design, *, measure: str, split: str) -> Results:
+def results(
+    store: Store,
+    experiment_id: str,
+    design: Design,
+    *,
+    measure: str,
+    split: str,
+    runs: Sequence[ExperimentRun] | None = None,
+) -> Results:
     """What the runs that have finished show.
 
     Args:
         measure: one of MEASURES; split: "test" or "validation", scored at the last frame. A measure of vectors is
             always of validation rows.
+        runs: the runs to compare; all of the experiment where None.
     """
     table = ExperimentTable(store.folder)
-    runs = table.runs(experiment.id)
-    scores = newest_scores(store, table, experiment.id, runs, measure, split)
-    known = references(store, table, experiment.id, runs, measure, split)
-    return of_runs(store, design, runs, scores, known, measure=measure, split=split)
-
-
-def newest_scores(
-    store: Store, table: ExperimentTable, experiment_id: str, runs: Sequence[ExperimentRun], measure: str, split: str
-) -> dict[str, Evaluation]:
-    """The newest scores that hold a measure, by run id."""
+    runs = table.runs(experiment_id) if runs is None else runs
     if measure in OF_VECTORS:
-        return {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
-    return table.scores(experiment_id, split)
-
-
-def references(
-    store: Store, table: ExperimentTable, experiment_id: str, runs: Sequence[ExperimentRun], measure: str, split: str
-) -> dict[str, Reference]:
-    """The scores that finished runs have to beat, by run id; none for a measure of vectors."""
-    if measure in OF_VECTORS:
-        return {}
+        scores = {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
+        return of_runs(store, design, runs, scores, measure=measure, split=split)
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
-    found = {}
+    known = {}
     for run in runs:
         if run.run_id is not None and run.status == Status.FINISHED:
             probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
             majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
-            found[run.run_id] = Reference(probe, majority)
-    return found
+            known[run.run_id] = Reference(probe, majority)
+    return of_runs(store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split)
 
 
 @lru_cache(maxsize=2_048)
@@ -260,14 +244,15 @@ def of_runs(
         by_cell.setdefault(run.cell, []).append(run)
     cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, known, measure) for cell in design.cells]
     compared = [_compared(store, design, cell, cells, measure, split) for cell in cells]
-    corrected = _corrected([difference for _, difference in compared if difference is not None])
+    differences = [difference for _, difference in compared if difference is not None]
+    corrected = iter(holm([one.p for one in differences if one.p is not None]))
     found = []
     for cell, (baseline, difference) in zip(cells, compared, strict=True):
         comparison = None
         if baseline is not None and difference is not None:
-            level = LEVEL / sum(one is not None for _, one in compared)
-            p = corrected.pop(0)
-            comparison = Comparison(baseline, difference, p, seeds_needed(difference, level))
+            p = None if difference.p is None else next(corrected)
+            needed = seeds_needed(difference, LEVEL / len(differences))
+            comparison = Comparison(baseline, difference, p, needed)
         found.append(replace(cell, comparison=comparison))
     early = sum(run.ended_early for run in runs)
     return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found), early)
@@ -304,42 +289,21 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _compared(
     store: Store, design: Design, ours: CellResult, cells: Sequence[CellResult], measure: str, split: str
 ) -> tuple[int | None, PairedDifference | None]:
-    """The cell that another is compared with, and the difference on the seeds that both have; None without any."""
+    """The cell that another is compared with, and the difference on the seeds that both have; None without any.
+
+    It is taken example by example where the predictions of both were kept.
+    """
     baseline = design.baseline_of(ours.cell)
     if baseline is None:
         return None, None
-    scored = [_scored(cell) for cell in (ours, cells[baseline.number])]
-    return baseline.number, seed_difference(store, *scored, measure=measure, split=split)
-
-
-def _scored(cell: CellResult) -> dict[int, ScoredRun]:
-    runs = {run.seed: run for run in cell.runs}
-    return {
-        seed: ScoredRun(str(runs[seed].run_id), runs[seed].begun_attempt, score) for seed, score in cell.scores.items()
-    }
-
-
-def seed_difference(
-    store: Store,
-    ours: Mapping[int, ScoredRun],
-    theirs: Mapping[int, ScoredRun],
-    *,
-    measure: str,
-    split: str,
-) -> PairedDifference | None:
-    """Two ways of training on the seeds that both have, example by example where their predictions were kept.
-
-    Args:
-        ours, theirs: runs by seed.
-    Returns: None where they share no seed.
-    """
-    seeds = [seed for seed in ours if seed in theirs]
+    pair = (ours, cells[baseline.number])
+    seeds = [seed for seed in ours.scores if all(seed in cell.scores for cell in pair)]
     if not seeds:
-        return None
-    pair = [_by_example(store, [side[seed] for seed in seeds], measure, split) for side in (ours, theirs)]
-    if pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]:
-        return paired_difference(pair[0][0], pair[1][0])
-    return paired_difference(*([side[seed].score for seed in seeds] for side in (ours, theirs)))
+        return baseline.number, None
+    found = [_by_example(store, cell, seeds, measure, split) for cell in pair]
+    if found[0] is not None and found[1] is not None and found[0][1] == found[1][1]:
+        return baseline.number, paired_difference(found[0][0], found[1][0])
+    return baseline.number, paired_difference(*([cell.scores[seed] for seed in seeds] for cell in pair))
 
 
 def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int], split: str) -> PairAgreement | None:
@@ -357,12 +321,14 @@ def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int]
 
 
 def _by_example(
-    store: Store, runs: Sequence[ScoredRun], measure: str, split: str
+    store: Store, cell: CellResult, seeds: Sequence[int], measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
     """[S, E] scores of examples and their labels; None where they are not known of every seed, or not the same."""
     if measure not in BY_EXAMPLE:
         return None
-    found = [_outcomes(store, run.run_id, run.attempt, measure, split) for run in runs]
+    runs = {run.seed: run for run in cell.runs}
+    of_seeds = [runs[seed] for seed in seeds]
+    found = [_outcomes(store, str(run.run_id), run.begun_attempt, measure, split) for run in of_seeds]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({labels for _, labels in known}) != 1:
         return None
@@ -397,9 +363,3 @@ def _predictions(store: Store, run_id: str, split: str) -> tuple[NDArray[np.floa
         return None, ()
     held_out = run.probe.held_out
     return store.logits(run_id, steps[-1])[:held_out], run.probe.labels[:held_out]
-
-
-def _corrected(differences: Sequence[PairedDifference]) -> list[float | None]:
-    """Holm over all p values that there are, in their order."""
-    known = iter(holm([one.p for one in differences if one.p is not None]))
-    return [None if one.p is None else next(known) for one in differences]

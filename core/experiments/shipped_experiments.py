@@ -13,7 +13,7 @@ from core.errors import EngineError, PlaygroundError
 from core.experiments.archive import write_archive
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
-from core.experiments.protocols.registry import protocol_entry
+from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.vectors import job, vectors_request
 from core.store import Store
 
@@ -34,7 +34,7 @@ class ShippedExperiment:
 
     @property
     def design(self) -> Design:
-        return protocol_entry(self.name).design(seeds=() if self.seeds is None else range(self.seeds))
+        return PROTOCOLS.entry(self.name).design(seeds=() if self.seeds is None else range(self.seeds))
 
 
 SHIPPED_EXPERIMENTS = {

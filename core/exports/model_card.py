@@ -49,6 +49,8 @@ def logits(texts):
 shares = logits(["A text to be classified."]).softmax(-1)[0]
 print(dict(zip(CLASSES, shares.tolist())))
 '''
+BY_PROBE = "Scores are those of a linear probe of the vectors. "
+UNTRAINED = "**Its classifier was never trained**: use the vectors, not the predictions.\n\n"
 CARD = """---
 library_name: {library}
 pipeline_tag: {task_tag}
@@ -109,10 +111,10 @@ def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
         task=_plain(found.get("Task", config.task.id)),
         classes=ngettext("{count} class", "{count} classes", len(classes)) + ": " + ", ".join(map(_plain, classes)),
         app_version=__version__,
-        untrained=_untrained(run),
+        untrained=UNTRAINED if classifier_learns_from(run.effective) is None else "",
         scores="\n".join(_rows(evaluations)),
         majority=_majority(store, run),
-        scorer=_scorer(evaluations.get(TEST)),
+        scorer=BY_PROBE if TEST in evaluations and evaluations[TEST].probe_rows is not None else "",
         folder=f"{file_stem(run)}-model",
         code=code,
         settings="\n".join(f"| {_plain(one.label)} | {_plain(one.text)} |" for one in listed),
@@ -137,16 +139,6 @@ def _majority(store: Store, run: RunRecord) -> str:
     rates = {split: majority_rate(store.folder, run, split) for split in (TEST, VALIDATION)}
     known = [f"{percent(rate)} on the {split} split" for split, rate in rates.items() if rate is not None]
     return f"The majority class of the training rows alone scores {' and '.join(known)}. " if known else ""
-
-
-def _scorer(test: Evaluation | None) -> str:
-    return "" if test is None or test.probe_rows is None else "Scores are those of a linear probe of the vectors. "
-
-
-def _untrained(run: RunRecord) -> str:
-    if classifier_learns_from(run.effective) is not None:
-        return ""
-    return "**Its classifier was never trained**: use the vectors, not the predictions.\n\n"
 
 
 def _plain(text: str) -> str:

@@ -30,11 +30,18 @@ from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, going_on
 from core.figures.curves import curves_figure
-from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.figure_svg import figure_svg, with_shared_ranges
-from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.figures.map_data import (
+    Bundle,
+    box_of,
+    correct_colours,
+    examples_bundle,
+    label_colours,
+    places_bundle,
+    prediction_colours,
+)
 from core.figures.map_script import map_classes, map_style
-from core.figures.template import Figure
+from core.figures.template import Figure, thinned
 from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
@@ -318,9 +325,7 @@ def _finite_frames(store: Store, run: RunRecord) -> list[int]:
         return all(bool(np.isfinite(read(run.id, step)).all()) for read in (store.map_points, store.logits))
 
     steps = [step for step in store.frame_steps(run.id) if whole(step)]
-    if len(steps) <= FRAMES_MAX:
-        return steps
-    return [steps[place] for place in np.linspace(0, len(steps) - 1, FRAMES_MAX).round().astype(int)]
+    return [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
 
 
 def _packed(known: dict[str, Any]) -> str:

@@ -5,12 +5,25 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, letters_wide, plain_text, short_text
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    axis_heading,
+    base_layout,
+    letters_wide,
+    note,
+    plain_text,
+    row_axis,
+    row_bars,
+    short_text,
+    upright,
+)
 from core.messages import _, ngettext
 from core.quantities import percent
 
@@ -92,17 +105,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         }
         | _whole_ticks(0, most, 4)
         | {"tickformat": "~s"},  # 150k, where a narrow screen has no room for 150,000
-        yaxis={
-            "range": [len(classes) - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": [_label(name) for name in classes],
-            "automargin": True,
-            "ticklabelstandoff": 4,
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
-        },
+        yaxis=row_axis([_label(name) for name in classes]),
     )
     return {"data": traces, "layout": layout}
 
@@ -110,26 +113,17 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
 def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], number: int) -> Figure:
     rows = sum(counts)
     name = short_text(split)
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [int(count) for count in counts],
-        "y": list(range(len(classes))),
-        "marker": {"color": TONES[number % len(TONES)]},
-        "hovertext": [
-            f"<b>{plain_text(of_class)}</b><br>"
-            + _(
-                "{split}: {count} of {total} rows, {share}",
-                split=name,
-                count=f"{count:,}",
-                total=f"{rows:,}",
-                share=percent(count / max(1, rows)),
-            )
-            for of_class, count in zip(classes, counts, strict=True)
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    hovers = []
+    for of_class, count in zip(classes, counts, strict=True):
+        hover = _(
+            "{split}: {count} of {total} rows, {share}",
+            split=name,
+            count=f"{count:,}",
+            total=f"{rows:,}",
+            share=percent(count / max(1, rows)),
+        )
+        hovers.append(f"<b>{plain_text(of_class)}</b><br>{hover}")
+    return row_bars([int(count) for count in counts], name, {"color": TONES[number % len(TONES)]}, hovers)
 
 
 def _label(name: str) -> str:
@@ -199,7 +193,7 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
     if mark is not None:
         side = _mark_side(mark, bins)
         if side == "within":
-            shapes.append(_mark_line(mark.length))
+            shapes.append(upright(mark.length, {"color": QUIET, "width": 1.5, "dash": "dash"}))
             margin = 0.02 * (high - low)
             low, high = min(low, mark.length - margin), max(high, mark.length + margin)
         notes.append(_mark_label(mark, side, rightward=mark.length < (low + high) / 2))
@@ -277,54 +271,29 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
     if bins.has_tail:
         middles.append(bins.tail_place)
         spans.append(_("{low} to {high}", low=f"{bins.end:,}", high=f"{lengths.max():,}"))
-    return {
-        "type": "bar",
-        "x": middles,
-        "y": bins.counts,
-        "width": [BAR_SHARE * bins.width] * len(middles),
-        "marker": {"color": [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail},
-        "hovertext": [
-            f"{span} {unit}<br>"
-            + _(
-                "{count} of {total} texts, {share}",
-                count=f"{count:,}",
-                total=f"{texts:,}",
-                share=percent(count / texts),
-            )
-            for span, count in zip(spans, bins.counts, strict=True)
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    hovers = []
+    for span, count in zip(spans, bins.counts, strict=True):
+        share = percent(count / texts)
+        hover = _("{count} of {total} texts, {share}", count=f"{count:,}", total=f"{texts:,}", share=share)
+        hovers.append(f"{span} {unit}<br>{hover}")
+    colours = [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail
+    return _upright_bars(middles, bins.counts, [BAR_SHARE * bins.width] * len(middles), colours, hovers)
 
 
-def _mark_line(length: float) -> Figure:
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": length,
-        "x1": length,
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": QUIET, "width": 1.5, "dash": "dash"},
-    }
+def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers: list[str]) -> Figure:
+    bars = {"type": "bar", "x": x, "y": y, "width": width, "marker": {"color": colour}}
+    return bars | {"hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
     """Above the bars: beside its line, rightward of it or leftward, or at the edge beyond which the line would be."""
     text = short_text(mark.text, 60)
-    place = {
-        "left": {"xref": "paper", "x": 0, "xanchor": "left", "text": f"← {text}"},
-        "within": {"xref": "x", "x": mark.length, "xanchor": "left" if rightward else "right", "text": text},
-        "right": {"xref": "paper", "x": 1, "xanchor": "right", "text": f"{text} →"},
-    }[side]
-    return place | {
-        "yref": "paper",
-        "y": 1,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12, "color": QUIET},
-    }
+    font = {"size": 12, "color": QUIET}
+    if side == "within":
+        return note(text, mark.length, 1, "bottom", font, xref="x", xanchor="left" if rightward else "right")
+    if side == "left":
+        return note(f"← {text}", 0, 1, "bottom", font)
+    return note(f"{text} →", 1, 1, "bottom", font, xanchor="right")
 
 
 def score_figure(scores: Sequence[float]) -> Figure:
@@ -336,30 +305,18 @@ def score_figure(scores: Sequence[float]) -> Figure:
     values = np.clip(np.asarray(scores, dtype=np.float64), -MOST_SCORE, MOST_SCORE)
     counts, edges = np.histogram(values, bins=min(SCORE_BINS, max(1, len(set(values.tolist())))))
     centres = (edges[:-1] + edges[1:]) / 2
+    hovers = []
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        pairs = ngettext("{count} pair", "{count} pairs", int(count))
+        hovers.append(_("{low:.3g} to {high:.3g}: {pairs}", low=low, high=high, pairs=pairs))
+    width = float((edges[1] - edges[0]) * BAR_SHARE)
+    layout = base_layout(
+        height=HISTOGRAM_HEIGHT_PX,
+        showlegend=False,
+        xaxis={"title": axis_heading(_("score"))},
+        yaxis={"title": axis_heading(_("pairs"))},
+    )
     return {
-        "data": [
-            {
-                "type": "bar",
-                "x": centres.round(6).tolist(),
-                "y": counts.tolist(),
-                "width": float((edges[1] - edges[0]) * BAR_SHARE),
-                "marker": {"color": ACCENT},
-                "hovertext": [
-                    _(
-                        "{low:.3g} to {high:.3g}: {pairs}",
-                        low=low,
-                        high=high,
-                        pairs=ngettext("{count} pair", "{count} pairs", int(count)),
-                    )
-                    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-                ],
-                "hovertemplate": "%{hovertext}<extra></extra>",
-            }
-        ],
-        "layout": base_layout(
-            height=HISTOGRAM_HEIGHT_PX,
-            showlegend=False,
-            xaxis={"title": axis_heading(_("score"))},
-            yaxis={"title": axis_heading(_("pairs"))},
-        ),
+        "data": [_upright_bars(centres.round(6).tolist(), counts.tolist(), width, ACCENT, hovers)],
+        "layout": layout,
     }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from core.catalogue.losses import LOSSES
 from core.config import KnobTurn
 from core.events import (
     GRADIENT_NORM,
@@ -20,61 +19,36 @@ from core.events import (
     OfTerm,
     Step,
 )
-from core.figures.axes import axis_title
 from core.figures.line_ends import line_ends, margin_px
-from core.figures.panels import Place, axis_name, stacked
+from core.figures.panels import Place, axes_of, axis_title, stacked
+from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,
     QUIET,
     Figure,
     axis_heading,
+    band,
     base_layout,
+    curve,
+    note,
     rounded,
     thinned,
 )
 from core.messages import N_, _, joined, listed, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
-# For the second, third, … term of one loss.
-MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
 KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": N_("weight")}
-# For the pieces of a loss, in their order.
-PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
-
-
-class Reference(NamedTuple):
-    """A reference level of a term's loss: its name, and its labels at the line's end, alone and beside others'."""
-
-    measure: OfTerm
-    name: str
-    name_of: str
-    end: str
-    end_of: str
-    dash: str
-
-
-REFERENCES = (
-    Reference(
-        OfTerm.COLLAPSE_LINE,
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        "dash",
-    ),
-    Reference(OfTerm.LOWER_BOUND, N_("lower bound"), N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart of the stack; `share` of the height, from top to bottom; `hint` says what to look for."""
+    """One chart of the stack; `share` of the height, from top to bottom; `hint` says what to look for; its y axis."""
 
     title: str
     share: float
     hint: str
-    log: bool = False
+    axis: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def heading(self) -> str:
@@ -83,18 +57,40 @@ class Panel:
 
 PANELS = (
     Panel(N_("Loss, nats"), 0.30, N_("should fall; single batches make it noisy")),
-    Panel(N_("Validation accuracy"), 0.22, N_("above the probe, the fine-tune was worth it")),
-    Panel(N_("Gradient norm"), 0.22, N_("a jump is an unstable step"), log=True),
-    Panel(N_("Cosine of the parts' gradients"), 0.13, N_("below 0 the parts pull apart")),
-    Panel(N_("Learning rate"), 0.13, N_("how far a step goes")),
+    Panel(
+        N_("Validation accuracy"),
+        0.22,
+        N_("above the probe, the fine-tune was worth it"),
+        {"tickformat": PERCENT_TICKS},
+    ),
+    Panel(
+        N_("Gradient norm"),
+        0.22,
+        N_("a jump is an unstable step"),
+        {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
+    ),
+    Panel(
+        N_("Cosine of the parts' gradients"),
+        0.13,
+        N_("below 0 the parts pull apart"),
+        {"range": [-1, 1], "tickvals": [-1, 0, 1]},
+    ),
+    Panel(
+        N_("Learning rate"),
+        0.13,
+        N_("how far a step goes"),
+        {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
+    ),
 )
 CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its bound")
 PARTS_HINT = N_("compare the parts with each other, not with the total")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 760, 40, 40
 GAP = 0.045
 FAINT = 0.3
+HOVER, SHARE_HOVER = "%{y:.4g}", f"%{{y:{PERCENT_FORMAT}}}"
+PHASE_LINE = {"color": QUIET, "width": 1.2}
+TURN_LINE = {"color": ACCENT, "width": 1, "dash": "dot"}
 TICK_SIZE = 11
-# What marks a step at which terms were compared on the weights of a block: the block's number.
 # Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
 GAP_FACTOR = 1.5
 # What the label of a turned knob takes: a share of the steps, and a line's height.
@@ -144,57 +140,21 @@ def curves_figure(
         showlegend=False,
         margin={"l": 60, "r": margin_px(traces), "t": TOP_PX, "b": BOTTOM_PX},
         shapes=[
-            *(line for end in phase_ends[:-1] for line in _phase_lines(end, places)),
-            *(line for turn in turns for line in _turn_lines(turn, places)),
+            *(place.upright(end + 0.5, PHASE_LINE) for end in phase_ends[:-1] for place in places),
+            *(place.upright(turn.step - 0.5, TURN_LINE) for turn in turns for place in places),
         ],
         annotations=[
             *(place.title(panels[place.number].heading) for place in places),
             *line_ends(traces, axes, HEIGHT_PX - TOP_PX - BOTTOM_PX),
-            *map(_phase_label, phase_ends[:-1]),
+            *(
+                note(_("next phase"), end + 0.5, 0, "bottom", {"size": 11, "color": QUIET}, xref="x")
+                for end in phase_ends[:-1]
+            ),
             *_turn_labels(turns, total_steps),
         ],
         **axes,
     )
     return {"data": traces, "layout": layout}
-
-
-def part_label(part: str) -> str:
-    """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
-    key, piece = _split(part)
-    loss, number = _loss_of(key)
-    symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
-    said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
-    return _("{name}, {detail}", name=said, detail=_(pieces.get(piece, piece))) if piece else said
-
-
-def part_dash(part: str) -> str:
-    """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
-    key, piece = _split(part)
-    loss = _loss_of(key)[0]
-    if not piece:
-        return "solid"
-    places = list(LOSSES[loss].pieces) if loss in LOSSES else []
-    return PIECE_DASHES[places.index(piece) % len(PIECE_DASHES) if piece in places else 0]
-
-
-def part_colour(part: str) -> str:
-    loss, number = _loss_of(_split(part)[0])
-    if number == 1 and loss in LOSSES:
-        return LOSSES[loss].colour
-    place = list(LOSSES).index(loss) if loss in LOSSES else 0
-    return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
-
-
-def _split(part: str) -> tuple[str, str]:
-    """A term's key, and the name of its piece; "" for the term itself."""
-    key, _dot, piece = part.partition(".")
-    return key, piece
-
-
-def _loss_of(key: str) -> tuple[str, int]:
-    """The loss of a term's key, and which term of that loss it is."""
-    loss, _line, number = key.rpartition("_")
-    return (loss, int(number)) if number.isdecimal() else (key, 1)
 
 
 def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
@@ -258,12 +218,8 @@ def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int)
         label = _paced(_("{part} on {blocks}", part=part_label(key), blocks=_blocks(compared)), pace)
         trace = _dotted(compared, OfTerm.SHARED_GRADIENT.of(key), label, 3, part_colour(key))
         traces.append(trace | {"meta": part_label(key)})
-    return [_positive(trace) for trace in traces]
-
-
-def _positive(trace: Figure) -> Figure:
-    """With a gap at 0, which a logarithmic axis cannot show: a contrastive term without positives has no gradient."""
-    return trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]}
+    # A gap at 0, which a logarithmic axis cannot show: a contrastive term without positives has no gradient.
+    return [trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]} for trace in traces]
 
 
 def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
@@ -297,26 +253,18 @@ def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: 
     """A line whose points are marked, broken where a step has no such measure."""
     known = measure in {name for step in steps for name in step.values}
     shown = steps if known else []
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "x": [step.step for step in shown],
-        "y": rounded([step.values.get(measure) for step in shown]),
-        "line": {"color": colour, "width": 1.5, "dash": "solid"},
-        "marker": {"color": colour, "size": 4},
-        "hovertemplate": "%{y:.4g}",
-        "xaxis": "x",
-        "yaxis": f"y{panel}",
-    }
+    x, y = [step.step for step in shown], [step.values.get(measure) for step in shown]
+    line, marker = {"color": colour, "width": 1.5, "dash": "solid"}, {"color": colour, "size": 4}
+    return curve(x, y, line, axes_of(panel), mode="lines+markers", name=name, hovertemplate=HOVER, marker=marker)
 
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
     validation = [e for e in evaluations if e.split == "validation"]
     of_probe = [e for e in validation if e.probe_rows is not None]
     of_classifier = [e for e in validation if e.probe_rows is None]
+    probe = _with_rows(_("linear probe of the frame"), of_probe[-1]) if of_probe else ""
     traces = [
-        *_scored_traces(of_probe, _probe_name(of_probe), "dash", _("probe now")),
+        *_scored_traces(of_probe, probe, "dash", _("probe now")),
         *_scored_traces(of_classifier, _("accuracy"), "solid", _("classifier")),
     ]
     # A frame's probe is fitted on fewer rows than the baseline, so a line for both would compare two kinds of probe.
@@ -328,25 +276,10 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     ]
     for name, level, dash, end in references:
         if level is not None:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": name,
-                    "x": [0, total_steps],
-                    "y": [level, level],
-                    "line": {"color": QUIET, "width": 1.2, "dash": dash},
-                    "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
-                    "meta": end,
-                    "xaxis": "x",
-                    "yaxis": "y2",
-                }
-            )
+            line = {"color": QUIET, "width": 1.2, "dash": dash}
+            more = {"name": name, "hovertemplate": SHARE_HOVER, "meta": end}
+            traces.append(curve([0, total_steps], [level, level], line, axes_of(2), **more))
     return traces
-
-
-def _probe_name(of_probe: Sequence[Evaluation]) -> str:
-    return _with_rows(_("linear probe of the frame"), of_probe[-1]) if of_probe else ""
 
 
 def _with_rows(name: str, evaluation: Evaluation) -> str:
@@ -360,34 +293,20 @@ def _with_rows(name: str, evaluation: Evaluation) -> str:
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
     """Accuracy at frames and its interval as a band."""
     points = [e.step for e in evaluations]
-    high = [e.values["accuracy_high"] for e in evaluations]
-    low = [e.values["accuracy_low"] for e in evaluations]
-    band = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": points + points[::-1],
-        "y": rounded(high + low[::-1]),
-        "fill": "toself",
-        "fillcolor": "rgba(47,111,159,0.15)",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "xaxis": "x",
-        "yaxis": "y2",
-    }
-    accuracy = {
-        "type": "scatter",
+    names = ("accuracy", "accuracy_low", "accuracy_high")
+    accuracy, low, high = ([e.values[one] for e in evaluations] for one in names)
+    line = {"color": ACCENT, "width": 2, "dash": dash}
+    more: dict[str, Any] = {
         "mode": "lines+markers",
         "name": name,
-        "x": points,
-        "y": rounded([e.values["accuracy"] for e in evaluations]),
-        "line": {"color": ACCENT, "width": 2, "dash": dash},
+        "hovertemplate": SHARE_HOVER,
         "marker": {"size": 5},
-        "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
         "meta": end,
-        "xaxis": "x",
-        "yaxis": "y2",
     }
-    return [band, accuracy]
+    return [
+        band(points, low, high, "rgba(47,111,159,0.15)", axes_of(2)),
+        curve(points, accuracy, line, axes_of(2), **more),
+    ]
 
 
 def _line(
@@ -403,20 +322,10 @@ def _line(
 ) -> Figure:
     """Args: end: the name at the line's end, none for ""."""
     having = [step for step in steps if measure in step.values]
-    return {
-        "uid": measure,
-        "type": "scatter",
-        "mode": "lines" if len(having) > 1 else "markers",
-        "name": name,
-        "x": [step.step for step in having],
-        "y": rounded([step.values[measure] for step in having]),
-        "line": {"color": colour, "width": width, "dash": dash},
-        "marker": {"color": colour},
-        "hovertemplate": "%{y:.4g}",
-        "meta": end,
-        "xaxis": "x",
-        "yaxis": axis_name("y", panel),
-    }
+    x, y = [step.step for step in having], [step.values[measure] for step in having]
+    mode = "lines" if len(having) > 1 else "markers"
+    more = {"uid": measure, "name": name, "hovertemplate": HOVER, "marker": {"color": colour}, "meta": end}
+    return curve(x, y, {"color": colour, "width": width, "dash": dash}, axes_of(panel), mode=mode, **more)
 
 
 def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: Sequence[Step]) -> dict[int, Panel]:
@@ -443,42 +352,13 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
 
 
 def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:
-    axes: dict[str, Any] = {
-        "xaxis": {
-            "title": axis_heading(axis_title("step")),
-            "tickfont": {"size": TICK_SIZE},
-            "range": [0, total_steps],
-            "anchor": f"y{len(PANELS)}",
-            "zeroline": False,
-            "hoverformat": "d",
-        }
-    }
+    same = {"tickfont": {"size": TICK_SIZE}, "zeroline": False}
+    title = axis_heading(axis_title("step"))
+    x = same | {"title": title, "range": [0, total_steps], "anchor": f"y{len(PANELS)}", "hoverformat": "d"}
+    axes: dict[str, Any] = {"xaxis": x}
     for place in places:
-        number, panel = place.number, panels[place.number]
-        axis: dict[str, Any] = {"zeroline": False, "nticks": 4, "automargin": False}
-        axis |= {"tickfont": {"size": TICK_SIZE}}
-        if panel.log:
-            axis |= {"type": "log", "exponentformat": "none", "nticks": 4, "minor": {"showgrid": False}}
-        if number == 2:
-            axis |= {"tickformat": PERCENT_TICKS}
-        if number == 4:
-            axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
-        if number == 5:
-            axis |= {"rangemode": "tozero", "exponentformat": "power", "nticks": 3}
-        axes |= place.layout(y=axis)
+        axes |= place.layout(y={**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
     return axes
-
-
-def _phase_lines(end: int, places: Sequence[Place]) -> list[Figure]:
-    return [place.upright(end + 0.5, {"color": QUIET, "width": 1.2}) for place in places]
-
-
-def _phase_label(end: int) -> Figure:
-    return _upright_label(end + 0.5, _("next phase"), QUIET) | {"y": 0, "yanchor": "bottom"}
-
-
-def _turn_lines(turn: KnobTurn, places: Sequence[Place]) -> list[Figure]:
-    return [place.upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"}) for place in places]
 
 
 def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
@@ -495,26 +375,9 @@ def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
     for turn in last:
         row = next((row for row, step in enumerate(rows) if turn.step - step >= room), len(rows))
         rows[row : row + 1] = [turn.step]
-        labels.append(_turn_label(turn) | {"yshift": -LABEL_PX * row})
+        key, _dot, setting = turn.name.rpartition(".")
+        owner = f"{part_label(key)} " if key else ""
+        text = f"{owner}{_(KNOB_SYMBOLS.get(setting, setting.replace('_', ' ')))} {turn.value:g}"
+        font = {"size": 11, "color": ACCENT}
+        labels.append(note(text, turn.step - 0.5, 1, "top", font, xref="x", yshift=-LABEL_PX * row))
     return labels
-
-
-def _turn_label(turn: KnobTurn) -> Figure:
-    key, _dot, setting = turn.name.rpartition(".")
-    owner = f"{part_label(key)} " if key else ""
-    symbol = _(KNOB_SYMBOLS.get(setting, setting.replace("_", " ")))
-    return _upright_label(turn.step - 0.5, f"{owner}{symbol} {turn.value:g}", ACCENT)
-
-
-def _upright_label(place: float, text: str, colour: str) -> Figure:
-    return {
-        "text": text,
-        "xref": "x",
-        "yref": "paper",
-        "x": place,
-        "y": 1,
-        "xanchor": "left",
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"size": 11, "color": colour},
-    }

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
+from itertools import groupby
 from typing import Any
 
 from core.figures.template import Figure, letters_wide
@@ -42,8 +42,8 @@ class _Axis:
     log: bool = False
     form: str = ""
 
-    def at(self, value: float) -> float | None:
-        if not math.isfinite(value) or (self.log and value <= 0):
+    def at(self, value: float | None) -> float | None:
+        if value is None or not math.isfinite(value) or (self.log and value <= 0):
             return None
         place = math.log10(value) if self.log else value
         share = (place - self.low) / (self.high - self.low)
@@ -54,9 +54,7 @@ class _Axis:
             powers = range(math.ceil(self.low), math.floor(self.high) + 1)
             values = [10.0**power for power in powers]
             return values if len(values) > 1 else [10**self.low, 10**self.high]
-        step = _nice((self.high - self.low) / TICKS)
-        first = math.ceil(self.low / step - 1e-9)
-        return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        return tick_values(self.low, self.high, (self.high - self.low) / TICKS)
 
     def text(self, value: float) -> str:
         if "%" in self.form:
@@ -81,12 +79,15 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     x = _Axis(low, high if high > low else low + 1, left, right)
     numbers = sorted({trace["yaxis"] for trace in figure["data"]})
     ys = {name: _y_axis(name, figure, top, bottom) for name in numbers}
-    parts = [_grid(x, y, bottom) for y in ys.values()]
-    parts += [_x_tick(x, tick, bottom) for tick in x.ticks()]
-    parts.append(_words(str(layout["xaxis"]["title"]["text"]), (left + right) / 2, bottom + 32, "middle", 12))
+    parts = [_grid(x, y) for y in ys.values()]
+    parts += [
+        _words(f"{tick:g}", place, bottom + 16, "middle", 11) for tick in x.ticks() if (place := x.at(tick)) is not None
+    ]
+    title = html.escape(str(layout["xaxis"]["title"]["text"]))
+    parts.append(_words(title, (left + right) / 2, bottom + 32, "middle", 12))
     parts += [_shape(shape, x, ys) for shape in layout.get("shapes", ())]
     parts += [drawn for trace in figure["data"] for drawn in _trace(trace, x, ys[trace["yaxis"]])]
-    parts += [_annotation(note, x, ys, (left, right, top, bottom), width) for note in layout.get("annotations", ())]
+    parts += [_annotation(note, x, ys, width, top, bottom) for note in layout.get("annotations", ())]
     parts.append(
         f'<line class="cursor" x1="{left}" x2="{left}" y1="{top}" y2="{bottom}" stroke="currentColor" '
         'stroke-opacity="0.5" visibility="hidden"/>'
@@ -128,46 +129,46 @@ def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
 
 def _span(name: str, figure: Figure) -> tuple[float, float]:
     """Lowest and highest value of an axis, powers of ten where it is logarithmic."""
-    said = figure["layout"][f"yaxis{name[1:]}"]
-    log = said.get("type") == "log"
-    values = [
-        float(value)
-        for trace in figure["data"]
-        if trace["yaxis"] == name
-        for value in trace["y"]
-        if value is not None and math.isfinite(value) and not (log and value <= 0)
-    ]
-    if "range" in said:
-        low, high = (float(end) for end in said["range"])
-        return low, high
-    places = [math.log10(value) for value in values] if log else values
+    axis = figure["layout"][f"yaxis{name[1:]}"]
+    if "range" in axis:
+        return float(axis["range"][0]), float(axis["range"][1])
+    drawn = [value for trace in figure["data"] if trace["yaxis"] == name for value in trace["y"]]
+    places = [float(value) for value in drawn if value is not None and math.isfinite(value)]
+    if axis.get("type") == "log":
+        places = [math.log10(value) for value in places if value > 0]
     low, high = min(places, default=0.0), max(places, default=1.0)
-    if said.get("rangemode") == "tozero":
+    from_zero = axis.get("rangemode") == "tozero"
+    if from_zero:
         low, high = min(0.0, low), max(0.0, high)
     room = PADDING * (high - low) or (abs(high) or 1.0) * PADDING
-    return low if said.get("rangemode") == "tozero" and low == 0 else low - room, high + room
+    return low if from_zero and low == 0 else low - room, high + room
 
 
-def _nice(step: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
-    return next(times * power for times in (1, 2, 5, 10) if times * power >= step * (1 - 1e-9))
+def text_element(x: float, y: float, inner: str, look: str) -> str:
+    """Return a text element. Args: inner: markup, escaped already; look: further attributes."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{inner}</text>'
 
 
-def _grid(x: _Axis, y: _Axis, bottom: float) -> str:
-    parts = []
-    for tick in y.ticks():
-        place = y.at(tick)
-        if place is None:
-            continue
-        parts.append(_segment(x.start_px, place, x.end_px, place, 'stroke="currentColor" stroke-opacity="0.13"'))
-        parts.append(_words(y.text(tick), x.start_px - 7, place + 4, "end", 11))
-    return "".join(parts)
+def line_element(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
+    """Return a straight line. Args: look: its further attributes."""
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look}/>'
 
 
-def _x_tick(x: _Axis, tick: float, bottom: float) -> str:
-    place = x.at(tick)
-    return "" if place is None else _words(f"{tick:g}", place, bottom + 16, "middle", 11)
+def tick_values(low: float, high: float, apart: float) -> list[float]:
+    """Return the round numbers of a range, at least `apart`: multiples of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(apart)) if apart > 0 else 1.0
+    step = next(times * power for times in (1, 2, 5, 10) if times * power >= apart * (1 - 1e-9))
+    return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def _grid(x: _Axis, y: _Axis) -> str:
+    """The lines and numbers of a panel's y axis."""
+    places = [(tick, place) for tick in y.ticks() if (place := y.at(tick)) is not None]
+    return "".join(
+        line_element(x.start_px, place, x.end_px, place, 'stroke="currentColor" stroke-opacity="0.13"')
+        + _words(y.text(tick), x.start_px - 7, place + 4, "end", 11)
+        for tick, place in places
+    )
 
 
 def _trace(trace: Figure, x: _Axis, y: _Axis) -> Iterator[str]:
@@ -192,101 +193,64 @@ def _trace(trace: Figure, x: _Axis, y: _Axis) -> Iterator[str]:
 
 def _stretches(xs: Iterable[Any], ys: Iterable[Any], x: _Axis, y: _Axis) -> Iterator[list[tuple[float, float]]]:
     """Places between gaps."""
-    found: list[tuple[float, float]] = []
-    for one, other in zip(xs, ys, strict=True):
-        place = None if one is None or other is None else (x.at(float(one)), y.at(float(other)))
-        if place is None or place[0] is None or place[1] is None:
-            if found:
-                yield found
-            found = []
-        else:
-            found.append((place[0], place[1]))
-    if found:
-        yield found
+    places = [(x.at(one), y.at(other)) for one, other in zip(xs, ys, strict=True)]
+    for is_gap, stretch in groupby(places, lambda place: None in place):
+        if not is_gap:
+            yield [(one, other) for one, other in stretch if one is not None and other is not None]
 
 
 def _shape(shape: Figure, x: _Axis, ys: dict[str, _Axis]) -> str:
     """An upright line through a panel."""
-    y = ys.get(str(shape["yref"]).removesuffix(" domain"))
-    place = x.at(float(shape["x0"]))
+    y, place = ys.get(str(shape["yref"]).removesuffix(" domain")), x.at(shape["x0"])
     if y is None or place is None:
         return ""
-    line = shape.get("line", {})
+    line = shape["line"]
     dash = DASHES.get(str(line.get("dash", "solid")), "")
-    look = f'stroke="{_colour(line.get("color"))}" stroke-width="{line.get("width", 1)}" stroke-dasharray="{dash}"'
-    return _segment(place, y.start_px, place, y.end_px, look)
+    look = f'stroke="{_colour(line["color"])}" stroke-width="{line["width"]}" stroke-dasharray="{dash}"'
+    return line_element(place, y.start_px, place, y.end_px, look)
 
 
-def _annotation(
-    note: Figure, x: _Axis, ys: dict[str, _Axis], box: tuple[float, float, float, float], width: int
-) -> str:
-    left, right, top, bottom = box
-    size = float(note.get("font", {}).get("size", 11))
-    across = left + float(note["x"]) * (right - left) if note["xref"] == "paper" else x.at(float(note["x"]))
-    if note["yref"] == "paper":
-        down: float | None = bottom - float(note["y"]) * (bottom - top)
-    else:
-        axis = ys.get(str(note["yref"]).removesuffix(" domain"))
-        if axis is None:
-            return ""
+def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], width: int, top: float, bottom: float) -> str:
+    left, right = x.start_px, x.end_px
+    across = left + float(note["x"]) * (right - left) if note["xref"] == "paper" else x.at(note["x"])
+    down: float | None = bottom - float(note["y"]) * (bottom - top)
+    if note["yref"] != "paper":
+        axis = ys[note["yref"]]
         # On a logarithmic axis Plotly takes the place of an annotation as a power of ten.
-        value = 10 ** float(note["y"]) if axis.log and not str(note["yref"]).endswith("domain") else float(note["y"])
-        down = axis.at(value)
-        if str(note["yref"]).endswith("domain"):
-            down = axis.start_px + float(note["y"]) * (axis.end_px - axis.start_px)
+        down = axis.at(10 ** float(note["y"]) if axis.log else note["y"])
     if across is None or down is None:
         return ""
-    shift = {"middle": 0.35 * size, "top": size, "bottom": -5.0}[note.get("yanchor", "middle")]
-    anchor = {"left": "start", "center": "middle", "right": "end"}[note.get("xanchor", "left")]
+    label, size = str(note["text"]), float(note["font"]["size"])
     across += float(note.get("xshift", 0))
-    down += shift - float(note.get("yshift", 0))
-    text = str(note["text"])
-    if anchor == "start" and note["xref"] == "paper" and float(note["x"]) == 0:
-        text = BESIDE.sub("", text) if _wide(text) > right - left else text
-        size *= min(1.0, max(LEAST_SIZE, (width - left) / (TITLE_WIDTH * _wide(text))))
-    return _words(_Spans.of(text), across, down, anchor, size, safe=True)
+    down += {"middle": 0.35 * size, "top": size, "bottom": -5.0}[note["yanchor"]] - float(note.get("yshift", 0))
+    if note["xref"] == "paper" and float(note["x"]) == 0:  # a title
+        label = BESIDE.sub("", label) if _wide(label) > right - left else label
+        size *= min(1.0, max(LEAST_SIZE, (width - left) / (TITLE_WIDTH * _wide(label))))
+    return _words(_spans(label), across, down, "start", size)
 
 
-def _wide(text: str) -> float:
-    return LETTER_PX * letters_wide(TAG.sub("", text))
+def _wide(label: str) -> float:
+    return LETTER_PX * letters_wide(TAG.sub("", label))
 
 
-class _Spans(HTMLParser):
+def _spans(label: str) -> str:
     """The few tags of a figure's labels as parts of an SVG text; everything else is text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self.looks: list[str] = []
-
-    @classmethod
-    def of(cls, text: str) -> str:
-        parser = cls()
-        parser.feed(text)
-        parser.close()
-        return "".join(parser.parts)
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        found = COLOUR.search(dict(attrs).get("style") or "")
-        look = ' font-weight="600"' if tag == "b" else f' fill="{found.group()}"' if found else ' fill-opacity="0.65"'
-        self.looks.append(look)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.looks:
-            self.looks.pop()
-
-    def handle_data(self, data: str) -> None:
-        self.parts.append(f"<tspan{''.join(self.looks[-1:])}>{html.escape(data)}</tspan>")
+    found: list[str] = []
+    looks = [""]
+    for place, piece in enumerate(re.split(f"({TAG.pattern})", label)):
+        if place % 2 == 0:
+            found += [f"<tspan{looks[-1]}>{html.escape(html.unescape(piece))}</tspan>"] if piece else []
+        elif piece.startswith("</"):
+            looks = looks[:-1] or [""]
+        else:
+            colour = COLOUR.search(piece)
+            plain = f' fill="{colour.group()}"' if colour else ' fill-opacity="0.65"'
+            looks.append(' font-weight="600"' if piece == "<b>" else plain)
+    return "".join(found)
 
 
-def _words(text: str, x: float, y: float, anchor: str, size: float, *, safe: bool = False) -> str:
-    inner = text if safe else html.escape(text)
-    look = f'text-anchor="{anchor}" font-size="{size:g}" xml:space="preserve"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{inner}</text>'
-
-
-def _segment(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look}/>'
+def _words(inner: str, x: float, y: float, anchor: str, size: float) -> str:
+    return text_element(x, y, inner, f'text-anchor="{anchor}" font-size="{size:g}" xml:space="preserve"')
 
 
 def _colour(text: object) -> str:

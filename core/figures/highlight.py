@@ -9,13 +9,11 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
 from core.messages import N_, _, listed, pgettext, sentences
@@ -35,6 +33,7 @@ SPOKEN_CHARS = 40
 # Of what was cut off so much is shown: a text may be a book.
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
+ATTENTION = N_("attention")
 SAID = {ENTERED: N_("entered the top k"), LEFT: N_("left the top k")}
 
 _BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:1.25rem;line-height:1.75;margin:0.2rem 0 0.8rem"
@@ -47,21 +46,12 @@ _HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inse
 _SIGN = "font-weight:700;line-height:0;user-select:none"
 
 
-class _Mark(NamedTuple):
-    """How one word is drawn, what it says on hover, and the sign in front of it."""
-
-    style: str
-    title: str
-    sign: str
-
-
 def highlighted_html(
     text: TokenText,
     weights: Weights,
     *,
     title: str,
-    measure: str = N_("attention"),
-    scale: float | None = None,
+    measure: str = ATTENTION,
     chosen: Collection[int] = (),
 ) -> str:
     """A text, or both of a pair, exactly as written; what the encoder does not read is pale.
@@ -70,13 +60,12 @@ def highlighted_html(
         weights: of every word of the text; negative ones get another hue and a line below, NaN was not measured.
         title: shown above; names the figure to a screen reader.
         measure: what a weight is; shown before the value on hover.
-        scale: > 0, the weight with the strongest background; None takes the greatest of these.
         chosen: positions of words with a frame, e.g. the top k.
     Returns: HTML in which everything from outside is escaped, without line breaks of its own.
-    Raises: ValueError where words and weights do not fit or the scale is not positive.
+    Raises: ValueError where words and weights do not fit.
     """
     numbers = _checked(text, weights)
-    strongest = _greatest(numbers) if scale is None else _checked_scale(scale)
+    strongest = _greatest(numbers)
     marks = [_mark(number, measure, strongest, framed=i in chosen, sign="") for i, number in enumerate(numbers)]
     return _figure(title, _body(text, marks) + _spoken(text, numbers, measure))
 
@@ -88,7 +77,6 @@ def before_and_after_html(
     k: int,
     *,
     titles: tuple[str, str] = (N_("Before"), N_("After")),
-    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> str:
     """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
@@ -109,8 +97,8 @@ def before_and_after_html(
     drawn = []
     for title, weights, signs in rows:
         top = set(top_words(weights, k, skip).words)
-        marks = [_mark(w, measure, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
-        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, measure)))
+        marks = [_mark(w, ATTENTION, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
+        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, ATTENTION)))
     summary = [
         _("Top {k}", k=k),
         _("{sign} entered: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
@@ -140,24 +128,15 @@ def _greatest(numbers: Sequence[float]) -> float:
     return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
 
 
-def _checked_scale(scale: float) -> float:
-    if not 0 < scale < math.inf:
-        raise ValueError(f"scale = {shown(scale)}: expected a number above 0")
-    return scale
-
-
-def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> _Mark:
+def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> str:
+    """Return the start of a word's span: its look, its text on hover, and the sign in front of it."""
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
-    said = [_measured(measure, weight)] + [_("in the top k")] * framed
-    said += [_(SAID[sign])] if sign else []
-    return _Mark(";".join(styles), listed(said), sign)
-
-
-def _measured(measure: str, weight: float) -> str:
-    if math.isnan(weight):
-        return _("{measure} not measured", measure=_(measure))
-    return f"{_(measure)} {signed(weight, 4)}"
+    unknown = _("{measure} not measured", measure=_(measure))
+    said = [unknown if math.isnan(weight) else f"{_(measure)} {signed(weight, 4)}"]
+    said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign else [])
+    before = f'<sup aria-hidden="true" style="{_SIGN}">{sign}</sup>' if sign else ""
+    return f'<span title="{_safe(listed(said))}" style="{";".join(styles)}">{before}'
 
 
 def _figure(title: str, body: str) -> str:
@@ -168,7 +147,7 @@ def _figure(title: str, body: str) -> str:
     )
 
 
-def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
+def _body(text: TokenText, marks: Sequence[str]) -> str:
     """Each side in a block of its own, whose direction follows its letters."""
     sides, hidden, is_cut = [], 0, False
     for number, side in enumerate(text.sides):
@@ -186,7 +165,7 @@ def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
     return "".join(sides) + _note(sentences([note, more]))
 
 
-def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
+def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[str]) -> tuple[list[str], int]:
     """A side's words and what lies between them, and where its last word ends.
 
     Where a tokenizer makes several words of one character, the first of them shows it.
@@ -196,14 +175,9 @@ def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tup
         pieces.append(_between(side[end : word.start]))
         surface = side[max(end, word.start) : word.end]
         if surface:
-            pieces.append(_drawn(surface, marks[place]))
+            pieces.append(f"{marks[place]}{_safe(surface)}</span>")
         end = max(end, word.end)
     return pieces, end
-
-
-def _drawn(surface: str, mark: _Mark) -> str:
-    sign = f'<sup aria-hidden="true" style="{_SIGN}">{mark.sign}</sup>' if mark.sign else ""
-    return f'<span title="{_safe(mark.title)}" style="{mark.style}">{sign}{_safe(surface)}</span>'
 
 
 def _between(text: str) -> str:

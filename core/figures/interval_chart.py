@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.figures.figure_svg import line_element, text_element, tick_values
 from core.figures.template import ACCENT as PLAIN_ACCENT
 from core.figures.template import QUIET, short_text
 from core.messages import N_, _
@@ -103,8 +103,8 @@ def _padded(values: Sequence[float]) -> tuple[float, float]:
 
 def _frame(panel: _Panel, rows: int) -> str:
     bottom = TOP_PX + ROW_PX * rows
-    parts = [_text(panel.left, TOP_PX - 10, panel.title, weight="600")]
-    for value in _ticks(panel.low, panel.high):
+    parts = [_text(panel.left, TOP_PX - 10, html.escape(panel.title), weight="600")]
+    for value in tick_values(panel.low, panel.high, (panel.high - panel.low) / TICKS):
         x = panel.at(value)
         parts.append(_line(x, TOP_PX, x, bottom, "currentColor", 0.6, opacity=0.15))
         parts.append(_text(x, bottom + 18, f"{value:.10g}".replace("-", "−"), anchor="middle"))
@@ -112,7 +112,7 @@ def _frame(panel: _Panel, rows: int) -> str:
 
 
 def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> list[str]:
-    label = _text(LABEL_PX - 14, y + 4, short_text(row.label, LABEL_CHARS), anchor="end", is_safe=True)
+    label = _text(LABEL_PX - 14, y + 4, short_text(row.label, LABEL_CHARS), anchor="end")
     parts = [f"<g><title>{html.escape(row.label)}</title>{label}</g>"]
     scores = panels[0]
     references = ((PROBE, row.probe, "7 3"), (MAJORITY, row.majority, "5 2 1 2"))
@@ -125,7 +125,7 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     if row.scores:
         mean = scores.at(times * sum(row.scores) / len(row.scores))
         parts.append(_line(mean, y - 9, mean, y + 9, ACCENT, 2.4))
-    if row.difference is None or len(panels) < 2:
+    if row.difference is None:
         return parts
     colour = ACCENT if row.difference >= 0 else LOWER
     at = panels[1].at
@@ -146,22 +146,9 @@ def _reference(x: float, y: float, name: str, dashes: str) -> str:
     )
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two ends."""
-    rough = (high - low) / TICKS
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
-    first = math.ceil(low / step)
-    return [round(number * step, 10) for number in range(first, math.floor(high / step) + 1)]
-
-
 def _line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float, opacity: float = 1.0) -> str:
-    return (
-        f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" '
-        f'stroke-width="{width}" stroke-opacity="{opacity}"/>'
-    )
+    return line_element(x0, y0, x1, y1, f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"')
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400", is_safe: bool = False) -> str:
-    escaped = text if is_safe else html.escape(text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">{escaped}</text>'
+def _text(x: float, y: float, inner: str, anchor: str = "start", weight: str = "400") -> str:
+    return text_element(x, y, inner, f'text-anchor="{anchor}" font-weight="{weight}"')

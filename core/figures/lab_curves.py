@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
-from core.figures.axes import axis_title, value_at_step
-from core.figures.panels import stacked
-from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout
+from core.figures.panels import axis_title, stacked, value_at_step
+from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import N_, _
 
-# Of the first and the second setting.
 # Of the settings side by side: none of them is the colour of a class.
 COLOURS = (CLASS_COLOURS[6], CLASS_COLOURS[7])
 GAP = 0.11
@@ -68,20 +67,16 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         # Plotly writes powers of ten a quarter larger than other ticks.
         scale = {"type": "log", "dtick": 1, "tickfont": {"size": 9.6}} if number == 1 else {"nticks": 4}
         layout |= place.layout(None, {"zeroline": False, "exponentformat": "power", **scale})
-    traces = [_trace(curve, setting, settings) for setting in range(settings) for curve in CURVES]
-    return {"data": [trace for trace in traces if trace["meta"]["place"] < len(titles)], "layout": layout}
-
-
-def _trace(curve: _Curve, setting: int, settings: int) -> dict[str, Any]:
-    name = _("{name}, {detail}", name=_(curve.name), detail="AB"[setting]) if settings > 1 else _(curve.name)
-    colour = QUIET if curve.quiet and settings == 1 else COLOURS[setting]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "meta": {"panel": setting, "field": curve.field, "place": curve.panel},
-        "xaxis": "x",
-        "yaxis": "y" if curve.panel == 0 else f"y{curve.panel + 1}",
-        "line": {"color": colour, "width": 1.2 if curve.quiet else 1.8, "dash": curve.dash},
-        "hovertemplate": f"{value_at_step(name, '.4g')}<extra></extra>",
-    }
+    traces = []
+    for setting, one in product(range(settings), CURVES):
+        if one.panel < len(titles):
+            name = _("{name}, {detail}", name=_(one.name), detail="AB"[setting]) if settings > 1 else _(one.name)
+            colour = QUIET if one.quiet and settings == 1 else COLOURS[setting]
+            line = {"color": colour, "width": 1.2 if one.quiet else 1.8, "dash": one.dash}
+            more: dict[str, Any] = {
+                "name": name,
+                "hovertemplate": f"{value_at_step(name, '.4g')}<extra></extra>",
+                "meta": {"panel": setting, "field": one.field, "place": one.panel},
+            }
+            traces.append(curve((), (), line, places[one.panel].axes, **more))
+    return {"data": traces, "layout": layout}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from core.figures.template import Figure, letters_wide
+from core.figures.template import Figure, letters_wide, note
 
 SIZE, LINE_PX, CHAR_PX, GAP_PX = 11, 13.0, 5.8, 6
 MARGIN_PX = (24, 150)
@@ -30,10 +30,10 @@ def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float)
     found = []
     for axis in dict.fromkeys(trace["yaxis"] for trace in traces):
         on_axis = [trace for trace in traces if trace["yaxis"] == axis]
-        named = [(trace, end) for trace in on_axis if trace.get("meta") and (end := _last(trace)) is not None]
         about = axes[f"yaxis{axis[1:]}"]
         scale = math.log10 if about.get("type") == "log" else float
-        named = [(trace, scale(end)) for trace, end in named if scale is float or end > 0]
+        last = [(trace, known[-1]) for trace in on_axis if trace.get("meta") and (known := _known(trace))]
+        named = [(trace, scale(end)) for trace, end in last if scale is float or end > 0]
         if not named:
             continue
         low, high = about.get("range") or _range(on_axis, scale)
@@ -73,12 +73,12 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [placed[order.index(i)] for i in range(len(wanted))]
 
 
-def _last(trace: Figure) -> float | None:
-    return next((value for value in reversed(trace["y"]) if value is not None), None)
+def _known(trace: Figure) -> list[float]:
+    return [value for value in trace["y"] if value is not None]
 
 
 def _range(traces: Sequence[Figure], scale: Any) -> tuple[float, float]:
-    values = [scale(v) for trace in traces for v in trace["y"] if v is not None and (scale is float or v > 0)]
+    values = [scale(value) for trace in traces for value in _known(trace) if scale is float or value > 0]
     low, high = min(values), max(values)
     pad = PADDING * (high - low) or 1.0
     return low - pad, high + pad
@@ -86,16 +86,5 @@ def _range(traces: Sequence[Figure], scale: Any) -> tuple[float, float]:
 
 def _annotation(trace: Figure, axis: str, end: float, moved_px: float) -> Figure:
     line = trace["line"]
-    return {
-        "text": f'<span style="color:{line["color"]}">{SAMPLES[line.get("dash", "solid")]}</span> {trace["meta"]}',
-        "xref": "paper",
-        "yref": axis,
-        "x": 1,
-        "y": end,
-        "xanchor": "left",
-        "yanchor": "middle",
-        "xshift": GAP_PX,
-        "yshift": round(moved_px, 1),
-        "showarrow": False,
-        "font": {"size": SIZE},
-    }
+    text = f'<span style="color:{line["color"]}">{SAMPLES[line.get("dash", "solid")]}</span> {trace["meta"]}'
+    return note(text, 1, end, "middle", {"size": SIZE}, yref=axis, xshift=GAP_PX, yshift=round(moved_px, 1))

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import shown
 from core.figures.template import HOVER_LINES, HOVER_WIDTH, QUIET, class_colour, class_symbol
+from core.messages import _
 
 MARGIN = 1.04
 # The whole numbers that a coordinate, or a colour, can be; the one after them says that there is none.
@@ -26,6 +27,7 @@ NO_PLACE, NO_COLOUR = 65_535, 255
 TEXT_CHARS = HOVER_WIDTH * HOVER_LINES
 NAME_CHARS = 120
 TRAIN = "train"
+CORRECT_COLOURS = (QUIET, "#d55e00")
 # Viridis without its ends, which would not be seen on near-black and on white (van der Walt & Smith 2015).
 SCALE = ("#453781", "#39558c", "#2d708e", "#238a8d", "#1f9e89", "#3dbc74", "#73d056", "#addc30")
 
@@ -176,22 +178,42 @@ def categories_bundle(
     return _colours_bundle(header, np.where(given < 0, NO_COLOUR, given))
 
 
-def values_bundle(values: ArrayLike, label: str, low: float | None = None, high: float | None = None) -> Bundle:
+def label_colours(labels: Sequence[int], classes: Sequence[str]) -> Bundle:
+    return categories_bundle(labels, classes, _("Label"))
+
+
+def prediction_colours(predicted: NDArray[np.integer], classes: Sequence[str]) -> Bundle:
+    """Args: predicted: [F, N] class numbers."""
+    return categories_bundle(predicted, classes, _("Prediction"))
+
+
+def correct_colours(correct: NDArray[np.bool_]) -> Bundle:
+    """Args: correct: [F, N]."""
+    # Translators: the head of a legend, above "correct" and "wrong".
+    label = _("Prediction is")
+    return categories_bundle(~correct, (_("correct"), _("wrong")), label, CORRECT_COLOURS)
+
+
+def values_bundle(values: ArrayLike, label: str, low: float, high: float) -> Bundle:
     """Colour by a number, such as confidence or loss, on one scale for all frames.
 
     Args:
         values: [N], or [F, N] when they change with the frames; NaN for none.
-        low, high: the ends of the scale; those of the values when None. Values beyond get the end's colour.
+        low, high: the ends of the scale. Values beyond get the end's colour.
         label: what the colours say, such as "Loss".
     """
     given: NDArray[np.float64] = np.asarray(values, np.float64)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(given))
-    ends = (given[known].min(), given[known].max()) if known.any() else (0.0, 1.0)
-    low, high = float(ends[0] if low is None else low), float(ends[1] if high is None else high)
     # One value everywhere has the colour of the scale's lower end.
     shares = (np.where(known, given, low) - low) / (high - low if high > low else 1.0)
     codes = np.where(known, np.rint(np.clip(shares, 0, 1) * COLOUR_STEPS), NO_COLOUR)
-    header = {"kind": "values", "label": _cut(label, NAME_CHARS), "low": low, "high": high, "scale": SCALE}
+    header = {
+        "kind": "values",
+        "label": _cut(label, NAME_CHARS),
+        "low": float(low),
+        "high": float(high),
+        "scale": SCALE,
+    }
     return _colours_bundle(header, codes)
 
 

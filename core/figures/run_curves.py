@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConfigError
-from core.figures.panels import Place, axis_name, stacked
+from core.figures.panels import Place, axes_of, axis_name, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     Figure,
     axis_heading,
+    band,
     base_layout,
     class_colour,
-    rounded,
+    curve,
     short_text,
     thinned,
 )
@@ -89,13 +90,16 @@ def compare_figure(
     traces: list[Figure] = []
     in_legend: set[int] = set()
     for number, panel in enumerate(panels, start=1):
-        for run, (name, curve) in enumerate(zip(names, panel.curves, strict=True)):
-            if curve is None or not _known(curve.y):
+        hover = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
+        for run, (label, one) in enumerate(zip(names, panel.curves, strict=True)):
+            if one is None or not _known(one.y):
                 continue
-            how = smoothing if panel.smooth else RAW
-            made = _run_traces(curve, run, short_text(name, LEGEND_WIDTH), number, how, run not in in_legend)
-            made[-1]["hovertemplate"] = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
-            traces += made
+            name = short_text(label, LEGEND_WIDTH)
+            smooth = one.std is None and panel.smooth and smoothing.kind != "none"
+            line = smoothed(one.y, smoothing) if smooth else one.y
+            behind = [*_bands(one, run, number), *([_raw(one, run, name, number)] if smooth else [])]
+            more = {"hovertemplate": hover, "showlegend": run not in in_legend}
+            traces += [*behind, _line(one.x, line, run, name, number) | more]
             in_legend.add(run)
     places = stacked(range(1, len(panels) + 1), GAP)
     layout = base_layout(
@@ -108,11 +112,6 @@ def compare_figure(
         **_axes(panels, places, axis),
     )
     return {"data": traces, "layout": layout}
-
-
-def run_colour(run: int) -> str:
-    """The colour of a run by its place among those compared."""
-    return class_colour(run)
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
@@ -137,34 +136,18 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _run_traces(curve: Curve, run: int, name: str, panel: int, smoothing: Smoothing, legend: bool) -> list[Figure]:
-    """Band or raw values behind, and the line that the legend names."""
-    if curve.std is not None:
-        return [*_band(curve, run, panel), _line(curve.x, curve.y, run, name, panel, legend=legend)]
-    if smoothing.kind == "none":
-        return [_line(curve.x, curve.y, run, name, panel, legend=legend)]
-    raw = _line(curve.x, curve.y, run, name, panel, legend=False)
-    raw |= {"opacity": FAINT, "hoverinfo": "skip", "line": {"color": run_colour(run), "width": 1}}
-    return [raw, _line(curve.x, smoothed(curve.y, smoothing), run, name, panel, legend=legend)]
-
-
-def _line(
-    x: Sequence[float], y: Sequence[float | None], run: int, name: str, panel: int, *, legend: bool
-) -> dict[str, Any]:
+def _line(x: Sequence[float], y: Sequence[float | None], run: int, name: str, panel: int) -> Figure:
     kept = thinned(len(x))
-    return {
-        "type": "scatter",
-        "mode": "lines" if len(_known(y)) > 1 else "markers",
-        "name": name,
-        "x": rounded_places([x[i] for i in kept]),
-        "y": rounded([y[i] for i in kept]),
-        "line": {"color": run_colour(run), "width": 2, "dash": DASHES[run]},
-        "marker": {"color": run_colour(run)},
-        "legendgroup": f"run {run}",
-        "showlegend": legend,
-        "xaxis": "x",
-        "yaxis": axis_name("y", panel),
-    }
+    places, values = rounded_places([x[i] for i in kept]), [y[i] for i in kept]
+    mode, colour = "lines" if len(_known(y)) > 1 else "markers", class_colour(run)
+    more = {"name": name, "marker": {"color": colour}, "legendgroup": f"run {run}"}
+    return curve(places, values, {"color": colour, "width": 2, "dash": DASHES[run]}, axes_of(panel), mode=mode, **more)
+
+
+def _raw(one: Curve, run: int, name: str, panel: int) -> Figure:
+    """Return the values behind their smooth line, faint."""
+    look = {"opacity": FAINT, "hoverinfo": "skip", "showlegend": False}
+    return _line(one.x, one.y, run, name, panel) | look | {"line": {"color": class_colour(run), "width": 1}}
 
 
 def rounded_places(places: Sequence[float]) -> list[float]:
@@ -172,43 +155,25 @@ def rounded_places(places: Sequence[float]) -> list[float]:
     return [float(f"{place:.7g}") for place in places]
 
 
-def _band(curve: Curve, run: int, panel: int) -> list[Figure]:
+def _bands(one: Curve, run: int, panel: int) -> list[Figure]:
     """Mean ± one standard deviation, one shape for each stretch without a gap."""
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": rounded_places([place[0] for place in [*stretch, *stretch[::-1]]]),
-            "y": rounded([place[2] for place in stretch] + [place[1] for place in stretch[::-1]]),
-            "fill": "toself",
-            "fillcolor": _faded(run_colour(run)),
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-            "legendgroup": f"run {run}",
-            "showlegend": False,
-            "xaxis": "x",
-            "yaxis": axis_name("y", panel),
-        }
-        for stretch in _stretches(curve)
-    ]
+    red, green, blue = (int(class_colour(run)[i : i + 2], 16) for i in (1, 3, 5))
+    colour, more = f"rgba({red},{green},{blue},{BAND_OPACITY})", {"legendgroup": f"run {run}", "showlegend": False}
+    edges = (tuple(zip(*stretch, strict=True)) for stretch in _stretches(one))
+    return [band(rounded_places(x), low, high, colour, axes_of(panel), **more) for x, low, high in edges]
 
 
-def _stretches(curve: Curve) -> list[list[tuple[float, float, float]]]:
+def _stretches(one: Curve) -> list[list[tuple[float, float, float]]]:
     """Places with their lower and upper edge, cut where a mean or a deviation is missing; thinned as the line is."""
     stretches: list[list[tuple[float, float, float]]] = [[]]
-    std = curve.std or ()
-    for i in thinned(len(curve.x)):
-        mean, spread = curve.y[i], std[i]
+    deviations = one.std or ()
+    for i in thinned(len(deviations)):
+        mean, spread = one.y[i], deviations[i]
         if mean is None or spread is None or not math.isfinite(mean + spread):
             stretches.append([])
         else:
-            stretches[-1].append((curve.x[i], mean - spread, mean + spread))
+            stretches[-1].append((one.x[i], mean - spread, mean + spread))
     return [stretch for stretch in stretches if len(stretch) > 1]
-
-
-def _faded(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{BAND_OPACITY})"
 
 
 def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) -> dict[str, Any]:
@@ -217,13 +182,10 @@ def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) ->
     }
     for panel, place in zip(panels, places, strict=True):
         made: dict[str, Any] = {"zeroline": False, "nticks": 5, "automargin": False}
-        if panel.log and not any(_reaches_zero(curve) for curve in panel.curves if curve is not None):
+        edges = [edge for one in panel.curves if one is not None for stretch in _stretches(one) for edge in stretch]
+        if panel.log and not any(low <= 0 for _, low, _ in edges):
             made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
         if panel.percent:
             made |= {"tickformat": PERCENT_TICKS}
         axes |= place.layout(y=made)
     return axes
-
-
-def _reaches_zero(curve: Curve) -> bool:
-    return any(low <= 0 for stretch in (_stretches(curve) if curve.std else []) for _, low, _ in stretch)

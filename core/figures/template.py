@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -54,19 +54,65 @@ def axis_heading(text: str) -> Figure:
     return {"text": text, "standoff": 8, "font": {"size": 12}}
 
 
-def panel_title(text: str, x: float, y: float) -> Figure:
-    """The annotation above a panel's upper left corner; the text is safe to draw already."""
+def note(text: str, x: float, y: float, yanchor: str, font: Mapping[str, Any], **more: Any) -> Figure:
+    """Return an annotation whose left end is at a place of the figure, both shares; `more` may name axes instead.
+
+    The text is safe to draw already.
+    """
+    place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": yanchor}
+    return {"text": text, "showarrow": False, "font": dict(font), **place, **more}
+
+
+def upright(at: float, line: Mapping[str, Any], xref: str = "x", yref: str = "paper") -> Figure:
+    """Return a line at a value of x, from the bottom to the top of what `yref` names."""
+    return {"type": "line", "xref": xref, "yref": yref, "x0": at, "x1": at, "y0": 0, "y1": 1, "line": dict(line)}
+
+
+def curve(
+    x: Sequence[float],
+    y: Sequence[float | None],
+    line: Mapping[str, Any],
+    axes: Mapping[str, str],
+    *,
+    mode: str = "lines",
+    **more: Any,
+) -> Figure:
+    """Return a trace through points, with a gap where y is None.
+
+    Args:
+        line: its look; axes: its axes, as `panels` names them; more: further keys of the trace.
+    """
+    return {"type": "scatter", "mode": mode, "x": list(x), "y": rounded(y), "line": dict(line), **axes, **more}
+
+
+def band(
+    x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, axes: Mapping[str, str], **more: Any
+) -> Figure:
+    """Return the filled shape between two lines over the same places."""
+    outline = {"x": [*x, *x[::-1]], "y": rounded([*high, *low[::-1]]), "line": {"width": 0}}
+    look = {"type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": colour, "hoverinfo": "skip"}
+    return look | outline | {**axes, **more}
+
+
+def row_axis(labels: Sequence[str]) -> Figure:
+    """Return the y axis of a chart with a row for each label, the first at the top."""
     return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": x,
-        "y": y,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12},
+        "range": [len(labels) - 0.5, -0.5],
+        "tickmode": "array",
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+        "automargin": True,
+        "ticklabelstandoff": 4,
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
     }
+
+
+def row_bars(x: Sequence[Any], name: str, marker: Mapping[str, Any], hovers: Sequence[str]) -> Figure:
+    """Return a bar in each row of a chart with `row_axis`. Args: hovers: what each says, safe to draw already."""
+    bars = {"type": "bar", "orientation": "h", "name": name, "x": list(x), "y": list(range(len(x)))}
+    return bars | {"marker": marker, "hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def plain_text(text: str) -> str:

@@ -1,25 +1,32 @@
-"""Charts of the words of one text: attention over steps or layers, the top words, and attention against effect."""
+"""Charts of one text: attention over steps or layers, the top words, attention against effect, and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from core.figures.panels import axis_title, value_at_step
 from core.figures.template import (
     ACCENT,
     QUIET,
     Figure,
     axis_heading,
     base_layout,
+    class_colour,
+    class_symbol,
+    curve,
     plain_text,
     rounded,
+    row_axis,
+    row_bars,
     short_text,
     thinned,
+    upright,
 )
 from core.messages import N_, _, ngettext
-from core.quantities import signed
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, signed
 from core.representation.attention import RankAgreement, entered_and_left
 
 Array = NDArray[np.floating]
@@ -35,7 +42,10 @@ PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
 # From nothing to the accent: the page shows through, light or dark.
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
+# Beside its colour: the first eight classes have the first, the next eight the second.
+DASHES = ("solid", "dash", "dot", "dashdot")
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
+ATTENTION = N_("attention")
 # By the sign of a bar's word.
 SAID = {
     ENTERED: N_("{when}: {measure} {weight}, entered the top k"),
@@ -54,7 +64,6 @@ def word_heatmap_figure(
     column: str,
     revision: str,
     chosen: NDArray[np.bool_] | None = None,
-    measure: str = N_("attention"),
 ) -> Figure:
     """Words against steps or layers, the first word at the top; columns are equally wide, whatever lies between them.
 
@@ -70,7 +79,7 @@ def word_heatmap_figure(
     dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
     if dots.shape != given.shape:
         raise ValueError(f"chosen = {list(dots.shape)}: expected the shape of weights, {list(given.shape)}")
-    measure, said = _(measure), [_(one) for one in CELL]
+    measure, said = _(ATTENTION), [_(one) for one in CELL]
     heat = {
         "type": "heatmap",
         "z": [rounded(row) for row in given.T.tolist()],
@@ -110,7 +119,6 @@ def top_words_figure(
     *,
     revision: str,
     names: tuple[str, str] = (N_("before"), N_("after")),
-    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> Figure:
     """Bars of the words that are among the top k before or after; signs show which entered and which left.
@@ -126,34 +134,20 @@ def top_words_figure(
     old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
     shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
-    looks = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": rounded([float(weights[place]) for place in shown]),
-            "y": list(range(len(shown))),
-            "marker": look,
-            "hovertext": [
-                f"<b>{plain_text(words[place])}</b><br>"
-                + _(
-                    SAID[signs.get(place, "")],
-                    when=name,
-                    measure=_(measure),
-                    weight=f"{weights[place]:.4f}",
-                )
-                for place in shown
-            ],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        }
-        for name, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True)
-    ]
+    looks: tuple[Figure, Figure] = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
+    traces = []
+    for when, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True):
+        hovers = []
+        for place in shown:
+            weight = f"{weights[place]:.4f}"
+            hover = _(SAID[signs.get(place, "")], when=when, measure=_(ATTENTION), weight=weight)
+            hovers.append(f"<b>{plain_text(words[place])}</b><br>{hover}")
+        traces.append(row_bars(rounded([float(weights[place]) for place in shown]), when, look, hovers))
     layout = base_layout(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
         barmode="group",
         bargap=0.25,
-        xaxis={"title": axis_heading(_(measure)), "rangemode": "tozero", "zeroline": False},
+        xaxis={"title": axis_heading(_(ATTENTION)), "rangemode": "tozero", "zeroline": False},
     )
     return {"data": traces if shown else [], "layout": layout}
 
@@ -237,6 +231,44 @@ def agreement_sentence(agreement: RankAgreement) -> str:
     )
 
 
+def confidence_figure(
+    steps: Sequence[int],
+    probabilities: ArrayLike,
+    classes: Sequence[str],
+    exact: Sequence[bool],
+    shown: int,
+    *,
+    revision: str,
+) -> Figure:
+    """The probability of each class over the steps.
+
+    Args:
+        probabilities: [F, C].
+        exact: of each step, whether it was computed; else it was estimated and is drawn open.
+        shown: the step that is looked at, marked by a line.
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    traces = []
+    for label, name in enumerate(classes):
+        line = {"color": class_colour(label), "width": 1.5, "dash": DASHES[label // 8 % len(DASHES)]}
+        symbols = [class_symbol(label) + ("" if known else "-open") for known in exact]
+        more = {
+            "name": short_text(name),
+            "marker": {"color": class_colour(label), "size": 7, "symbol": symbols},
+            "hovertext": short_text(name),  # a name in the template could be taken for one
+            "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
+        }
+        traces.append(curve(steps, values[:, label].tolist(), line, {}, mode="lines+markers", **more))
+    layout = base_layout(
+        uirevision=revision,
+        margin={"l": 48, "r": 12, "t": 8, "b": 42},
+        xaxis={"title": axis_heading(axis_title("step")), "rangemode": "tozero"},
+        yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
+        shapes=[upright(shown, {"color": QUIET, "width": 1})],
+    )
+    return {"data": traces, "layout": layout}
+
+
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:
     """What charts with a row for each word share: room for every row, their names, the first at the top."""
     labels = [short_text(word, LABEL_CHARS) for word in words]
@@ -248,17 +280,7 @@ def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str
         "hovermode": "closest",
         "dragmode": False,
         "margin": {"l": 8, "r": 16, "t": 40, "b": 48},
-        "yaxis": {
-            "range": [len(words) - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": list(range(len(words))),
-            "ticktext": labels,
-            "automargin": True,
-            "ticklabelstandoff": 4,
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
-        },
+        "yaxis": row_axis(labels),
     }
 
 
@@ -272,17 +294,14 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
     chosen: list[int] = []
     for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
         over = y + MARKER_PX + LINE_PX / 2  # the middle of each name's line
-        free = not (_near(x[i] - x, half[i] + MARKER_PX) & _near(over[i] - y, LINE_PX / 2 + MARKER_PX)).any()
+        beside = np.abs(x[i] - x) < half[i] + MARKER_PX
+        free = not (beside & (np.abs(over[i] - y) < LINE_PX / 2 + MARKER_PX)).any()
         apart = not any(abs(x[i] - x[j]) < half[i] + half[j] and abs(y[i] - y[j]) < LINE_PX for j in chosen)
         if free and apart:
             chosen.append(i)
         if len(chosen) == LABELLED_POINTS:
             break
     return set(measured[chosen].tolist())
-
-
-def _near(gaps: NDArray[np.float64], reach: float) -> NDArray[np.bool_]:
-    return np.abs(gaps) < reach
 
 
 def _pixels(values: Array, size: int) -> NDArray[np.float64]:

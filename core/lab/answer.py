@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy as np
 from core.config.fields import build
 from core.errors import ConfigError
 from core.lab.choices import FARTHEST, Held, Move, Question, Stage
-from core.lab.dynamics import Moment, Played, Vectors, first_vectors, logits_at, play
+from core.lab.dynamics import Moment, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
-from core.lab.pulls import Pull
 
 # Digits of what is only drawn, and of what the next steps go on from.
 DRAWN_DIGITS, KEPT_DIGITS = 5, 9
@@ -35,7 +33,9 @@ def answer(text: str) -> str:
         for move in asked.moves:
             _move(vectors, move, asked.stage)
         played = play(asked.stage, setting, vectors, asked.steps, asked.anchor)
-        panels.append(_panel(played, simplex))
+        moments = [_moment(one, simplex) for one in played.moments]
+        lines = {"collapse": played.collapse, "bound": played.bound, "exploded": played.exploded}
+        panels.append({"moments": moments, **lines})
     found = {
         "labels": start.labels.tolist(),
         "corners": _rounded(simplex_corners(asked.stage.classes)) if simplex else None,
@@ -76,15 +76,6 @@ def _move(vectors: Vectors, move: Move, stage: Stage) -> None:
     vectors.points[move.text, move.view] = to
 
 
-def _panel(played: Played, simplex: bool) -> dict[str, Any]:
-    return {
-        "moments": [_moment(one, simplex) for one in played.moments],
-        "collapse": played.collapse,
-        "bound": played.bound,
-        "exploded": played.exploded,
-    }
-
-
 def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
     return {
         "points": _rounded(moment.vectors.points, KEPT_DIGITS),
@@ -99,16 +90,12 @@ def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
         "norm": _short(moment.gradient_norm),
         "alignment": None if moment.alignment is None else _short(moment.alignment),
         "uniformity": None if moment.uniformity is None else _short(moment.uniformity),
-        "pulls": _pulls(moment.pulls),
+        # [is it a class, number, view, coefficient, is it related, its share] of each
+        "pulls": [
+            [int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related), _short(p.share)]
+            for p in moment.pulls
+        ],
     }
-
-
-def _pulls(pulls: Sequence[Pull]) -> list[list[Any]]:
-    """[is it a class, number, view, coefficient, is it related, its share] of each."""
-    return [
-        [int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related), _short(p.share)]
-        for p in pulls
-    ]
 
 
 def _rounded(values: Array, digits: int = DRAWN_DIGITS) -> Any:

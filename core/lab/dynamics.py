@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 
 from core.catalogue.losses import LOSSES
@@ -198,7 +199,7 @@ def drawn(vectors: Array, directions: Array, space: Space) -> tuple[Array, Array
     """Where vectors [..., d] are drawn, and which way directions point there."""
     if space != "simplex":
         return vectors, directions
-    shares = _softmax(vectors)
+    shares = softmax(vectors, axis=-1)
     # The derivative of a softmax along a direction of its logits.
     moved = shares * (directions - (shares * directions).sum(-1, keepdims=True))
     corners = simplex_corners(vectors.shape[-1])
@@ -212,9 +213,3 @@ def logits_at(place: Array, classes: int) -> Array:
     shares = np.linalg.lstsq(system, np.append(place, 1.0), rcond=None)[0].clip(LEAST_SHARE)
     logits: Array = np.log(shares / shares.sum())
     return logits - logits.mean()
-
-
-def _softmax(logits: Array) -> Array:
-    raised = np.exp(logits - logits.max(-1, keepdims=True))
-    found: Array = raised / raised.sum(-1, keepdims=True)
-    return found

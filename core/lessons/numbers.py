@@ -227,7 +227,7 @@ def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Num
 def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:
     experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
     design = parse_design(experiment.design)
-    found = results(store, experiment, design, measure=number.measure, split=number.split)
+    found = results(store, experiment.id, design, measure=number.measure, split=number.split)
     return of_cell(_cell(design, found.cells, number), number.of)
 
 
@@ -238,7 +238,7 @@ def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellRe
             raise StoreError(f"{number.experiment} has no {axis} {label}: choose levels of {', '.join(wanted)}.")
     labels = tuple(number.cell[axis.name] for axis in design.axes if axis.name in number.cell)
     for cell in cells:
-        if design.labels_of(cell.cell) == labels:
+        if tuple(level.label for level in design.levels_of(cell.cell)) == labels:
             return cell
     raise StoreError(f"{number.experiment} has no cell {labels}: name a level of each of {', '.join(wanted)}.")
 

@@ -15,7 +15,7 @@ HOMES = {
     "cluster_views": "core.views.token_clusters",
     "row_generator": "core.texts.draws",
     "synonym_source": "core.texts.synonyms",
-    "topk_token_views": "core.encoders.topk_tokens",
+    "topk_token_views": "core.encoders.readout",
 }
 __all__ = list(HOMES)
 

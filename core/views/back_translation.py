@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import transformers
@@ -34,21 +34,10 @@ WHAT = N_("Translation model")
 CANONICAL_ROWS = 16
 SPARE_TOKENS = 16
 BUSY_TIMEOUT_S = 10.0
-MOST_ASKED = 500
-
-
-class Translations(Protocol):
-    """Translated texts under a key."""
-
-    def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Those of the keys that are kept, each with its text."""
-        ...
-
-    def put(self, texts: Mapping[str, str]) -> None: ...
 
 
 class MemoryTranslationCache:
-    """Keeps translations for the life of the process."""
+    """Keeps translated texts under a key for the life of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -73,17 +62,13 @@ class TranslationCache:
         self._made = self._complained = False
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        wanted = "SELECT key, text FROM translations WHERE key IN (SELECT value FROM json_each(?))"
         try:
             with closing(self._connection()) as connection:
-                for start in range(0, len(keys), MOST_ASKED):
-                    asked = keys[start : start + MOST_ASKED]
-                    marks = ", ".join("?" * len(asked))
-                    rows = connection.execute(f"SELECT key, text FROM translations WHERE key IN ({marks})", [*asked])
-                    found.update(rows.fetchall())
+                return dict(connection.execute(wanted, [json.dumps(list(keys))]).fetchall())
         except (OSError, sqlite3.Error) as error:
             self._complain(error)
-        return found
+            return {}
 
     def put(self, texts: Mapping[str, str]) -> None:
         try:
@@ -134,7 +119,7 @@ class RoundTrip:
         *,
         temperature: float,
         seed: int,
-        cache: Translations,
+        cache: TranslationCache | MemoryTranslationCache,
         device: torch.device | str = "cpu",
     ) -> None:
         """Loads nothing yet.

@@ -1,21 +1,23 @@
-"""ConSERT's views: the output of the embedding layer, changed for some texts of a batch.
+"""ConSERT's views: tokens in another order, or the output of the embedding layer changed for some texts of a batch.
 
-Each function takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to (−1 for
-padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit for bit.
-Without a generator random numbers come from torch's global one of the device, whose state a run saves.
+Each function on embeddings takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to
+(−1 for padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit
+for bit. Random numbers come from torch's global one of the device, whose state a run saves.
 
-Source: Yan et al. 2021, arXiv:2105.11741, section 3.2. Token shuffling is in `core.views.token_shuffle`.
+Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
+from core.encoders.packing import Tokens
 from core.parameters import number
 
 
@@ -37,13 +39,28 @@ class Embedded(NamedTuple):
     gradient: Tensor | None = None
 
 
+def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.Generator) -> Tokens:
+    """The tokens that are not special, with their types, in a random order; special ones keep their places.
+
+    ConSERT permutes position ids under tokens that stay. To attention that knows order from positions only, permuted
+    tokens under positions that stay are the same set of pairs (tested), and they also serve encoders with relative
+    positions. ConSERT's code moves [CLS] too; here it stays, because its vector is the text's.
+
+    Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
+    """
+    movable = np.array([place for place, token in enumerate(tokens.ids) if token not in special_ids], dtype=np.int64)
+    order = np.arange(len(tokens.ids))
+    order[movable] = rng.permutation(movable)
+    ids = tuple(tokens.ids[place] for place in order)
+    return Tokens(ids, None if tokens.types is None else tuple(tokens.types[place] for place in order))
+
+
 def token_cutoff(
     embeddings: Tensor,
     owners: Tensor,
     special: Tensor,
     texts: Sequence[int],
     rate: float,
-    generator: torch.Generator | None = None,
 ) -> Tensor:
     """Zeroes a random share of the tokens of each text.
 
@@ -58,7 +75,7 @@ def token_cutoff(
     candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
     owner = owners.flatten()[candidates]
     # In random order within each text, texts one after the other. A stable sort keeps the random order.
-    shuffled = torch.rand(len(candidates), generator=generator, device=embeddings.device).argsort()
+    shuffled = torch.rand(len(candidates), device=embeddings.device).argsort()
     order = shuffled[owner[shuffled].argsort(stable=True)]
     lengths = owner.bincount()  # of the texts' candidates, by number
     rank = torch.arange(len(order), device=order.device) - (lengths.cumsum(0) - lengths)[owner[order]]
@@ -72,7 +89,6 @@ def feature_cutoff(
     owners: Tensor,
     texts: Sequence[int],
     rate: float,
-    generator: torch.Generator | None = None,
 ) -> Tensor:
     """Zeroes, for each text, a random share of the H features in all of its tokens.
 
@@ -83,7 +99,7 @@ def feature_cutoff(
     _check_rate(rate)
     inside, number = _numbered(owners, texts)
     width = embeddings.shape[-1]
-    drawn = torch.rand(len(set(texts)), width, generator=generator, device=embeddings.device)
+    drawn = torch.rand(len(set(texts)), width, device=embeddings.device)
     cut = drawn.argsort(1).argsort(1) < max(1, round(rate * width))  # [texts, H]
     return embeddings.masked_fill(cut[number] & inside.unsqueeze(-1), 0.0)
 
@@ -93,7 +109,6 @@ def embedding_dropout(
     owners: Tensor,
     texts: Sequence[int],
     rate: float,
-    generator: torch.Generator | None = None,
 ) -> Tensor:
     """Zeroes each number of the texts' tokens with probability `rate` and divides the others by 1 − rate.
 
@@ -101,7 +116,7 @@ def embedding_dropout(
     """
     _check_rate(rate)
     inside, _ = _numbered(owners, texts)
-    dropped = torch.rand(embeddings.shape, generator=generator, device=embeddings.device) < rate
+    dropped = torch.rand(embeddings.shape, device=embeddings.device) < rate
     return torch.where(inside.unsqueeze(-1), embeddings.masked_fill(dropped, 0.0) / (1 - rate), embeddings)
 
 

@@ -1,1 +1,1 @@
-"""The experiments of the papers and notes, one file each; the registry collects what the files end in."""
+"""The experiments of the papers and notes, one file for each source; the registry collects what the files end in."""

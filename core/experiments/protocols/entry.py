@@ -75,27 +75,26 @@ class Protocol:
             seeds: instead of these.
         """
         base = self.base if base is None else base
-        made = self._design(base, seeds or range(SEEDS))
-        compared = sum(made.baseline_of(cell) is not None for cell in made.cells)
-        enough = max(SEEDS, fewest_seeds(LEVEL / compared)) if compared else SEEDS
-        return made if seeds or enough == SEEDS else made.with_seeds(range(enough))
-
-    def _design(self, base: RunConfig, seeds: Sequence[int]) -> Design:
-        return Design(
+        made = Design(
             name=self.label,
             protocol=self.name,
             base=base,
             axes=tuple(self.axes(base)),
-            seeds=tuple(seeds),
+            seeds=tuple(seeds or range(SEEDS)),
             baseline=dict(self.baseline),
             reference=self.reference,
             sources=self.sources,
         )
+        compared = sum(made.baseline_of(cell) is not None for cell in made.cells)
+        enough = max(SEEDS, fewest_seeds(LEVEL / compared)) if compared else SEEDS
+        return made if seeds or enough == SEEDS else made.revised(seeds=list(range(enough)))
 
 
-def objectives(*names: str, name: str = N_("Objective")) -> Axis:
+def objectives(*names: str) -> Axis:
     """An axis over presets, called as their lists call them."""
-    return Axis(name=name, levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names))
+    return Axis(
+        name=N_("Objective"), levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names)
+    )
 
 
 def varied(setting: str, *values: Any, name: str = "") -> Axis:

@@ -7,11 +7,4 @@ from core.registry import Registry
 
 # A protocol from outside is added by `PROTOCOLS.register`.
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
-
-
-def protocol_entry(name: object, field: str = "protocol") -> Protocol:
-    """The entry of a protocol. Raises: ConfigError naming what exists."""
-    return PROTOCOLS.entry(name, field)
-
-
 PROTOCOLS.collect("core.experiments.protocols")

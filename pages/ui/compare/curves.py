@@ -12,8 +12,8 @@ from core.artifacts.seeds import seed_groups
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import Scorer, scorers
 from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
-from core.figures.axes import Axis, axis_title, places
-from core.figures.curves import part_label
+from core.figures.panels import Axis, axis_title, places
+from core.figures.parts import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.figures.axes import frame_at
+from core.figures.panels import frame_at
 from core.messages import N_, _, called, listed, ngettext
 from core.quantities import percent
 from core.representation.examples import ExampleScores

@@ -9,7 +9,7 @@ import streamlit as st
 from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
-from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, references, vector_measures
+from core.experiments.results import OF_VECTORS, Results, results, vector_measures
 from core.messages import N_
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
@@ -56,12 +56,9 @@ Finished = tuple[tuple[int, int, str, int], ...]
 @cached(128, spinner=N_("Comparing"))
 def _results(folder: str, text: str, experiment_id: str, finished: Finished, measure: str, split: str) -> Results:
     found = _experiments(folder)
-    store, table = found.engine.store, found.table
     wanted = set(finished)
-    runs = [run for run in table.runs(experiment_id) if _key(run) in wanted]
-    scores = newest_scores(store, table, experiment_id, runs, measure, split)
-    known = references(store, table, experiment_id, runs, measure, split)
-    return of_runs(store, parse_design(text), runs, scores, known, measure=measure, split=split)
+    runs = [run for run in found.table.runs(experiment_id) if _key(run) in wanted]
+    return results(found.engine.store, experiment_id, parse_design(text), measure=measure, split=split, runs=runs)
 
 
 def results_of(

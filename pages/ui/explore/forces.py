@@ -16,7 +16,7 @@ from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, s
 from core.catalogue.loss_entry import ForceLaw, temperature_parameter
 from core.errors import PlaygroundError
 from core.figures.map_data import Arrow
-from core.figures.push_spread import spread_figure
+from core.figures.small_multiples import spread_figure
 from core.messages import N_, _, ngettext, sentences
 from core.models.source import encoder_shape
 from core.parameters import Parameter

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from core.artifacts.maps import LIVE, map_request
 from core.errors import ConfigError
 from core.events import TRAIN
-from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.map_data import (
     Arrow,
     Box,
@@ -21,8 +20,11 @@ from core.figures.map_data import (
     OwnPoint,
     box_of,
     categories_bundle,
+    correct_colours,
     examples_bundle,
+    label_colours,
     places_bundle,
+    prediction_colours,
     values_bundle,
 )
 from core.figures.template import ACCENT

@@ -13,7 +13,7 @@ from core.artifacts.measures import measures_request
 from core.artifacts.similarity import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
-from core.figures.measure_curves import measures_figure
+from core.figures.small_multiples import measures_figure
 from core.messages import N_, _, listed, ngettext, pgettext
 from core.quantities import percent
 from core.representation.examples import ExampleScores

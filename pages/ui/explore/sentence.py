@@ -15,7 +15,7 @@ from core.config.score_source import classifier_learns_from
 from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
-from core.figures.prediction_history import confidence_figure
+from core.figures.words import confidence_figure
 from core.messages import N_, _, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points

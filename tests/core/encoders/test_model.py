@@ -179,10 +179,8 @@ def test_a_folder_loads_with_a_fresh_head_of_the_asked_size(tiny_encoder: Path) 
 
 
 def test_a_saved_model_is_a_standard_classifier(tiny_encoder: Path, tmp_path: Path) -> None:
-    from core.encoders.model import save_model
-
     encoder, tokenizer = load_encoder(str(tiny_encoder), classes=("no", "yes"), max_length=16)
-    save_model(encoder.eval(), tmp_path / "model")
+    encoder.eval().model.save_pretrained(tmp_path / "model")
     loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model").eval()
     tokens = tokenizer(["a lovely film"])
     with torch.inference_mode():

@@ -38,7 +38,7 @@ def test_it_shows_what_the_experiment_showed(store: Store, archive: Path, elsewh
         table = ExperimentTable(place.folder)
         experiment = table.experiment(experiment_id or table.experiments()[0].id)
         design = parse_design(experiment.design)
-        found = results(place, experiment, design, measure="accuracy", split="test")
+        found = results(place, experiment.id, design, measure="accuracy", split="test")
         comparisons = [cell.comparison.difference for cell in found.cells if cell.comparison is not None]
         shown.append((without_folders(design.base), design.axes, [cell.scores for cell in found.cells], comparisons))
     assert shown[0] == shown[1]
@@ -215,7 +215,7 @@ def test_those_of_the_project_are_their_protocols(name: str, store: Store) -> No
     assert design == one.design
     assert len(store.runs()) == design.runs
     for measure, split in (("accuracy", "test"), ("linear_svm", "validation")):
-        found = results(store, experiment, design, measure=measure, split=split)
+        found = results(store, experiment.id, design, measure=measure, split=split)
         assert all(cell.seeds == len(design.seeds) for cell in found.cells)
 
 

@@ -98,7 +98,7 @@ def test_the_json_form_comes_back_as_it_was() -> None:
 
 def test_more_seeds_leave_the_cells_as_they_are() -> None:
     design = build(Design, GRID)
-    more = design.with_seeds([2, 3, 4])
+    more = design.revised(seeds=[*design.seeds, 3, 4])
     assert more.seeds == (0, 1, 2, 3, 4)
     assert more.cells == design.cells
 

@@ -82,5 +82,5 @@ def test_a_report_of_nothing_yet_can_be_read(experiments: Here, engine: InstantE
     engine.holding = True
     experiments.begin(design())
     experiment = experiments.table.experiments()[0]
-    found = results(engine.store, experiment, design(), measure="accuracy", split="test")
+    found = results(engine.store, experiment.id, design(), measure="accuracy", split="test")
     assert "0 of 4 runs have finished." in report_html(experiment, found)

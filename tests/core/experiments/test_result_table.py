@@ -191,7 +191,7 @@ def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngi
     engine.holding = True
     experiments.begin(design())
     experiment = experiments.table.experiments()[0]
-    found = results(engine.store, experiment, design(), measure="accuracy", split="test")
+    found = results(engine.store, experiment.id, design(), measure="accuracy", split="test")
     _, rows = table_rows(found)
     assert rows[1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
     assert cautions(found) == []

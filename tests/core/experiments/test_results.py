@@ -24,7 +24,7 @@ def right(config: RunConfig) -> int:
 def shown(experiments: Here, made: object, measure: str = "accuracy", split: str = "test") -> Results:
     experiment = experiments.table.experiments()[0]
     return results(
-        experiments.engine.store, experiment, experiments.design(experiment.id), measure=measure, split=split
+        experiments.engine.store, experiment.id, experiments.design(experiment.id), measure=measure, split=split
     )
 
 

@@ -50,7 +50,7 @@ def test_the_table_holds_the_measures_of_the_last_frame(trained: tuple[Store, st
     job(vectors_request(experiment_id), store.folder, lambda *_: None)
     table = ExperimentTable(store.folder)
     experiment = table.experiment(experiment_id)
-    found = results(store, experiment, parse_design(experiment.design), measure="knn1", split="test")
+    found = results(store, experiment.id, parse_design(experiment.design), measure="knn1", split="test")
     assert found.split == "validation"
     for row in table.runs(experiment_id):
         run = store.run(str(row.run_id))

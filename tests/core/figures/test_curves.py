@@ -18,14 +18,11 @@ from core.config.presets import PRESETS
 from core.events import Evaluation, Step
 from core.figures.curves import (
     KNOB_SYMBOLS,
-    MORE_COLOURS,
     PANELS,
     curves_figure,
-    part_colour,
-    part_label,
 )
 from core.figures.smoothing import Smoothing
-from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
+from core.figures.template import MAX_CURVE_POINTS, QUIET, Figure
 from tests.cases import each
 
 
@@ -141,35 +138,6 @@ def test_the_knob_of_a_term_says_whose_it_is(name: str, text: str) -> None:
 
 
 class TestTerms:
-    @each(
-        ("part", "label"),
-        [
-            ("cross_entropy", "CE"),
-            ("supcon", "SCL"),
-            ("supcon_2", "SCL 2"),
-            ("simcse_supervised", "supervised SimCSE"),
-            ("simcse_supervised_3", "supervised SimCSE 3"),
-            ("rdrop.ce", "R-Drop, its CE"),
-            ("rdrop_2.kl", "R-Drop 2, its KL"),
-            ("an_old_loss", "an_old_loss"),
-        ],
-    )
-    def test_a_part_has_a_name_for_people(self, part: str, label: str) -> None:
-        assert part_label(part) == label
-
-    @each("loss", LOSSES)
-    def test_the_terms_of_one_loss_have_colours_of_their_own(self, loss: str) -> None:
-        colours = [part_colour(loss), *(part_colour(f"{loss}_{number}") for number in range(2, 9))]
-        assert len(set(colours)) == 8
-        assert part_colour(f"{loss}.piece") == colours[0]
-
-    def test_the_second_terms_of_all_losses_have_colours_of_their_own(self) -> None:
-        assert len({part_colour(f"{loss}_2") for loss in LOSSES}) == len(LOSSES)
-
-    def test_no_colour_means_two_things(self) -> None:
-        assert not {*(entry.colour for entry in LOSSES.values()), ACCENT, QUIET} & {*MORE_COLOURS}
-        assert len(set(MORE_COLOURS)) == len(MORE_COLOURS)
-
     @each("name", PRESETS)
     def test_of_every_preset_no_two_lines_look_alike(self, name: str) -> None:
         for given in PRESETS[name].objectives:

@@ -11,6 +11,7 @@ import pytest
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.figure_svg import figure_svg, with_shared_ranges
+from core.figures.template import note
 from tests.cases import each
 
 MARGIN = {"l": 60, "r": 40, "t": 10, "b": 30}
@@ -81,15 +82,15 @@ def test_shares_are_percentages_and_minus_is_a_minus() -> None:
 
 
 def test_labels_are_text_whatever_they_hold() -> None:
-    note = {"text": "<b>Loss</b><span>  &lt;img src=x&gt;</span>", "xref": "paper", "yref": "paper", "x": 0, "y": 1}
-    root = drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[note]))
+    title = note("<b>Loss</b><span>  &lt;img src=x&gt;</span>", 0, 1, "bottom", {"size": 12})
+    root = drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[title]))
     assert "Loss  <img src=x>" in words(root)
     assert next(root.iter(f"{NAMESPACE}tspan")).attrib["font-weight"] == "600"
 
 
 def test_what_is_beside_a_title_goes_where_there_is_no_room() -> None:
-    note = {"text": f"<b>Loss</b><span>  {'long ' * 20}</span>", "xref": "paper", "yref": "paper", "x": 0, "y": 1}
-    assert "Loss" in words(drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[note])))
+    title = note(f"<b>Loss</b><span>  {'long ' * 20}</span>", 0, 1, "bottom", {"size": 12})
+    assert "Loss" in words(drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[title])))
 
 
 def test_only_colours_reach_the_markup() -> None:
@@ -139,14 +140,13 @@ def test_the_curves_of_a_run_are_drawn_with_every_label() -> None:
 
 
 def test_a_title_that_is_too_long_becomes_smaller_and_loses_its_note() -> None:
-    note = {"xref": "paper", "x": 0, "yref": "y domain", "y": 1, "font": {"size": 13}, "yanchor": "bottom"}
     sizes = {}
     for title in (
         "<b>Loss</b>",
         "<b>Gradient norm: all weights, its parts on block 6</b>",
         f"<b>{'word ' * 40}</b>",
     ):
-        root = drawn(figure([{"x": [0, 10], "y": [1, 2]}], annotations=[note | {"text": title}]))
+        root = drawn(figure([{"x": [0, 10], "y": [1, 2]}], annotations=[note(title, 0, 1, "bottom", {"size": 13})]))
         (found,) = [text for text in root.iter(f"{NAMESPACE}text") if text.find(f"{NAMESPACE}tspan") is not None]
         sizes[title] = float(found.attrib["font-size"])
     first, longer, longest = sizes.values()

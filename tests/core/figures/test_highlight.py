@@ -195,13 +195,6 @@ class TestStrength:
         assert [float(hit[4]) for hit in found if hit] == pytest.approx([x * OPACITY_MAX for x in (0, 0.25, 0.5, 1)])
         assert {tuple(int(hit[i]) for i in (1, 2, 3)) for hit in found if hit} == {POSITIVE_RGB}
 
-    def test_a_given_scale_holds_for_all_texts(self) -> None:
-        markup = highlighted_html(made_text("a b"), [0.1, 0.9], title="t", scale=0.4)
-        assert [span.attributes["style"].split(";")[0] for span in only(markup).spans] == [
-            f"background:{background(0.1, 0.4)}",
-            f"background:{background(0.4, 0.4)}",
-        ]
-
     def test_weights_that_are_all_zero_leave_the_text_plain(self) -> None:
         spans = only(highlighted_html(made_text("a b"), [0.0, 0.0], title="t")).spans
         assert all(",0.000)" in span.attributes["style"] for span in spans)
@@ -244,9 +237,7 @@ def luminance(colour: object) -> float:
 def test_arrays_are_as_good_as_lists() -> None:
     text = made_text("one two three four")
     given = [-0.25, 0.125, math.nan, 0.5]
-    assert highlighted_html(text, np.array(given, np.float32), title="t", scale=0.5) == highlighted_html(
-        text, given, title="t"
-    )
+    assert highlighted_html(text, np.array(given, np.float32), title="t") == highlighted_html(text, given, title="t")
     first, second = [0.25, 0.5, 0.125, 0.0], [0.0, 0.5, 0.125, 0.25]
     drawn = before_and_after_html(text, np.array(first, np.float16), np.array(second), 2)
     assert drawn == before_and_after_html(text, first, second, 2)
@@ -363,17 +354,15 @@ class TestBeforeAndAfter:
 
 
 @each(
-    ("weights", "scale", "message"),
+    ("weights", "message"),
     [
-        ([0.1], None, "weights has 1 numbers: expected one for each of the 2 words"),
-        ([0.1, math.inf], None, "weights holds inf"),
-        ([0.1, 0.2], 0.0, "scale = 0.0: expected a number above 0"),
-        ([0.1, 0.2], math.nan, "scale = nan"),
+        ([0.1], "weights has 1 numbers: expected one for each of the 2 words"),
+        ([0.1, math.inf], "weights holds inf"),
     ],
 )
-def test_what_does_not_fit_is_named(weights: list[float], scale: float | None, message: str) -> None:
+def test_what_does_not_fit_is_named(weights: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        highlighted_html(made_text("a b"), weights, title="t", scale=scale)
+        highlighted_html(made_text("a b"), weights, title="t")
 
 
 def test_words_without_a_number_have_no_rank() -> None:

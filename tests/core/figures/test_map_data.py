@@ -161,7 +161,7 @@ def test_a_code_without_a_name_is_refused(codes: list[int]) -> None:
 
 def test_values_lie_on_one_scale_for_all_frames() -> None:
     values = [[0.0, 1.0, math.nan], [2.0, 4.0, math.inf]]
-    found = read(values_bundle(values, "Loss"))
+    found = read(values_bundle(values, "Loss", 0.0, 4.0))
     assert (found["low"], found["high"], found["scale"]) == (0.0, 4.0, list(SCALE))
     expected = [255 if not math.isfinite(v) else round(254 * v / 4) for row in values for v in row]
     assert found["codes"] == expected
@@ -173,4 +173,4 @@ def test_values_beyond_given_ends_get_the_colour_of_the_end() -> None:
 
 @each(("values", "codes"), [([], []), ([math.nan], [255]), ([3.0, 3.0], [0, 0])])
 def test_values_without_a_range_have_a_colour_all_the_same(values: list[float], codes: list[int]) -> None:
-    assert read(values_bundle(values, "Loss"))["codes"] == codes
+    assert read(values_bundle(values, "Loss", 3.0, 3.0))["codes"] == codes

@@ -20,10 +20,9 @@ from core.figures.run_curves import (
     MeasurePanel,
     compare_figure,
     mean_curve,
-    run_colour,
 )
 from core.figures.smoothing import RAW, Smoothing, smoothed
-from core.figures.template import MAX_CURVE_POINTS, Figure
+from core.figures.template import MAX_CURVE_POINTS, Figure, class_colour
 from tests.cases import each
 
 RNG = np.random.default_rng(0)
@@ -68,7 +67,7 @@ def test_runs_differ_in_colour_and_in_dash() -> None:
     lines = [trace["line"] for trace in drawn(loss(*(made() for _ in range(MOST_RUNS))))["data"]]
     assert len({line["color"] for line in lines}) == MOST_RUNS
     assert {line["dash"] for line in lines} == set(DASHES)
-    assert [line["color"] for line in lines] == [run_colour(run) for run in range(MOST_RUNS)]
+    assert [line["color"] for line in lines] == [class_colour(run) for run in range(MOST_RUNS)]
 
 
 def test_more_runs_than_can_be_told_apart_are_refused() -> None:
@@ -88,7 +87,7 @@ class TestPanels:
 
     def test_a_run_keeps_its_look_from_panel_to_panel(self) -> None:
         looks = {(t["name"], t["line"]["color"], t["line"]["dash"]) for t in self.FIGURE["data"]}
-        assert looks == {(f"Run {i}", run_colour(i), DASHES[i]) for i in range(3)}
+        assert looks == {(f"Run {i}", class_colour(i), DASHES[i]) for i in range(3)}
 
     def test_each_run_is_in_the_legend_once_and_switched_as_a_whole(self) -> None:
         shown = [trace["name"] for trace in self.FIGURE["data"] if trace["showlegend"]]

@@ -1,4 +1,4 @@
-"""Charts of words as Plotly gets them."""
+"""Charts of a text and its words as Plotly gets them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from core.figures.words import (
     TICKS_MAX,
     agreement_sentence,
     attention_against_effect_figure,
+    confidence_figure,
     top_words_figure,
     word_heatmap_figure,
 )
@@ -244,3 +245,24 @@ class TestAttentionAgainstEffect:
             attention_against_effect_figure(["a"], np.ones(1), np.ones(2), AGREEMENT, revision="r")
         with pytest.raises(ValueError, match="attention holds NaN"):
             attention_against_effect_figure(["a"], np.array([math.nan]), np.ones(1), AGREEMENT, revision="r")
+
+
+def confidences(classes: tuple[str, ...] = ("bad", "good")) -> dict:
+    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+    return confidence_figure((0, 5, 9), shares, classes, (True, False, True), 5, revision="run")
+
+
+def test_each_class_has_a_line_over_the_steps() -> None:
+    figure = confidences()
+    assert [trace["y"] for trace in figure["data"]] == [[0.9, 0.4, 0.2], [0.1, 0.6, 0.8]]
+    assert all(trace["x"] == [0, 5, 9] for trace in figure["data"])
+    assert figure["layout"]["shapes"][0]["x0"] == 5
+
+
+def test_estimates_are_drawn_open() -> None:
+    for trace in confidences()["data"]:
+        assert [symbol.endswith("-open") for symbol in trace["marker"]["symbol"]] == [False, True, False]
+
+
+def test_class_names_are_escaped() -> None:
+    assert "<img" not in json.dumps(confidences((HOSTILE[0], "good")))

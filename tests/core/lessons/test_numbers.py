@@ -133,8 +133,10 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
     experiment_id = experiment_id_of(store, "few-shot")
     table = ExperimentTable(store.folder)
     design = parse_design(table.experiment(experiment_id).design)
-    cell = next(cell for cell in design.cells if design.labels_of(cell) == ("20", "CE + SCL"))
-    base = next(cell for cell in design.cells if design.labels_of(cell) == ("20", "CE"))
+    cell = next(
+        cell for cell in design.cells if [level.label for level in design.levels_of(cell)] == ["20", "CE + SCL"]
+    )
+    base = next(cell for cell in design.cells if [level.label for level in design.levels_of(cell)] == ["20", "CE"])
     scores = {
         number: [
             score.values["accuracy"]

@@ -18,7 +18,7 @@ from core.config import RunConfig, parse_config
 from core.config.describe import term_latex, total_latex
 from core.errors import ConfigError
 from core.events import Step
-from core.figures.curves import part_colour, part_label
+from core.figures.parts import part_colour, part_label
 from core.lab.answer import answer
 from core.lab.choices import Setting, offered
 from core.losses.forces import batch_forces, push_spread

@@ -20,7 +20,7 @@ from core.texts.draws import row_generator, stream
 from core.texts.eda import CHANGES, eda
 from core.texts.preview import text_views
 from core.texts.segments import Segment, ViewPreview, segments_of
-from core.views.token_shuffle import shuffle_tokens
+from core.views.embedding import shuffle_tokens
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]

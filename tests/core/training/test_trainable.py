@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from core.config import TrainableConfig
-from core.encoders.first_token import first_tokens_only
-from core.encoders.model import Encoder, load_encoder, save_model
+from core.encoders.model import Encoder, load_encoder
+from core.encoders.partial import first_tokens_only
 from core.encoders.taps import Taps
 from core.errors import ConfigError
 from core.training.trainable import (
@@ -117,7 +117,7 @@ class TestLora:
     def test_a_merged_model_is_a_standard_classifier(self, model_type: str, tmp_path: Path) -> None:
         encoder = with_trained_adapters(made(model_type))
         merge_adapters(encoder)
-        save_model(encoder, tmp_path)
+        encoder.model.save_pretrained(tmp_path)
         loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
         assert torch.equal(outputs(Encoder(loaded, "cls")), outputs(encoder))
 

@@ -1,15 +1,19 @@
-"""ConSERT's views: what is changed, how much of it, and that nothing else is."""
+"""ConSERT's views: what is changed, how much of it, and that nothing else is; shuffled tokens."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from core.views.embedding import add_step, embedding_dropout, feature_cutoff, token_cutoff
+from core.encoders.packing import Tokens
+from core.views.embedding import add_step, embedding_dropout, feature_cutoff, shuffle_tokens, token_cutoff
 from tests.cases import each
+from tests.core.encoders.test_model import made
 
 # Rows of 12 tokens: texts 0 (7 tokens) and 2 (4), text 1 (10), text 3 (2 special ones alone) and 4 (3).
 OWNERS = torch.tensor([[0] * 7 + [2] * 4 + [-1], [1] * 10 + [-1] * 2, [3] * 2 + [4] * 3 + [-1] * 7])
@@ -18,6 +22,9 @@ for r, c in [(0, 0), (0, 6), (0, 7), (0, 10), (1, 0), (1, 9), (2, 0), (2, 1), (2
     SPECIAL[r, c] = True
 WORDS = {0: 5, 1: 8, 2: 2, 3: 0, 4: 1}
 CHOSEN = [1, 0, 3, 4]  # not text 2
+
+PAIR = Tokens((2, 10, 11, 12, 3, 13, 14, 15, 3), (0, 0, 0, 0, 0, 1, 1, 1, 1))
+SPECIAL_IDS = frozenset({2, 3})
 
 
 def embeddings(width: int = 10) -> Tensor:
@@ -129,3 +136,34 @@ def test_texts_and_steps_that_do_not_fit_are_refused() -> None:
         add_step(given, OWNERS, CHOSEN, torch.zeros(3, 12), 0.01)
     with pytest.raises(ValueError, match=r"epsilon = -1: expected"):
         add_step(given, OWNERS, CHOSEN, given, -1)
+
+
+def test_words_move_with_their_types_and_special_tokens_stay() -> None:
+    rng = np.random.default_rng(0)
+    found = [shuffle_tokens(PAIR, SPECIAL_IDS, rng) for _ in range(200)]
+    for tokens in found:
+        assert [place for place, token in enumerate(tokens.ids) if token in SPECIAL_IDS] == [0, 4, 8]
+        assert tokens.types is not None
+        assert sorted(zip(tokens.ids, tokens.types, strict=True)) == sorted(zip(*PAIR, strict=True))
+    assert {tokens.ids[1] for tokens in found} == {10, 11, 12, 13, 14, 15}
+    assert all(type(token) is int for token in found[0].ids)
+
+
+def test_a_text_without_types_or_words_is_fine() -> None:
+    rng = np.random.default_rng(0)
+    assert shuffle_tokens(Tokens((2, 3)), SPECIAL_IDS, rng) == Tokens((2, 3))
+    assert shuffle_tokens(Tokens((2, 9, 8, 3)), SPECIAL_IDS, rng).types is None
+
+
+@torch.no_grad()
+def test_shuffled_tokens_are_shuffled_positions() -> None:
+    encoder = copy.deepcopy(made("bert"))
+    for weight in (p for p in encoder.parameters() if p.ndim == 2):
+        weight.mul_(8)
+    tokens = Tokens((2, 10, 11, 12, 13, 14, 3))
+    shuffled = shuffle_tokens(tokens, SPECIAL_IDS, np.random.default_rng(1))
+    positions = torch.tensor([[shuffled.ids.index(token) for token in tokens.ids]])
+    expected = encoder.base(input_ids=torch.tensor([tokens.ids]), position_ids=positions).last_hidden_state[0, 0]
+    found = encoder.pooled([shuffled])[0]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(encoder.pooled([tokens])[0], expected, atol=1e-3)

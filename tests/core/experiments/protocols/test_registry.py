@@ -9,7 +9,7 @@ from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, varied
-from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
+from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import SPLITS
 from core.representation.paired import LEVEL
 from core.store.names import new_id
@@ -36,7 +36,7 @@ def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
 
 @each("name", PROTOCOLS)
 def test_every_cell_can_be_prepared(name: str) -> None:
-    design = protocol_entry(name).design()
+    design = PROTOCOLS.entry(name).design()
     assert parse_design(design.to_json()) == design
     for cell in (*design.source_cells, *design.cells):
         config, data = prepare(design.draft(cell, 0), gpu=False)
@@ -46,7 +46,7 @@ def test_every_cell_can_be_prepared(name: str) -> None:
 
 @each("name", PROTOCOLS)
 def test_every_cell_is_another_run(name: str) -> None:
-    design = protocol_entry(name).design()
+    design = PROTOCOLS.entry(name).design()
     sources = {design.title_of(cell): new_id() for cell in design.source_cells}
     cells = (*design.source_cells, *design.cells)
     texts = {design.draft(cell, seed, sources).to_json() for cell in cells for seed in design.seeds}
@@ -55,7 +55,7 @@ def test_every_cell_is_another_run(name: str) -> None:
 
 @each("name", PROTOCOLS)
 def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
-    entry = protocol_entry(name)
+    entry = PROTOCOLS.entry(name)
     design = entry.design()
     assert design.compares
     compared = sum(design.baseline_of(cell) is not None for cell in design.cells)
@@ -71,13 +71,13 @@ def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
 
 @each("name", ["layers", "representation"])
 def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
-    differs = protocol_entry(name).differs
+    differs = PROTOCOLS.entry(name).differs
     assert "do not say whether 0 is the embeddings or the first block" in differs
     assert "hidden_states" not in differs
 
 
 def test_a_protocol_keeps_what_people_chose() -> None:
-    entry = protocol_entry("few-shot")
+    entry = PROTOCOLS.entry("few-shot")
     base = entry.base.model_copy(update={"encoder": entry.base.encoder.model_copy(update={"max_length": 64})})
     design = entry.design(base, seeds=range(7))
     assert design.draft(design.cells[0], 0).encoder.max_length == 64
@@ -89,10 +89,10 @@ def test_a_protocol_from_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         "own", 99, "Own", "Does it help?", "a test", lambda _: (varied("lambda", 0.1, 0.9),), differs="It is ours."
     )
     monkeypatch.setitem(PROTOCOLS, "own", own)
-    assert protocol_entry("own").design().runs == 2 * SEEDS
+    assert PROTOCOLS.entry("own").design().runs == 2 * SEEDS
     assert build(Design, {"protocol": "own"}).protocol == "own"
 
 
 def test_a_protocol_that_does_not_exist_names_those_that_do() -> None:
     with pytest.raises(ConfigError, match="choose one of few-shot"):
-        protocol_entry("nonsense")
+        PROTOCOLS.entry("nonsense")

@@ -1,13 +1,16 @@
-"""Contrast between tokens and between layers, which in the notes did not beat cross-entropy."""
+"""The experiments of the source notes: R-Drop's stages, views of a text, and contrast between tokens and layers."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from core.experiments.design import Axis, Level
-from core.experiments.protocols.entry import Protocol, Published, varied
-from core.experiments.protocols.rdrop_stages import NOTES
+from core.experiments.protocols.entry import Protocol, Published, objectives, varied
 from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
+NOTES = N_("the project's source notes (unpublished)")
+IMDB = N_("DeBERTa-v3-base on IMDb, test accuracy, one run each")
 CE = Level(label="CE", settings={"preset": "ce"})
 # Translators: "Run" is a noun: one training of a model.
 OF_VECTORS = (N_("Run"), "SVM", "1-NN", "ARI", "NMI")
@@ -59,7 +62,74 @@ LAYER_VECTORS = Published(
     NOTES,
 )
 
+
+def _scl(label: str, *views: str) -> Level:
+    """CE and SCL on the text and these views of it."""
+    settings: dict[str, Any] = {"preset": "multi-view-scl"}
+    return Level(label=label, settings=settings | {"objective.terms.0.views": [{"view": view} for view in views]})
+
+
 ENTRIES = (
+    Protocol(
+        "rdrop-stages",
+        5,
+        N_("R-Drop, one or two stages"),
+        N_("Is a second encoder pass worth its price?"),
+        N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's source notes (unpublished)"),
+        lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE"},
+        published=(
+            Published(
+                (N_("Objective"), N_("Accuracy")),
+                (("CE", "0.94868"), ("SCL", "0.94884"), ("R-Drop", "0.95056")),
+                N_("DeBERTa-v3-base on IMDb, test accuracy, one run each, last four blocks"),
+                NOTES,
+            ),
+            Published(
+                ("R-Drop", N_("Accuracy")),
+                ((N_("One stage"), "0.95044"), (N_("Two stages"), "0.95120")),
+                IMDB,
+                NOTES,
+            ),
+        ),
+        differs=N_("The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and print one run of each."),
+    ),
+    Protocol(
+        "views",
+        6,
+        N_("Views"),
+        N_("Do more views of a text make a better contrast?"),
+        NOTES,
+        lambda _: (
+            Axis(
+                name=N_("Views"),
+                levels=(
+                    Level(label=N_("CE alone"), settings={"preset": "ce"}),
+                    _scl(N_("One view")),
+                    _scl(N_("Head dropout"), "head_dropout"),
+                    _scl(N_("Layers"), "layers"),
+                    _scl(N_("Head dropout and layers"), "head_dropout", "layers"),
+                    _scl(N_("Second pass"), "dropout"),
+                    _scl("EDA", "eda"),
+                ),
+            ),
+        ),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Views": "One view"},
+        published=(
+            Published(
+                ("SCL", N_("Accuracy")),
+                ((N_("One view"), "0.94636"), (N_("R-Drop and [CLS] of other layers"), "0.94736")),
+                IMDB,
+                NOTES,
+            ),
+        ),
+        differs=N_(
+            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and print one run of each. Their multi-view "
+            "loss is ours with head dropout and layers."
+        ),
+    ),
     Protocol(
         "tokens",
         7,

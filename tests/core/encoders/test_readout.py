@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.encoders.topk_tokens import topk_token_views
+from core.encoders.readout import topk_token_views
 from tests.cases import each
 
 

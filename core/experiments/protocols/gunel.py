@@ -1,0 +1,131 @@
+"""The experiments of Gunel et al.: few rows, noise in them, transfer, and the size of a batch."""
+
+from __future__ import annotations
+
+from core.experiments.design import Axis, Level
+from core.experiments.protocols.entry import Protocol, Published, objectives, varied
+from core.messages import N_
+
+GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
+FEW_SHOT_SIZES = (20, 100, 1000)
+BATCH_SIZES = (16, 64, 128, 256)
+TEMPERATURES = (0.3, 0.5, 0.7, 0.9)
+TARGETS = {N_("Product reviews"): "product_reviews", N_("Venue reviews"): "venue_reviews"}
+ROWS, STEPS = 20, 60
+SOURCE = N_("Film reviews, CE")
+SOURCE_SCL = N_("Film reviews, CE + SCL")
+
+ENTRIES = (
+    Protocol(
+        "few-shot",
+        0,
+        N_("Few-shot"),
+        N_("Does contrast help most where labels are few?"),
+        GUNEL,
+        lambda _: (varied("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
+        settings={"task.id": "film_reviews", "steps": 60},
+        baseline={"Objective": "CE"},
+        published=(
+            Published(
+                (N_("Task, rows"), N_("CE + SCL over CE, points")),
+                (("QNLI, 20", N_("up to +10.7")), (N_("with more rows"), N_("shrinking"))),
+                N_("RoBERTa-large, 10 seeds, stratified samples"),
+                GUNEL,
+            ),
+        ),
+        differs=N_(
+            "The paper takes RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all cells "
+            "have the same encoder, number of steps, λ and τ, and the test split is that of the task."
+        ),
+    ),
+    Protocol(
+        "back-translation",
+        2,
+        N_("Back-translation noise"),
+        N_("Is contrast more robust where the training texts are noisy translations of each other?"),
+        GUNEL,
+        lambda _: (varied("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper augments 100 or 1,000 rows of GLUE tasks. Two translation models are fetched from the Hugging "
+            "Face Hub at the first run; each temperature and seed then takes some minutes of translating, which is "
+            "kept."
+        ),
+    ),
+    Protocol(
+        "label-noise",
+        1,
+        N_("Label noise"),
+        N_("Is contrast more robust where labels are wrong?"),
+        N_("after Gunel et al. 2021, arXiv:2011.01403, which adds noisy texts instead"),
+        lambda _: (varied("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper makes noise with back-translations. Here a share ρ of each class's training rows has another "
+            "label; validation and test keep theirs."
+        ),
+    ),
+    Protocol(
+        "text-noise",
+        2,
+        N_("Text noise"),
+        N_("Is contrast more robust where words are changed?"),
+        N_("after Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
+        lambda _: (varied("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "steps": 90},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "The paper makes noise with back-translations. Here a share r of the words of each training text is "
+            "replaced, deleted, duplicated or swapped; validation and test stay as they are."
+        ),
+    ),
+    Protocol(
+        "transfer",
+        3,
+        N_("Transfer"),
+        N_("Does an encoder that was fine-tuned with contrast transfer better to a related task?"),
+        GUNEL,
+        lambda _: (
+            Axis(
+                name=N_("Target"),
+                levels=tuple(Level(label=label, settings={"task.id": task}) for label, task in TARGETS.items()),
+            ),
+            Axis(
+                # Translators: what training starts from.
+                name=N_("Start"),
+                levels=(
+                    Level(label=N_("Pre-trained"), settings={"preset": "ce"}),
+                    Level(label=SOURCE, settings={"preset": "ce", "start": SOURCE}),
+                    Level(label=SOURCE_SCL, settings={"preset": "ce-scl", "start": SOURCE_SCL}),
+                ),
+            ),
+        ),
+        settings={"task.id": "film_reviews", "task.train_size": ROWS, "steps": STEPS},
+        baseline={"Start": SOURCE},
+        sources=(
+            Level(label=SOURCE, settings={"preset": "ce", "task.train_size": None, "steps": 120}),
+            Level(label=SOURCE_SCL, settings={"preset": "ce-scl", "task.train_size": None, "steps": 120}),
+        ),
+        differs=N_(
+            "The paper fine-tunes RoBERTa-large on SST-2 and takes few rows of Amazon and Yelp reviews. Here an "
+            "encoder learns film reviews for 120 steps, then 20 product or venue reviews with a new classifier, with "
+            "the same objective both times."
+        ),
+    ),
+    Protocol(
+        "batch-size",
+        4,
+        N_("Batch size"),
+        N_("How large must a batch be for its anchors to find positives?"),
+        GUNEL,
+        lambda _: (varied("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl")),
+        settings={"task.id": "film_reviews", "epochs": 3.0, "micro_batch": 64},
+        baseline={"Objective": "CE"},
+        differs=N_(
+            "All cells see the training rows equally often, so large batches take fewer steps, at the same rate. "
+            "Batches of more than 64 are read 64 texts at a time, for the same gradients."
+        ),
+    ),
+)

@@ -1,0 +1,116 @@
+"""A run as what repeats it: its settings as JSON, a command, or a Python script."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.config import FILE_TASK, RunConfig
+from core.config.edit import NAMED_PRESET, settings_text
+from core.exports.entry import Export, going_on
+from core.messages import N_, Message
+from core.store import RunRecord, Store
+
+COMMAND = "python -m core fit"
+
+
+def config_json(config: RunConfig) -> str:
+    """Write all settings, as `fit --config` and the form on Fine-tune take them."""
+    return json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def command_line(config: RunConfig) -> str:
+    """Write the command, an option on each line: every setting that is not its default.
+
+    What was found out before launch is among them, so that nothing is left to another machine's defaults.
+    """
+    return " \\\n  ".join([COMMAND, *(f"{flag} {shlex.quote(value)}" for flag, value in _options(config))]) + "\n"
+
+
+def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
+    task = config.task
+    yield "--task", (task.path or "") if task.id == FILE_TASK else task.id
+    if task.test_path is not None:
+        yield "--test", task.test_path
+    reading = {name: value for name, value in task.reading.model_dump(mode="json").items() if value is not None}
+    for name, value in reading.items():
+        yield "--set", f"task.reading.{name}={json.dumps(value, ensure_ascii=False)}"
+    if task.drop:
+        yield "--set", f"task.drop={json.dumps(list(task.drop))}"
+    for text in settings_text(config):
+        if text.startswith(NAMED_PRESET):
+            yield "--preset", text.removeprefix(NAMED_PRESET)
+        else:
+            yield "--set", text
+
+
+def _script_refusal(store: Store, run: RunRecord) -> Message | None:
+    config = run.effective
+    if (why := going_on(store, run)) is not None:
+        return why
+    if config.start is not None:
+        return Message(
+            "{title} starts from the weights of another run, which no script holds: export its config.", title=run.title
+        )
+    if config.processes > 1:
+        return Message(
+            "{title} was trained by {count} processes together, and a script is one: export its config.",
+            title=run.title,
+            count=config.processes,
+        )
+    return None
+
+
+def _write_config(store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(config_json(run.effective), encoding="utf-8")
+
+
+def _write_command(store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(command_line(run.effective), encoding="utf-8")
+
+
+def _write_script(store: Store, run: RunRecord, path: Path) -> None:
+    from core.exports.script.writing import run_script  # it loads torch
+
+    path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
+
+
+ENTRIES = (
+    Export(
+        name="config",
+        label=N_("Config"),
+        place=10,
+        about=N_("All settings as JSON, with the knob turns that were made: which Fine-tune and fit --config take."),
+        suffix=".json",
+        mime="application/json",
+        write=_write_config,
+        text=True,
+    ),
+    Export(
+        name="command",
+        label=N_("Command line"),
+        place=20,
+        about=N_("The command that repeats the run without a browser, every setting named."),
+        suffix=".sh",
+        mime="text/x-shellscript",
+        write=_write_command,
+        text=True,
+    ),
+    Export(
+        name="script",
+        label=N_("Python script"),
+        place=25,
+        about=N_(
+            "One file that repeats the run: CE, contrast of sentences and R-Drop with torch and transformers alone, "
+            "others by this project as a library."
+        ),
+        suffix=".py",
+        mime="text/x-python",
+        write=_write_script,
+        refusal=_script_refusal,
+        text=True,
+        heavy=True,
+    ),
+)

@@ -1,0 +1,100 @@
+"""What a run recorded, for other programs and for this one elsewhere: a table, TensorBoard's logs, a replay."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.artifacts.replay import write_replay
+from core.config.folders import without_folders
+from core.events import Evaluation, Step
+from core.exports.entry import Export, going_on
+from core.exports.recipes import config_json
+from core.messages import N_, Message
+from core.store import RunRecord, Store
+
+# TensorBoard finds event files by this word in their names.
+EVENTS = "events.out.tfevents"
+
+
+def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
+    """A row for each step: what was measured while it was taken, and scores by split where it was scored."""
+    rows: dict[int, dict[str, float]] = {}
+    for step in steps:
+        rows.setdefault(step.step, {}).update(step.values)
+    for scores in evaluations:
+        rows.setdefault(scores.step, {}).update({f"{scores.split}.{name}": v for name, v in scores.values.items()})
+    names = sorted({name for values in rows.values() for name in values})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["step", *names], restval="")
+    writer.writeheader()
+    writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
+    return text.getvalue()
+
+
+def _write_table(store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(curves_csv(store.steps(run.id), store.evaluations(run.id)), encoding="utf-8", newline="")
+
+
+def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
+    from tensorboardX import SummaryWriter
+
+    times = store.newest_times(run.id, -1)
+    with SummaryWriter(str(path)) as writer:
+        writer.add_text("config", f"```json\n{config_json(without_folders(run.effective))}```", 0, run.created_at)
+        for step in store.steps(run.id):
+            for name, value in step.values.items():
+                writer.add_scalar(f"train/{name}", value, step.step, times.get(step.step, run.created_at))
+        for scores in store.evaluations(run.id):
+            for name, value in scores.values.items():
+                tag = f"{scores.split}/{name}"
+                writer.add_scalar(tag, value, scores.step, times.get(scores.step, run.created_at))
+    (written,) = path.glob(f"{EVENTS}.*")
+    # The library puts the machine's name into the file's.
+    written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
+
+
+def _replay_refusal(store: Store, run: RunRecord) -> Message | None:
+    if (why := going_on(store, run)) is not None:
+        return why
+    return None if run.probe is not None else Message("{title} has no frames: a replay shows them.", title=run.title)
+
+
+def _write_replay(store: Store, run: RunRecord, path: Path) -> None:
+    write_replay(store, run.id, path)
+
+
+ENTRIES = (
+    Export(
+        name="curves",
+        label=N_("Curves"),
+        place=30,
+        about=N_("A CSV table: loss and its parts, gradient norms, rates and scores of every step."),
+        suffix=".csv",
+        mime="text/csv",
+        write=_write_table,
+        text=True,
+    ),
+    Export(
+        name="replay",
+        label=N_("Replay"),
+        place=40,
+        about=N_("Frames, curves and tokens without the weights: import it on Runs, here or on another machine."),
+        suffix=".zip",
+        mime="application/zip",
+        write=_write_replay,
+        refusal=_replay_refusal,
+    ),
+    Export(
+        name="tensorboard",
+        label=N_("TensorBoard logs"),
+        place=60,
+        about=N_("A folder for tensorboard --logdir: curves and settings."),
+        suffix="-tensorboard",
+        mime="application/zip",
+        write=_write_logs,
+        folder=True,
+    ),
+)

@@ -1,0 +1,70 @@
+"""Names, colours and strokes of an objective's parts: its terms, their pieces, and the levels they are read against."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from core.catalogue.losses import LOSSES
+from core.events import OfTerm
+from core.messages import N_, _
+
+# For the second, third, … term of one loss.
+MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
+# For the pieces of a loss, in their order.
+PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
+
+
+class Reference(NamedTuple):
+    """A reference level of a term's loss: its name and its label at the line's end, each also beside others'."""
+
+    measure: OfTerm
+    name: str
+    name_of: str
+    end: str
+    end_of: str
+    dash: str
+
+
+REFERENCES = (
+    Reference(
+        OfTerm.COLLAPSE_LINE,
+        N_("collapse line"),
+        N_("{part} collapse line"),
+        N_("collapse line"),
+        N_("{part} collapse line"),
+        "dash",
+    ),
+    Reference(OfTerm.LOWER_BOUND, N_("lower bound"), N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
+)
+
+
+def part_label(part: str) -> str:
+    """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
+    loss, number, piece = _split(part)
+    symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
+    said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
+    return _("{name}, {detail}", name=said, detail=_(pieces.get(piece, piece))) if piece else said
+
+
+def part_dash(part: str) -> str:
+    """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
+    loss, _number, piece = _split(part)
+    if not piece:
+        return "solid"
+    places = list(LOSSES[loss].pieces) if loss in LOSSES else []
+    return PIECE_DASHES[places.index(piece) % len(PIECE_DASHES) if piece in places else 0]
+
+
+def part_colour(part: str) -> str:
+    loss, number, _piece = _split(part)
+    if number == 1 and loss in LOSSES:
+        return LOSSES[loss].colour
+    place = list(LOSSES).index(loss) if loss in LOSSES else 0
+    return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
+
+
+def _split(part: str) -> tuple[str, int, str]:
+    """Return the loss of a part, the number of its term among those of that loss, and its piece; "" for the term."""
+    key, _dot, piece = part.partition(".")
+    loss, _line, number = key.rpartition("_")
+    return (loss, int(number), piece) if number.isdecimal() else (key, 1, piece)

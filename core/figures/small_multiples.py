@@ -1,0 +1,145 @@
+"""Small curves side by side: representation measures over frames, and what a temperature does to the push."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from core.figures.panels import grid
+from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, curve
+from core.messages import _, pgettext
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
+
+MEASURE_COLUMNS, MEASURE_GAPS = 3, (0.09, 0.16)
+SPREAD_COLUMNS, SPREAD_GAPS = 2, (0.12, 0.12)
+ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
+ROW_PX = 170
+DASHES = ("solid", "dash")
+
+
+class _Panel(NamedTuple):
+    """One small chart: its title, its traces without their axes, and whether its values are shares."""
+
+    title: str
+    traces: Sequence[Figure]
+    is_share: bool = False
+
+
+class Spread(Protocol):
+    """The measures at one temperature, see `core.losses.forces.PushSpread`."""
+
+    @property
+    def losses(self) -> tuple[float, ...]: ...
+    @property
+    def entropy(self) -> float: ...
+    @property
+    def effective_negatives(self) -> float: ...
+    @property
+    def top_share(self) -> float: ...
+
+
+def measures_figure(
+    steps: Sequence[int],
+    values: Mapping[str, Sequence[float | None]],
+    names: Mapping[str, tuple[str, str]],
+    shown: int,
+    *,
+    axis: str,
+    revision: str,
+    shares: Collection[str] = (),
+) -> Figure:
+    """Representation measures over the frames of a run.
+
+    Args:
+        steps: F numbers of frames.
+        values: by measure, F values, None where one cannot be computed; a measure with none at all is left out.
+        names: by measure, its label and whether "higher", "lower" or "neither" is better (an arrow says so).
+        shown: the frame that is looked at, marked by a line.
+        axis: what the frames are, such as "step", in the language that is spoken.
+        shares: measures that are written as percentages.
+    """
+    panels = []
+    for name in (name for name in values if any(value is not None for value in values[name])):
+        label, form = _(names[name][0]), PERCENT_FORMAT if name in shares else ".4g"
+        hover = f"{label} %{{y:{form}}}, {axis} %{{x}}<extra></extra>"
+        more: dict[str, Any] = {"mode": "lines+markers", "name": label, "marker": {"size": 4}, "hovertemplate": hover}
+        trace = curve(steps, values[name], {"color": ACCENT, "width": 1.8}, {}, **more)
+        panels.append(_Panel(f"{label}{ARROWS[names[name][1]]}", [trace], name in shares))
+    layout = base_layout(
+        uirevision=revision,
+        showlegend=False,
+        margin={"l": 48, "r": 12, "t": 28, "b": 42},
+        height=max(1, -(-len(panels) // MEASURE_COLUMNS)) * ROW_PX + 60,
+    )
+    marks = [(shown, {"color": QUIET, "width": 1})]
+    axes = ({"nticks": 5, "zeroline": False}, {"nticks": 4, "zeroline": False})
+    return _figure(panels, layout, marks, axis, axes, MEASURE_COLUMNS, MEASURE_GAPS)
+
+
+def spread_figure(
+    temperatures: Sequence[float],
+    spreads: Sequence[Spread],
+    losses: Sequence[str],
+    chosen: float,
+    own: float,
+    *,
+    revision: str,
+) -> Figure:
+    """How a temperature spreads the push over the negatives of a batch: four curves over τ on a logarithmic axis.
+
+    Args:
+        temperatures: T values, growing, each with its spread.
+        losses: names of the spreads' losses; the first is solid.
+        chosen: marked by a line; own: the run's own, dotted.
+    """
+
+    def line(name: str, values: Sequence[float], dash: str = "solid", form: str = ".3g") -> Figure:
+        hover = _("{name} {value} at τ {tau}", name=name, value=f"%{{y:{form}}}", tau="%{x:.3g}")
+        more = {"name": name, "hovertemplate": f"{hover}<extra></extra>"}
+        return curve(x, values, {"color": ACCENT, "width": 2, "dash": dash}, {}, **more)
+
+    x = [float(f"{temperature:.5g}") for temperature in temperatures]
+    by_loss = [[spread.losses[place] for spread in spreads] for place in range(len(losses))]
+    title = (
+        _("{loss}, dashed {other}, nats", loss=losses[0], other=losses[1])
+        if len(losses) > 1
+        else _("{loss}, nats", loss=losses[0])
+    )
+    top = line(pgettext("part of a whole", "share"), [spread.top_share for spread in spreads], form=PERCENT_FORMAT)
+    panels = [
+        _Panel(title, [line(*one) for one in zip(losses, by_loss, DASHES, strict=False)]),
+        _Panel(_("Entropy of p, nats"), [line(_("entropy"), [spread.entropy for spread in spreads])]),
+        _Panel(
+            _("Effective negatives"),
+            [line(_("effective negatives"), [spread.effective_negatives for spread in spreads])],
+        ),
+        _Panel(_("Push from the top 5%"), [top], is_share=True),
+    ]
+    layout = base_layout(
+        uirevision=revision, showlegend=False, margin={"l": 44, "r": 12, "t": 24, "b": 42}, hovermode="x"
+    )
+    marks = [(at, {"color": QUIET, "width": 1.2, "dash": dash}) for at, dash in ((own, "dot"), (chosen, "solid"))]
+    axes = ({"type": "log", "tickvals": [0.01, 0.03, 0.1, 0.3, 1]}, {"rangemode": "tozero", "nticks": 5})
+    return _figure(panels, layout, marks, "τ", axes, SPREAD_COLUMNS, SPREAD_GAPS)
+
+
+def _figure(
+    panels: Sequence[_Panel],
+    layout: Figure,
+    marks: Sequence[tuple[float, dict[str, Any]]],
+    heading: str,
+    axes: tuple[Figure, Figure],
+    columns: int,
+    gaps: tuple[float, float],
+) -> Figure:
+    """Lay panels into a grid. Args: marks: upright lines in each; heading: of the lowest x axes; axes: x and y."""
+    traces: list[Figure] = []
+    layout |= {"shapes": [], "annotations": []}
+    for number, (panel, place) in enumerate(zip(panels, grid(len(panels), columns, gaps), strict=True)):
+        title = axis_heading(heading) if number + columns >= len(panels) else None
+        ticks = {"tickformat": PERCENT_TICKS} if panel.is_share else {}
+        layout |= place.layout(axes[0] | {"title": title}, axes[1] | ticks)
+        layout["shapes"] += [place.upright(at, line) for at, line in marks]
+        layout["annotations"].append(place.title(panel.title))
+        traces += [trace | place.axes for trace in panel.traces]
+    return {"data": traces, "layout": layout}
