@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,8 @@ from core.representation.array_checks import Whole, checked_rows
 from core.representation.neighbours import all_neighbours, checked_k, key_blocks
 
 
-class Honesty(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Honesty:
     """All from 0 to 1, and 1 is best.
 
     Attributes:
@@ -23,8 +24,8 @@ class Honesty(NamedTuple):
 
     trustworthiness: float
     overlap: float
-    per_point_trustworthiness: NDArray[np.float64]
-    per_point_overlap: NDArray[np.float64]
+    per_point_trustworthiness: NDArray[np.floating]
+    per_point_overlap: NDArray[np.floating]
     k: int
 
 

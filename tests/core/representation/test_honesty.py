@@ -86,7 +86,7 @@ def test_k_is_lowered_below_half_of_the_points() -> None:
 @each("n", [0, 1, 2])
 def test_fewer_than_three_points_cannot_be_out_of_order(n: int) -> None:
     found = map_honesty(np.eye(2)[:n], np.zeros((n, 2)))
-    assert found[:2] == (1.0, 1.0)
+    assert (found.trustworthiness, found.overlap) == (1.0, 1.0)
     assert found.per_point_overlap.tolist() == [1.0] * n
     assert found.k == 0
 
