@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from core.artifacts.sentence import (
     without_each_word,
 )
 from core.artifacts.weights import all_known, load_at, probe_of, weight_stamps
-from core.config import Precision, TaskConfig
+from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, shown
@@ -36,7 +35,6 @@ from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
-from core.tasks import TaskData
 from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
 from core.training.precision import encoder_autocast
@@ -133,7 +131,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
     if layer_count(folder, step, stamp) == 0:
-        data = _data(store.folder, run.config.task, run.config.seed)
+        data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
@@ -201,11 +199,6 @@ def _sides(text: Text) -> tuple[str] | tuple[str, str]:
 
 def _answer(folder: Path, path: Path, steps: Sequence[int] | Mapping[int, int]) -> dict[str, Any]:
     return {"file": path.relative_to(folder).as_posix(), "steps": list(steps)}
-
-
-@lru_cache(maxsize=1)
-def _data(store_folder: Path, task: TaskConfig, seed: int) -> TaskData:
-    return TaskSource(store_folder).kept(task, seed)
 
 
 def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
 from core.messages import N_, Message
-from core.representation.honesty import Honesty, map_honesty
+from core.representation.neighbours import Honesty, map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
 from core.workers import Progress

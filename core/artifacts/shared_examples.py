@@ -78,15 +78,7 @@ def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...
         keys: one list per run.
     """
     known: dict[tuple[Hashable, int], int] = {}
-    found = []
-    for of_run in keys:
-        seen: Counter[Hashable] = Counter()
-        ids = []
-        for key in of_run:
-            ids.append(known.setdefault((key, seen[key]), len(known)))
-            seen[key] += 1
-        found.append(tuple(ids))
-    return tuple(found)
+    return tuple(tuple(known.setdefault(key, len(known)) for key in _numbered(of_run)) for of_run in keys)
 
 
 def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Turn:

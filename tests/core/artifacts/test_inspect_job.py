@@ -133,15 +133,6 @@ def test_only_steps_with_new_weights_are_computed(
     np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
 
 
-def test_a_damaged_file_counts_as_none(store: Store, run: RunRecord) -> None:
-    folder = store.run_folder(run.id)
-    answer = asked(store, run, "sentence", text=TEXT, second=None)
-    (folder / answer["file"]).write_bytes(b"half of it")
-    assert inspected(folder, TEXT) is None
-    asked(store, run, "sentence", text=TEXT, second=None)
-    assert inspected(folder, TEXT) is not None
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -30,7 +30,7 @@ from core.artifacts.measures import measured_steps, measures_folder, measures_re
 from core.config import parse_config
 from core.errors import ConfigError, RunNotFoundError, StoreError
 from core.representation import representation_metrics
-from core.representation.honesty import map_honesty
+from core.representation.neighbours import map_honesty
 from core.representation.projections import MapSpec, map_frames
 from core.store import RunRecord, Store
 from core.workers import Cancelled
