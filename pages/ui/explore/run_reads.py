@@ -24,8 +24,7 @@ from core.config import RunConfig
 from core.config.score_source import predictions_note, score_notes_of
 from core.events import Evaluation, FloatArray, Probe
 from core.representation.examples import ExampleScores, example_scores
-from core.representation.honesty import Honesty
-from core.representation.neighbours import Metric, NeighbourIndex
+from core.representation.neighbours import Honesty, Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from pages.ui.reads import Given, Made, cached

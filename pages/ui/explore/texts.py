@@ -20,7 +20,7 @@ from core.figures.template import class_colour
 from core.messages import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
-from core.representation.honesty import Honesty
+from core.representation.neighbours import Honesty
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
 from pages.ui.address import Explore
