@@ -36,8 +36,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import ROOT, encoded_sentences, in_turn, progress, report, spread
 from core.representation.geometry import normalised
 from core.representation.projections import MapSpec, Points
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph
-from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.tsne import affinities
 from core.store import Store
 

@@ -23,8 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.measure import in_turn, options, progress, report
 from core.representation.geometry import normalised
-from core.representation.honesty import map_honesty
-from core.representation.neighbours import NeighbourIndex
+from core.representation.neighbours import NeighbourIndex, map_honesty
 
 ROWS, MAP_ROWS, WIDTH, CLASSES, K = 5000, 2000, 768, 4, 10
 # A query is over so fast that one alone says little.

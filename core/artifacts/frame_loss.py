@@ -7,7 +7,7 @@ may contrast (tokens, other layers, projected vectors, further views) is not the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -160,27 +160,27 @@ def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> l
     """On the level, the layers and the projection head."""
     if term.level == "logits":
         return [_("The classifier's outputs are compared, as in the run.")]
-    contrasted = _layers(term, blocks)
+    numbers, layers = _layers(term, blocks)
     shown = _("layer {number}", number=layer or blocks) if layer or blocks else _("the last layer")
     remarks = []
     if term.level == "token":
         instead = _(
             "Frames hold no token vectors, so this is the same loss on the pooled vectors of {layer}.", layer=shown
         )
-        remarks.append(f"{_tokens_remark(term, contrasted.words)} {instead}")
-    elif not contrasted.has(layer, blocks):
+        remarks.append(f"{_tokens_remark(term, layers)} {instead}")
+    elif (layer or blocks or LAST) not in numbers:
         remarks.append(
             _(
                 "The run contrasts the pooled vectors of {layers}; this is the same loss on those of {layer}.",
-                layers=contrasted.words,
+                layers=layers,
                 layer=shown,
             )
         )
-    elif contrasted.several:
+    elif len(numbers) != 1:
         remarks.append(
             _(
                 "The run averages this loss over {layers}; these are the forces of {layer}.",
-                layers=contrasted.words,
+                layers=layers,
                 layer=shown,
             )
         )
@@ -232,28 +232,14 @@ def _view_names(term: TermConfig) -> str:
     return listed(_(view.entry.label).lower() for view in term.views)
 
 
-class _Contrasted(NamedTuple):
+def _layers(term: TermConfig, blocks: int | None) -> tuple[tuple[int, ...], str]:
     """The layers that a term contrasts: their numbers, as far as they are known, and their name."""
-
-    numbers: tuple[int, ...]
-    words: str
-
-    @property
-    def several(self) -> bool:
-        return len(self.numbers) != 1
-
-    def has(self, layer: int | None, blocks: int | None) -> bool:
-        """Whether the layer that is looked at, None for the last, is one of them."""
-        return (layer or blocks or LAST) in self.numbers
-
-
-def _layers(term: TermConfig, blocks: int | None) -> _Contrasted:
     if blocks is None and isinstance(term.layers, str):
-        return _Contrasted((LAST,) if term.layers == "last" else (), _(NAMED_LAYERS[term.layers]))
+        return (LAST,) if term.layers == "last" else (), _(NAMED_LAYERS[term.layers])
     numbers = (
         term.layers if isinstance(term.layers, tuple) and blocks is None else resolve_layers(term.layers, blocks or 0)
     )
     if len(numbers) == 1:
-        return _Contrasted(numbers, _("layer {number}", number=numbers[0]))
+        return numbers, _("layer {number}", number=numbers[0])
     first = listed(map(str, numbers[:-1]))
-    return _Contrasted(numbers, _("layers {first} and {last}", first=first, last=numbers[-1]))
+    return numbers, _("layers {first} and {last}", first=first, last=numbers[-1])

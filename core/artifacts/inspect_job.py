@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,21 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
+from core.artifacts.cache import cached
 from core.artifacts.layers import layer_count, layers_path, write_layers
-from core.artifacts.run_request import probe_of
+from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
 from core.artifacts.sentence import (
     Deletions,
     Inspected,
     check_text,
-    deletions,
     deletions_path,
-    inspected,
+    drop_old_texts,
     inspected_path,
     takes_pairs,
     without_each_word,
-    write_deletions,
-    write_inspected,
 )
-from core.artifacts.similarity import PAIRS_MAX, SimilarityScores, read_similarity, similarity_path, write_similarity
-from core.artifacts.weights import all_known, load_at, weight_stamps
-from core.config import Precision, TaskConfig
+from core.artifacts.weights import all_known, load_at, probe_of, weight_stamps
+from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.errors import ConfigError, TaskError, shown
@@ -39,7 +35,6 @@ from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
-from core.tasks import TaskData
 from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
 from core.training.precision import encoder_autocast
@@ -75,18 +70,25 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
 
 def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     text, folder = _asked_text(store, run, request), store.run_folder(run.id)
-    stamps = weight_stamps(store, run)
-    known = inspected(folder, *_sides(text))
-    if known is None or not all_known(run, stamps, dict(zip(known.steps, known.stamps, strict=True))):
-        write_inspected(folder, _looked_at(store, run, text, stamps, known, progress))
-    return _answer(folder, inspected_path(folder, *_sides(text)), stamps)
+    path, stamps = inspected_path(folder, *_sides(text)), weight_stamps(store, run)
+    cached(
+        Inspected,
+        path,
+        lambda known: _looked_at(store, run, text, stamps, known, progress),
+        lambda known: all_known(run, stamps, known.weights),
+    )
+    drop_old_texts(folder)
+    return _answer(folder, path, stamps)
 
 
 def _looked_at(
     store: Store, run: RunRecord, text: Text, stamps: Mapping[int, int], known: Inspected | None, progress: Progress
 ) -> Inspected:
     """The text at every step; what is known of the same weights is not computed again."""
-    rows = {} if known is None else _rows(known)
+    rows: dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]] = {}
+    if known is not None:
+        arrays = zip(known.vectors, known.logits, known.attention, strict=True)
+        rows = dict(zip(known.weights.items(), arrays, strict=True))
     tokenizer = load_at(store, run, 0)[1]
     (read,) = tokenizer.words([text]) or [TokenText(_sides(text), (), len(tokenizer([text])[0].ids))]
     found: list[tuple[FloatArray, FloatArray, Attention]] = []
@@ -102,17 +104,14 @@ def _looked_at(
     return Inspected(read, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
 
 
-def _rows(known: Inspected) -> dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]]:
-    keys = zip(known.steps, known.stamps, strict=True)
-    return dict(zip(keys, zip(known.vectors, known.logits, known.attention, strict=True), strict=True))
-
-
 def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     text, step, folder = _asked_text(store, run, request), _asked_step(request), store.run_folder(run.id)
     first, second = text if isinstance(text, tuple) else (text, None)
+    path = deletions_path(folder, first, second, step)
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
-    if deletions(folder, first, second, step, stamp) is None:
+
+    def compute(_known: Deletions | None) -> Deletions:
         words = tokenizer.words([text])
         if words is None:
             raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
@@ -120,8 +119,11 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         interrupted = _watcher(progress, len(texts))
         logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
-        write_deletions(folder, step, stamp, Deletions(words[0], shares[0], shares[1:]))
-    return _answer(folder, deletions_path(folder, first, second, step), [step])
+        return Deletions(words[0], shares[0], shares[1:], stamp)
+
+    cached(Deletions, path, compute, lambda known: known.stamp == stamp)
+    drop_old_texts(folder)
+    return _answer(folder, path, [step])
 
 
 def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -129,7 +131,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
     if layer_count(folder, step, stamp) == 0:
-        data = _data(store.folder, run.config.task, run.config.seed)
+        data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
@@ -199,31 +201,27 @@ def _answer(folder: Path, path: Path, steps: Sequence[int] | Mapping[int, int]) 
     return {"file": path.relative_to(folder).as_posix(), "steps": list(steps)}
 
 
-@lru_cache(maxsize=1)
-def _data(store_folder: Path, task: TaskConfig, seed: int) -> TaskData:
-    return TaskSource(store_folder).kept(task, seed)
-
-
 def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     rows, folder = _scored_pairs(store, request), store.run_folder(run.id)
-    task, stamps = str(request.get("task")), weight_stamps(store, run)
-    known = read_similarity(folder, task)
-    if known is not None and all_known(run, stamps, known.stamps):
-        return _answer(folder, similarity_path(folder, task), stamps)
-    values: dict[int, float | None] = {}
-    for number, (step, stamp) in enumerate(stamps.items()):
-        doing = Message("Reading {pairs:,} pairs with the weights of step {step}", pairs=len(rows), step=step)
-        progress(number, len(stamps), doing)
-        if known is not None and known.stamps.get(step) == stamp:
-            values[step] = known.values[step]
-            continue
-        encoder, tokenizer = load_at(store, run, step)
-        first, second = (
-            _encoded(encoder, tokenizer, side, precision=run.config.precision).pooled.numpy()
-            for side in (rows.texts, rows.seconds or ())
-        )
-        values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
-    path = write_similarity(folder, task, SimilarityScores(values, stamps, len(rows)))
+    path, stamps = similarity_path(folder, str(request.get("task"))), weight_stamps(store, run)
+
+    def compute(known: SimilarityScores | None) -> SimilarityScores:
+        values: dict[int, float | None] = {}
+        for number, (step, stamp) in enumerate(stamps.items()):
+            doing = Message("Reading {pairs:,} pairs with the weights of step {step}", pairs=len(rows), step=step)
+            progress(number, len(stamps), doing)
+            if known is not None and known.stamps.get(step) == stamp:
+                values[step] = known.values[step]
+                continue
+            encoder, tokenizer = load_at(store, run, step)
+            first, second = (
+                _encoded(encoder, tokenizer, side, precision=run.config.precision).pooled.numpy()
+                for side in (rows.texts, rows.seconds or ())
+            )
+            values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
+        return SimilarityScores(values, stamps, len(rows))
+
+    cached(SimilarityScores, path, compute, lambda known: all_known(run, stamps, known.stamps))
     return _answer(folder, path, stamps)
 
 

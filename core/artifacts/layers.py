@@ -1,22 +1,32 @@
-"""The probe behind every block of a run's encoder, once `inspect_job` has computed it."""
+"""The probe behind every block of a run's encoder, once `inspect_job` has computed it: one layer is read at a time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from core.artifacts.array_files import read_about, read_array, write_arrays
+from safetensors import SafetensorError, safe_open
+
+from core.artifacts.cache import numbered, numbers, read, write_arrays
 from core.events import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """How many layers a file holds; `stamp` identifies the weights that made them."""
+
+    layers: int
+    stamp: int
 
 
 def layers_path(folder: Path, step: int) -> Path:
     """Where the vectors of a step lie in a run's folder."""
-    return folder / "layers" / f"{step:07d}.safetensors"
+    return numbered(folder / "layers", step)
 
 
 def layer_steps(folder: Path) -> tuple[int, ...]:
     """The steps whose layers are computed, in order; `folder` is the run's. They outlive the weights."""
-    names = (path.stem for path in (folder / "layers").glob("*.safetensors"))
-    return tuple(sorted(int(name) for name in names if name.isdecimal()))
+    return numbers(folder / "layers")
 
 
 def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> None:
@@ -27,15 +37,18 @@ def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> Non
 
 def layer_count(folder: Path, step: int, stamp: int | None = None) -> int:
     """How many layers of a step are there, 0 before they are computed; with `stamp`, only those of these weights."""
-    about = read_about(layers_path(folder, step))
-    if about is None or (stamp is not None and about.get("stamp") != stamp):
-        return 0
-    return int(about.get("layers", 0))
+    found = read(LayerFile, layers_path(folder, step))
+    return 0 if found is None or stamp not in (None, found.stamp) else found.layers
 
 
 def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
     """Pooled vectors [N, H] of the probe behind block `layer`, 1 … L; None before they are computed."""
-    return read_array(layers_path(folder, step), _name(layer))
+    try:
+        with safe_open(layers_path(folder, step), "np") as file:
+            vectors: FloatArray = file.get_tensor(_name(layer))
+    except (OSError, SafetensorError):
+        return None
+    return vectors
 
 
 def _name(layer: int) -> str:

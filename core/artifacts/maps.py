@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.artifacts.array_files import read_about, read_array, write_arrays
+from core.artifacts.cache import numbered, numbers, read, write
 from core.artifacts.layers import layer_count, layer_vectors
-from core.artifacts.run_request import run_from_request, run_request
+from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
 from core.messages import N_, Message
-from core.representation.honesty import map_honesty
+from core.representation.neighbours import Honesty, map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
 from core.workers import Progress
@@ -53,14 +52,28 @@ class MapSource:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptHonesty:
-    """How far a kept map can be believed, see `core.representation.honesty.Honesty`."""
+class FrameMap:
+    """The places [N, D] of one frame."""
 
-    trustworthiness: float
-    overlap: float
-    per_point_trustworthiness: NDArray[np.float32]
-    per_point_overlap: NDArray[np.float32]
-    k: int
+    points: Points
+
+
+def run_request(run: RunRecord) -> dict[str, Any]:
+    """How a request names a run. What is asked after it began again is not what was asked before."""
+    return {"run": run.id, "attempt": run.begun_attempt}
+
+
+def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
+    """The run that a request names.
+
+    Raises: RunNotFoundError; StoreError for one that has not started, or has begun again since, so that its frames may
+        be others by now.
+    """
+    run = store.run(str(request.get("run")))
+    probe_of(run)
+    if run.begun_attempt != request.get("attempt"):
+        raise StoreError("Run {run} has begun again since this was asked: open its page again.", run=run.id)
+    return run
 
 
 def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> dict[str, Any]:
@@ -124,50 +137,27 @@ def _worked_at(folder: Path) -> float:
         return 0.0
 
 
-def map_path(folder: Path, number: int) -> Path:
-    """The file of one frame's map."""
-    return folder / f"{number:07d}.safetensors"
-
-
-def write_map(folder: Path, number: int, points: Points, *, fitted: bool, honesty: KeptHonesty | None = None) -> None:
-    """Keep a map, with its honesty once that is known. Raises: StoreError."""
-    arrays: dict[str, NDArray[Any]] = {"points": points}
-    about: dict[str, Any] = {"fitted": fitted}
-    if honesty is not None:
-        arrays["trustworthiness"] = honesty.per_point_trustworthiness
-        arrays["overlap"] = honesty.per_point_overlap
-        about |= {"trustworthiness": honesty.trustworthiness, "overlap": honesty.overlap, "k": honesty.k}
-    write_arrays(map_path(folder, number), arrays, about)
-
-
 def read_points(folder: Path, number: int) -> Points | None:
     """The places [N, D] of one frame, None before they are there."""
-    return read_array(map_path(folder, number), "points")
+    found = read(FrameMap, numbered(folder, number))
+    return None if found is None else found.points
 
 
-def read_maps(folder: Path, numbers: Sequence[int]) -> dict[int, Points]:
+def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:
     """The maps that are there, by the number of their frame."""
-    there = {path.stem for path in folder.glob("*.safetensors")} if folder.exists() else set()
-    wanted = [number for number in numbers if f"{number:07d}" in there]
-    found = ((number, read_points(folder, number)) for number in wanted)
+    there = set(numbers(folder))
+    found = ((number, read_points(folder, number)) for number in wanted if number in there)
     return {number: points for number, points in found if points is not None}
 
 
-def is_fitted(folder: Path, number: int) -> bool:
-    """Whether a frame's map was fitted on its own vectors, or placed between two that were."""
-    return bool((read_about(map_path(folder, number)) or {}).get("fitted", False))
+def honesty_path(folder: Path, number: int) -> Path:
+    """The file with how far one frame's map can be believed."""
+    return numbered(folder / "honesty", number)
 
 
-def read_honesty(folder: Path, number: int) -> KeptHonesty | None:
+def read_honesty(folder: Path, number: int) -> Honesty | None:
     """How far a map can be believed, None before that is known."""
-    path = map_path(folder, number)
-    about = read_about(path)
-    if about is None or "k" not in about:
-        return None
-    trustworthiness, overlap = read_array(path, "trustworthiness"), read_array(path, "overlap")
-    if trustworthiness is None or overlap is None:
-        return None
-    return KeptHonesty(about["trustworthiness"], about["overlap"], trustworthiness, overlap, about["k"])
+    return read(Honesty, honesty_path(folder, number))
 
 
 PLACING = N_("Placing the examples")
@@ -187,8 +177,9 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         run = run_from_request(store, request)
         source = _source(store, run, request.get("layers_at"))
         folder = source.folder(store.run_folder(run.id), spec)
-        _place(spec, source, folder, _done(store, run, spec, source, folder), progress)
-        _measure(source, folder, progress)
+        done = _done(store, run, spec, source, folder)
+        _place(spec, source, folder, done, progress)
+        _measure(source, folder, done, progress)
         drop_old_maps(folder.parent, folder)
         return {"folder": folder.name, "frames": len(source.present)}
 
@@ -206,34 +197,30 @@ def _done(store: Store, run: RunRecord, spec: MapSpec, source: MapSource, folder
     if spec == LIVE and source.stamp.startswith("steps"):
         for step in source.present:
             if read_points(folder, step) is None:
-                write_map(folder, step, store.map_points(run.id, step), fitted=True)
-    found = ((number, read_points(folder, number)) for number in source.present)
-    return {number: points for number, points in found if points is not None}
+                write(numbered(folder, step), FrameMap(store.map_points(run.id, step)))
+    return read_maps(folder, source.present)
 
 
 def _place(spec: MapSpec, source: MapSource, folder: Path, done: dict[int, Points], progress: Progress) -> None:
     total = len(source.present)
     progress(len(done), total, Message(PLACING))
     for placed in map_frames(spec, source.planned, source.present, source.read, done.get, ended=source.ended):
-        write_map(folder, placed.step, placed.points, fitted=placed.fitted)
+        write(numbered(folder, placed.step), FrameMap(placed.points))
         done[placed.step] = placed.points
         progress(len(done), total, Message(PLACING))
 
 
-def _measure(source: MapSource, folder: Path, progress: Progress) -> None:
+def _measure(source: MapSource, folder: Path, maps: Mapping[int, Points], progress: Progress) -> None:
     """Newest first: that is the frame people look at."""
-    total = len(source.present)
     for done, number in enumerate(reversed(source.present), start=1):
-        points = read_points(folder, number)
-        if points is None or read_honesty(folder, number) is not None:
-            continue
-        found = map_honesty(source.read(number), points)
-        honesty = KeptHonesty(
-            found.trustworthiness,
-            found.overlap,
-            found.per_point_trustworthiness.astype(np.float32),
-            found.per_point_overlap.astype(np.float32),
-            found.k,
-        )
-        write_map(folder, number, points, fitted=is_fitted(folder, number), honesty=honesty)
-        progress(done, total, Message("Measuring how far the maps can be believed"))
+        if number in maps and read_honesty(folder, number) is None:
+            write(honesty_path(folder, number), _single_precision(map_honesty(source.read(number), maps[number])))
+            progress(done, len(source.present), Message("Measuring how far the maps can be believed"))
+
+
+def _single_precision(found: Honesty) -> Honesty:
+    return replace(
+        found,
+        per_point_trustworthiness=found.per_point_trustworthiness.astype(np.float32),
+        per_point_overlap=found.per_point_overlap.astype(np.float32),
+    )

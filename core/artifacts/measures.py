@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.array_files import read_about, read_array, write_arrays
-from core.artifacts.maps import readable_steps
-from core.artifacts.run_request import run_from_request, run_request
+from core.artifacts.cache import cached, numbered, read, write
+from core.artifacts.maps import readable_steps, run_from_request, run_request
 from core.events import Probe
 from core.messages import Message
 from core.representation.clusters import cluster
@@ -23,6 +22,8 @@ from core.workers import Progress
 
 # Measures are computed for this many frames at most, the first and the last among them; clusters for all.
 MEASURED_FRAMES = 24
+# Pairs of a similarity task that are read, spread evenly over its rows.
+PAIRS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,31 @@ class FrameMeasures:
 
     values: Mapping[str, float | None]
     clusters: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityScores:
+    """Spearman's rank correlation of cosines with the scores that people gave.
+
+    Attributes:
+        values: by step, None where it cannot be computed.
+        stamps: by step, what identifies its weights.
+        pairs: how many were read.
+    """
+
+    values: Mapping[int, float | None]
+    stamps: Mapping[int, int]
+    pairs: int
+
+
+def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:
+    """What `inspect_job` found out about a task; None before anybody asked. `folder` is the run's."""
+    return read(SimilarityScores, similarity_path(folder, task_id))
+
+
+def similarity_path(folder: Path, task_id: str) -> Path:
+    """Where the scores lie in a run's folder. `task_id` is that of a task of the library, which has checked it."""
+    return folder / "similarity" / f"{task_id}.safetensors"
 
 
 def measures_request(run: RunRecord) -> dict[str, Any]:
@@ -55,22 +81,14 @@ def measured_steps(planned: Sequence[int], present: Sequence[int]) -> tuple[int,
     return tuple(step for step in present if step in chosen or step == present[-1])
 
 
-def write_measures(folder: Path, step: int, found: FrameMeasures) -> None:
-    """Raises: StoreError when the disk is full."""
-    write_arrays(_path(folder, step), {"clusters": found.clusters}, {"values": dict(found.values)})
-
-
 def read_measures(folder: Path, step: int) -> FrameMeasures | None:
     """None before they are computed."""
-    about: dict[str, Any] | None = read_about(_path(folder, step))
-    clusters = read_array(_path(folder, step), "clusters")
-    if about is None or clusters is None:
-        return None
-    return FrameMeasures(about.get("values", {}), clusters)
+    return read(FrameMeasures, numbered(folder, step))
 
 
-def _path(folder: Path, step: int) -> Path:
-    return folder / f"{step:07d}.safetensors"
+def write_measures(folder: Path, step: int, found: FrameMeasures) -> None:
+    """Raises: StoreError when the disk is full."""
+    write(numbered(folder, step), found)
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -78,21 +96,18 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
 
     Args:
         request: as `measures_request` makes it: "run" and "attempt".
-    Returns: "folder", where the measures lie in the run's folder.
+    Returns: "frames", how many are measured.
     Raises: StoreError for frames that cannot be read or measures that cannot be written.
     """
     with closing(Store(store_folder)) as store:
         run = run_from_request(store, request)
         assert run.probe is not None
-        folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
         steps = readable_steps(store, run)[0]
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):
             progress(done, len(steps), Message("Measuring the frame of step {step}", step=step))
-            known = read_measures(folder, step)
-            if known is None or (step in chosen and not known.values):
-                write_measures(folder, step, _measured(store.embeddings(run.id, step), run.probe, step in chosen))
-        return {"folder": folder.name, "frames": len(steps)}
+            _measure(store, run, run.probe, step, whole=step in chosen)
+        return {"frames": len(steps)}
 
 
 def measure_last(store: Store, run: RunRecord) -> None:
@@ -101,10 +116,7 @@ def measure_last(store: Store, run: RunRecord) -> None:
     Raises: StoreError for a frame that cannot be read or measures that cannot be written.
     """
     assert run.probe is not None
-    folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
-    known = read_measures(folder, run.last_step)
-    if known is None or not known.values:
-        write_measures(folder, run.last_step, _measured(store.embeddings(run.id, run.last_step), run.probe, True))
+    _measure(store, run, run.probe, run.last_step, whole=True)
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:
@@ -116,13 +128,17 @@ def spread_out(steps: Sequence[int]) -> list[int]:
     return list(order)
 
 
-def _measured(vectors: NDArray[np.float32], probe: Probe, whole: bool) -> FrameMeasures:
-    """Cluster all examples, each cluster numbered as the label that most of it shares.
+def _measure(store: Store, run: RunRecord, probe: Probe, step: int, *, whole: bool) -> None:
+    """Cluster all examples of a frame, each cluster numbered as the label that most of it shares.
 
     Where the `whole` is wanted, also measure those that were not trained on.
     """
-    found = cluster(vectors, len(probe.classes), probe.labels)
-    if not whole:
-        return FrameMeasures({}, found)
-    held_out, labels = vectors[: probe.held_out], probe.labels[: probe.held_out]
-    return FrameMeasures(frame_measures(held_out, labels), found)
+
+    def compute(_known: FrameMeasures | None) -> FrameMeasures:
+        vectors = store.embeddings(run.id, step)
+        clusters = cluster(vectors, len(probe.classes), probe.labels)
+        values = frame_measures(vectors[: probe.held_out], probe.labels[: probe.held_out]) if whole else {}
+        return FrameMeasures(values, clusters)
+
+    path = numbered(measures_folder(store.run_folder(run.id), run.begun_attempt), step)
+    cached(FrameMeasures, path, compute, lambda known: bool(known.values) or not whole)

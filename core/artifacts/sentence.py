@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.array_files import read_about, read_array, write_arrays
+from core.artifacts.cache import read
 from core.errors import StoreError, TaskError, shown
-from core.events import FloatArray, TokenText, Word
+from core.events import FloatArray, TokenText
 from core.messages import N_
 from core.store import RunSummary, Store
 from core.workers.run_rows import TaskSource
@@ -68,6 +68,11 @@ class Inspected:
     logits: FloatArray
     attention: NDArray[np.float16]
 
+    @property
+    def weights(self) -> dict[int, int]:
+        """Each step with its stamp."""
+        return dict(zip(self.steps, self.stamps, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
@@ -78,11 +83,13 @@ class Deletions:
         base: [C] probabilities of the whole text.
         deleted: [W, C] probabilities without word w. Of a text that was cut off, a word from behind the cut may take
             the place of the deleted one.
+        stamp: identifies the weights.
     """
 
     read: TokenText
     base: FloatArray
     deleted: FloatArray
+    stamp: int
 
 
 def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> str | tuple[str, str]:
@@ -126,12 +133,7 @@ def takes_pairs(store: Store, run: RunSummary) -> bool:
 
 def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
     """What is known of a text; None before anybody asked. `folder` is the run's."""
-    path = inspected_path(folder, text, second)
-    about = read_about(path)
-    arrays = {name: read_array(path, name) for name in ("vectors", "logits", "attention")}
-    if about is None or any(array is None for array in arrays.values()):
-        return None
-    return Inspected(_read(about), tuple(about["steps"]), tuple(about["stamps"]), **arrays)  # type: ignore[arg-type]
+    return read(Inspected, inspected_path(folder, text, second))
 
 
 def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
@@ -139,27 +141,10 @@ def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
     return folder / INSPECTED / f"{_key(text, second)}.safetensors"
 
 
-def write_inspected(folder: Path, found: Inspected) -> Path:
-    """Keep what is known of a text. Raises: StoreError."""
-    path = inspected_path(folder, *found.read.sides)
-    arrays: dict[str, NDArray[Any]] = {
-        "vectors": found.vectors,
-        "logits": found.logits,
-        "attention": found.attention,
-    }
-    write_arrays(path, arrays, _words_of(found.read) | {"steps": found.steps, "stamps": found.stamps})
-    _forget_old(path.parent)
-    return path
-
-
-def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int | None = None) -> Deletions | None:
+def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int) -> Deletions | None:
     """What deleting words does at a step; None before anybody asked, or where other weights than `stamp` gave it."""
-    path = deletions_path(folder, text, second, step)
-    about = read_about(path)
-    base, deleted = read_array(path, "base"), read_array(path, "deleted")
-    if about is None or base is None or deleted is None or (stamp is not None and about["stamp"] != stamp):
-        return None
-    return Deletions(_read(about), base, deleted)
+    found = read(Deletions, deletions_path(folder, text, second, step))
+    return found if found is not None and found.stamp == stamp else None
 
 
 def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Path:
@@ -167,13 +152,18 @@ def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Pa
     return folder / INSPECTED / f"{_key(text, second)}-deletions-{step:07d}.safetensors"
 
 
-def write_deletions(folder: Path, step: int, stamp: int, found: Deletions) -> Path:
-    """Keep what deleting words does; `stamp` identifies the weights. Raises: StoreError."""
-    first, second = found.read.sides if len(found.read.sides) > 1 else (found.read.sides[0], None)
-    path = deletions_path(folder, first, second, step)
-    write_arrays(path, {"base": found.base, "deleted": found.deleted}, _words_of(found.read) | {"stamp": stamp})
-    _forget_old(path.parent)
-    return path
+def drop_old_texts(folder: Path) -> None:
+    """Keep the newest files of a run's texts. Raises: StoreError."""
+    try:
+        paths = sorted((folder / INSPECTED).glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
+        for path in paths[:-KEPT]:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            "The folder {folder} cannot be read ({error}): check its permissions.",
+            folder=INSPECTED,
+            error=error.strerror,
+        ) from error
 
 
 def without_each_word(read: TokenText) -> Iterator[str | tuple[str, str]]:
@@ -195,27 +185,3 @@ def _without(text: str, start: int, end: int) -> str:
 
 def _key(text: str, second: str | None) -> str:
     return hashlib.sha256(json.dumps([text, second]).encode()).hexdigest()
-
-
-def _words_of(read: TokenText) -> dict[str, Any]:
-    return {"sides": read.sides, "words": [list(word) for word in read.words], "length": read.length}
-
-
-def _read(about: Mapping[str, Any]) -> TokenText:
-    words: Sequence[Sequence[Any]] = about["words"]
-    found = tuple(Word(side, start, end, tuple(places)) for side, start, end, places in words)
-    return TokenText(tuple(about["sides"]), found, about["length"])
-
-
-def _forget_old(folder: Path) -> None:
-    """Only the newest stay. Raises: StoreError."""
-    try:
-        paths = sorted(folder.glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
-        for path in paths[:-KEPT]:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(
-            "The folder {folder} cannot be read ({error}): check its permissions.",
-            folder=folder.name,
-            error=error.strerror,
-        ) from error

@@ -54,17 +54,15 @@ def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
 def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
     """The examples that all runs have.
 
-    A key that a run has twice is two examples: the first goes with the first of the other runs.
-
     Args:
         keys: one list per run; run r has N_r examples.
     Returns: [R, M], the place of each common example in each run, in the order of the first run.
     """
-    places = [{key: place for place, key in enumerate(_numbered(of_run))} for of_run in keys]
+    places = [{example: place for place, example in enumerate(of_run)} for of_run in linked_ids(keys)]
     if not places:
         return np.zeros((0, 0), np.int64)
-    common = [key for key in places[0] if all(key in of_run for of_run in places)]
-    found = [[of_run[key] for key in common] for of_run in places]
+    common = [example for example in places[0] if all(example in of_run for of_run in places)]
+    found = [[of_run[example] for example in common] for of_run in places]
     return np.array(found, np.int64).reshape(len(places), len(common))
 
 
@@ -116,13 +114,3 @@ def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Tu
     scale = float(strengths.sum()) / spread if scaled and spread > 0 and strengths.sum() > 0 else 1.0
     rotation = left @ right if strengths.any() else np.eye(width)
     return Turn(centre, goal, rotation, scale, count)
-
-
-def _numbered(keys: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
-    """Each key with how often it came before."""
-    seen: Counter[Hashable] = Counter()
-    numbered = []
-    for key in keys:
-        numbered.append((key, seen[key]))
-        seen[key] += 1
-    return numbered

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.artifacts.run_request import probe_of
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
+from core.events import Probe
 from core.messages import Message
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
@@ -54,6 +54,13 @@ def all_known(run: RunSummary, stamps: Mapping[int, int], known: Mapping[int, in
     """
     dropped = run.snapshots_dropped_at is not None or run.weights_dropped_at is not None
     return stamps.items() <= known.items() if dropped else dict(known) == dict(stamps)
+
+
+def probe_of(run: RunRecord) -> Probe:
+    """The rows that a run's frames show. Raises: StoreError for a run that has not started."""
+    if run.probe is None:
+        raise StoreError("Run {run} has not started: wait until its encoder is loaded.", run=run.id)
+    return run.probe
 
 
 def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer]:

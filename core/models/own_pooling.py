@@ -16,8 +16,13 @@ Pooling = Literal["cls", "mean"]
 # The order of an encoder's modules, and the file of the one that pools.
 MODULES, SETTINGS = "modules.json", "config.json"
 # Pooling modes under the names of both formats of that file. A mean divided by another number points the same way.
-MODES: dict[str, Pooling] = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
-SAME_DIRECTION: dict[str, Pooling] = {"mean_sqrt_len_tokens": "mean"}
+MODES: dict[str, Pooling] = {
+    "cls": "cls",
+    "cls_token": "cls",
+    "mean": "mean",
+    "mean_tokens": "mean",
+    "mean_sqrt_len_tokens": "mean",
+}
 PLAIN: Pooling = "cls"
 
 
@@ -72,8 +77,8 @@ def _mode(settings: Any, encoder_id: str) -> Pooling:
         name.removeprefix("pooling_mode_") for name, on in given.items() if name.startswith("pooling_mode_") and on
     ]
     modes += [str(given["pooling_mode"])] if "pooling_mode" in given else []
-    if len(modes) == 1 and modes[0] in MODES | SAME_DIRECTION:
-        return (MODES | SAME_DIRECTION)[modes[0]]
+    if len(modes) == 1 and modes[0] in MODES:
+        return MODES[modes[0]]
     mode = shown(listed(modes)) if modes else Message("an unknown mode")
     raise EncoderError("Encoder {name} pools by {mode}: choose [CLS] or the mean.", name=shown(encoder_id), mode=mode)
 

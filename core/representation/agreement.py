@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.representation.array_checks import Whole
+from core.representation.geometry import Whole
 
 Classes = NDArray[Any]
 

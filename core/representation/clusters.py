@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.representation.array_checks import Whole, checked_labels, checked_rows
-from core.representation.geometry import Array
+from core.representation.geometry import Array, Whole, checked_labels, checked_rows
 
 STARTS, SEED = 10, 0
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
-from core.representation.array_checks import Whole, checked_labels, checked_rows
+from core.representation.geometry import Whole, checked_labels, checked_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from core.messages import N_
 from core.registry import Registry
 from core.representation import geometry
-from core.representation.array_checks import Whole, checked_labels, checked_rows
 from core.representation.clusters import cluster
-from core.representation.geometry import Array, normalised
+from core.representation.geometry import Array, Whole, checked_labels, checked_rows, normalised
 
 FOLDS, SEED, SVM_ITERATIONS = 5, 0, 10_000
 SILHOUETTE_MIB = 64
@@ -47,12 +46,48 @@ class Given:
     @cached_property
     def fold_accuracies(self) -> tuple[float | None, float | None]:
         """Of the linear SVM and of the nearest neighbour, over the same folds."""
-        return _fold_accuracies(self.rows, self.labels, self.different)
+        counts = np.unique(self.labels, return_counts=True)[1]
+        if len(counts) < 2 or counts.min() < FOLDS or self.different < 2:
+            return None, None
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.model_selection import StratifiedKFold, cross_val_score
+        from sklearn.neighbors import KNeighborsClassifier
+        from sklearn.svm import LinearSVC
+
+        svm = LinearSVC(C=1.0, dual="auto", max_iter=SVM_ITERATIONS, random_state=SEED)
+        knn = KNeighborsClassifier(n_neighbors=1, metric="euclidean")
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+        with warnings.catch_warnings():
+            # Classes that overlap need more iterations than the setting allows; its accuracy is the measure all the
+            # same.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            svm_accuracy, knn_accuracy = (
+                cross_val_score(model, self.rows, self.labels, cv=folds).mean() for model in (svm, knn)
+            )
+        return float(svm_accuracy), float(knn_accuracy)
 
     @cached_property
     def cluster_scores(self) -> tuple[float | None, float | None]:
         """Rand index and mutual information of the same clusters."""
-        return _cluster_scores(self.rows, self.labels, self.different)
+        classes = len(np.unique(self.labels))
+        if not 2 <= classes <= self.different:
+            return None, None
+        from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+        found = cluster(self.rows, classes)
+        mutual = normalized_mutual_info_score(self.labels, found, average_method="arithmetic")
+        return float(adjusted_rand_score(self.labels, found)), float(mutual)
+
+    @property
+    def silhouette(self) -> float | None:
+        """The labels as clusters."""
+        if not 2 <= len(np.unique(self.labels)) < len(self.rows) or self.different < 2:
+            return None
+        from sklearn import config_context
+        from sklearn.metrics import silhouette_score
+
+        with config_context(working_memory=SILHOUETTE_MIB):
+            return float(silhouette_score(self.rows, self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,47 +226,6 @@ def _scatter(rows: NDArray[np.float64]) -> float:
     return float(np.square(rows - rows.mean(0)).sum())
 
 
-def _fold_accuracies(rows: Array, truth: Whole, different: int) -> tuple[float | None, float | None]:
-    counts = np.unique(truth, return_counts=True)[1]
-    if len(counts) < 2 or counts.min() < FOLDS or different < 2:
-        return None, None
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.svm import LinearSVC
-
-    svm = LinearSVC(C=1.0, dual="auto", max_iter=SVM_ITERATIONS, random_state=SEED)
-    knn = KNeighborsClassifier(n_neighbors=1, metric="euclidean")
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
-    with warnings.catch_warnings():
-        # Classes that overlap need more iterations than the setting allows; its accuracy is the measure all the same.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svm_accuracy, knn_accuracy = (cross_val_score(model, rows, truth, cv=folds).mean() for model in (svm, knn))
-    return float(svm_accuracy), float(knn_accuracy)
-
-
-def _cluster_scores(rows: Array, truth: Whole, different: int) -> tuple[float | None, float | None]:
-    classes = len(np.unique(truth))
-    if not 2 <= classes <= different:
-        return None, None
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    found = cluster(rows, classes)
-    mutual = normalized_mutual_info_score(truth, found, average_method="arithmetic")
-    return float(adjusted_rand_score(truth, found)), float(mutual)
-
-
-def _silhouette(given: Given) -> float | None:
-    rows, truth, different = given.rows, given.labels, given.different
-    if not 2 <= len(np.unique(truth)) < len(rows) or different < 2:
-        return None
-    from sklearn import config_context
-    from sklearn.metrics import silhouette_score
-
-    with config_context(working_memory=SILHOUETTE_MIB):
-        return float(silhouette_score(rows, truth))
-
-
 ENTRIES = (
     MetricEntry(
         "linear_svm",
@@ -311,7 +305,7 @@ ENTRIES = (
         "higher",
         N_("Mean over examples, the labels as clusters, euclidean; vectors as they are."),
         "Rousseeuw 1987",
-        measure=_silhouette,
+        measure=lambda given: given.silhouette,
     ),
     MetricEntry(
         "effective_rank",

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.representation.array_checks import Whole, checked_labels, checked_rows
-from core.representation.geometry import normalised
+from core.representation.geometry import Whole, checked_labels, checked_rows, normalised
 
 Numbers = NDArray[np.float64]
 
@@ -35,7 +34,9 @@ def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
     rounding; a zero row against any other gives 1/2.
     Raises: ValueError when the shapes differ.
     """
-    first, second = _pair(before, after, "after")
+    first, second = checked_rows(before, "before"), checked_rows(after, "after")
+    if first.shape != second.shape:
+        raise ValueError(f"after = shape {list(second.shape)}: expected {list(first.shape)}, that of the frame before")
     apart = normalised(second) - normalised(first)
     return np.einsum("nd,nd->n", apart, apart) / 2
 
@@ -82,13 +83,6 @@ def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
     to_own = np.einsum("nd,nd->n", z, _directions(sums[own] - z, counts[own]))
     result[known] = np.where(counts[own] > 1, to_own - cosines.max(1), np.nan)
     return result
-
-
-def _pair(before: ArrayLike, after: ArrayLike, name: str) -> tuple[Numbers, Numbers]:
-    first, second = checked_rows(before, name.replace("after", "before")), checked_rows(after, name)
-    if first.shape != second.shape:
-        raise ValueError(f"{name} = shape {list(second.shape)}: expected {list(first.shape)}, that of the frame before")
-    return first.astype(np.float64), second.astype(np.float64)
 
 
 def _class_sums(z: Numbers, labels: Whole, classes: int) -> tuple[Numbers, Whole]:

@@ -1,16 +1,19 @@
-"""Nearest neighbours in the original space: exact, and equal ones in the order of their numbers."""
+"""Nearest neighbours in the original space, and whether a flat map keeps them.
+
+They are exact, and equal ones come in the order of their numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import shown
-from core.representation.array_checks import Whole, checked_rows
-from core.representation.geometry import Array, normalised
+from core.representation.geometry import Array, Whole, checked_rows, normalised
 
 Metric = Literal["cosine", "euclidean"]
 
@@ -37,18 +40,34 @@ class Neighbours(NamedTuple):
     values: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Honesty:
+    """How far a flat map can be believed; all from 0 to 1, and 1 is best.
+
+    Attributes:
+        trustworthiness: mean over points; it falls the farther away a point's neighbours on the map really are.
+        overlap: mean share of the k nearest on the map that are among the k nearest in the original space.
+        per_point_trustworthiness, per_point_overlap: [N].
+        k: how many neighbours were looked at.
+    """
+
+    trustworthiness: float
+    overlap: float
+    per_point_trustworthiness: NDArray[np.floating]
+    per_point_overlap: NDArray[np.floating]
+    k: int
+
+
 class NeighbourIndex:
-    """Rows made ready for many queries: a scan in float32 finds the candidates, float64 puts them in order."""
+    """Rows made ready for many queries."""
 
     def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
-        """Args: embeddings: [N, d], N ≥ 1, kept by reference where they are float32. Raises: ValueError."""
+        """Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
         self.metric = checked_metric(metric)
-        self._rows = checked_rows(embeddings)
+        self._rows = _prepared(checked_rows(embeddings), metric)
         if not len(self._rows):
             raise ValueError("embeddings = no rows: expected at least one")
-        self._scanned = _prepared(self._rows, metric).astype(np.float32)
-        self._squares = np.einsum("nd,nd->n", self._scanned, self._scanned)
-        self._centre = self._rows.mean(0, dtype=np.float64)
+        self._centre = self._rows.mean(0)
         self._scale = _scale(self._rows - self._centre, metric)
 
     def __len__(self) -> int:
@@ -66,52 +85,31 @@ class NeighbourIndex:
         Raises: ValueError naming the argument, its value and what is expected.
         """
         checked_k(k)
-        own = self._row_number(of)
-        vector = self._vector(of) if own is None else self._rows[own]
+        own = int(of) if isinstance(of, int | np.integer) else None
+        query = self._vector(of) if own is None else self._row(own)
         k = min(k, len(self) - (own is not None))
-        if k == 0:
-            return Neighbours(np.empty(0, np.int64), np.empty(0))
-        candidates = self._candidates(vector, own, k)
-        far = self._distances(vector, candidates)
-        scale = max(self._scale, _scale(vector[None] - self._centre, self.metric))
-        first = np.argsort(_keys(far[None], candidates, scale, len(self))[0])[:k]
-        values = 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first])
-        return Neighbours(candidates[first], values)
-
-    def _row_number(self, of: int | ArrayLike) -> int | None:
-        if not isinstance(of, int | np.integer):
-            return None
-        if not 0 <= of < len(self):
-            raise ValueError(f"of = {of}: expected a row from 0 to {len(self) - 1}")
-        return int(of)
-
-    def _vector(self, of: ArrayLike) -> Array:
-        vector = checked_rows(np.asarray(of)[None], "of")[0]
-        if vector.shape != self._rows.shape[1:]:
-            raise ValueError(f"of = {len(vector)} numbers: expected {self._rows.shape[1]}, as a row has")
-        return vector
-
-    def _candidates(self, vector: Array, own: int | None, k: int) -> Whole:
-        """Every row that can be among the k nearest, given how far float32 can be off."""
-        query = _prepared(vector[None], self.metric)[0].astype(np.float32)
-        near = self._scanned @ query
-        if self.metric == "euclidean":
-            near = 2 * near - self._squares
-        if own is not None:
-            near[own] = -np.inf
-        kth = np.partition(near, len(near) - k)[len(near) - k]
-        # A dot product of d numbers is off by at most about d·u·|x||q|, with u half of eps; distances have two of them.
-        longest = np.sqrt(self._squares.max()) + np.linalg.norm(query)
-        off = (self._rows.shape[1] + 8) * np.finfo(np.float32).eps * longest**2
-        return np.flatnonzero(near >= kth - 2 * off)
-
-    def _distances(self, vector: Array, candidates: Whole) -> NDArray[np.float64]:
-        """[n] 1 − cosine, or squared euclidean distances, in float64."""
-        rows = _prepared(self._rows[candidates], self.metric)
-        query = _prepared(vector[None], self.metric)[0]
         if self.metric == "cosine":
-            return 1 - np.clip(np.einsum("nd,d->n", rows, query), -1, 1)
-        return np.einsum("nd,nd->n", rows - query, rows - query)
+            far = 1 - np.clip(np.einsum("nd,d->n", self._rows, query), -1, 1)
+        else:
+            apart = self._rows - query
+            far = np.einsum("nd,nd->n", apart, apart)
+        scale = max(self._scale, _scale(query[None] - self._centre, self.metric))
+        keys = _keys(far, np.arange(len(self)), scale, len(self))
+        if own is not None:
+            keys[own] = SELF
+        first = np.argsort(keys)[:k]
+        return Neighbours(first, 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first]))
+
+    def _row(self, number: int) -> NDArray[np.float64]:
+        if not 0 <= number < len(self):
+            raise ValueError(f"of = {number}: expected a row from 0 to {len(self) - 1}")
+        return self._rows[number]
+
+    def _vector(self, of: ArrayLike) -> NDArray[np.float64]:
+        vector = checked_rows(np.asarray(of)[None], "of")
+        if vector.shape[1] != self.width:
+            raise ValueError(f"of = {vector.shape[1]} numbers: expected {self.width}, as a row has")
+        return _prepared(vector, self.metric)[0]
 
 
 def nearest(embeddings: ArrayLike, of: int | ArrayLike, k: int, metric: Metric = "cosine") -> Neighbours:
@@ -181,6 +179,44 @@ def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
         return np.ones(len(first))
     both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept one occurs twice
     return (both[:, 1:] == both[:, :-1]).sum(1) / first.shape[1]
+
+
+def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honesty:
+    """Trustworthiness and k-NN overlap of a map.
+
+    Neighbours in the original space are by cosine, which orders as euclidean distance of normalised rows does; on the
+    map they are euclidean. Ties fall to the lowest number. Exact, block by block.
+
+    Args:
+        embeddings: [N, d].
+        points: [N, 2] or [N, 3].
+        k: ≥ 1, lowered to the largest number below N/2, as the measure demands.
+    Returns: fewer than three points cannot be out of order: 1 throughout, with k = 0.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: Venna & Kaski 2001, eq. 1 (trustworthiness), a point's share scaled so that their mean is the whole.
+    """
+    rows, flat = checked_rows(embeddings), checked_rows(points, "points")
+    if len(rows) != len(flat):
+        raise ValueError(f"points = {len(flat)} rows: expected {len(rows)}, as many as embeddings")
+    n = len(rows)
+    k = min(checked_k(k), max((n - 1) // 2, 0))
+    if k == 0:
+        return Honesty(1.0, 1.0, np.ones(n), np.ones(n), 0)
+    ranks = _ranks(rows, all_neighbours(flat, k, "euclidean"))
+    worst = k * (2 * n - 3 * k - 1) / 2  # the k farthest as neighbours
+    trust = 1 - np.maximum(ranks - k, 0).sum(1) / worst
+    overlap = (ranks <= k).mean(1)
+    return Honesty(float(trust.mean()), float(overlap.mean()), trust, overlap, k)
+
+
+def _ranks(rows: NDArray[np.floating], chosen: Whole) -> Whole:
+    """Of every row's chosen others [N, k], the how-manieth nearest by cosine each is; the nearest is 1."""
+    ranks = np.empty_like(chosen)
+    for place, keys in key_blocks(rows, "cosine"):
+        theirs = np.take_along_axis(keys, chosen[place], axis=1)
+        for column in range(chosen.shape[1]):
+            ranks[place, column] = np.count_nonzero(keys <= theirs[:, column, None], axis=1)
+    return ranks
 
 
 def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:

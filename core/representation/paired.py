@@ -74,7 +74,7 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
     mean, listed = float(differences.mean()), tuple(map(float, differences))
     if len(differences) < 2:
         return PairedDifference(listed, examples, mean, None, None, None, None)
-    low, high = _interval(by_example)
+    low, high = _interval(by_example.tobytes(), by_example.shape)
     std = float(differences.std(ddof=1))
     return PairedDifference(listed, examples, mean, std, low, high, _permutation_p(differences))
 
@@ -125,14 +125,10 @@ def fewest_seeds(level: float = LEVEL) -> int:
     return max(2, math.ceil(1 - math.log2(level)))
 
 
-def _interval(by_example: Floats) -> tuple[float, float]:
-    """Of the mean of differences [S] or [S, E]."""
-    return _resampled(by_example.tobytes(), by_example.shape)
-
-
 # A page that is drawn again, and a lesson's next number, ask for the same intervals: each takes a tenth of a second.
 @lru_cache(maxsize=256)
-def _resampled(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
+def _interval(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
+    """Of the mean of differences [S] or [S, E]."""
     from scipy.stats import bootstrap
 
     by_example = np.frombuffer(values, np.float64).reshape(shape)

@@ -11,8 +11,7 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.tasks.dataset import Input
-from core.texts.draws import row_generator
-from core.texts.eda import eda
+from core.texts.eda import eda, row_generator
 
 # Keeps the draws of one kind apart from those of another with the same seed.
 LABEL_STREAM, TEXT_STREAM = 11, 12

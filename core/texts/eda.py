@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import zlib
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from numpy.random import Generator
 
 from core.catalogue.loss_entry import Settings
 from core.parameters import number
-from core.texts.segments import UNSPACED_LETTER, UNSPACED_UNIT
+from core.texts.segments import UNSPACED_UNIT, is_unspaced
 from core.texts.synonyms import synonyms as listed_synonyms
 
 Synonyms = Callable[[str], Sequence[str]]
@@ -35,7 +37,25 @@ FUNCTION_WORDS = """
 """
 STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 
+# Keeps the numbers drawn here apart from those of the project's other generators, which are seeded with fewer words.
+STREAM = 6
+
 PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+
+
+def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
+    """The random numbers of one view, so that a resumed run makes the views that an unbroken one makes.
+
+    Args:
+        seed: the run's. step: of training. row: in the training split. draw: number of the view in its step.
+            All >= 0.
+    """
+    return np.random.default_rng([seed, step, row, draw, STREAM])
+
+
+def stream(*names: str) -> int:
+    """A number of their own for the draws of a view or an operation, so that they do not all choose the same words."""
+    return zlib.crc32(":".join(names).encode())
 
 
 def eda(
@@ -77,8 +97,7 @@ def eda(
 
 def _split(text: str) -> tuple[list[str], str]:
     """A text's words, and what lies between them."""
-    letters = sum(char.isalpha() for char in text)
-    if 2 * len(UNSPACED_LETTER.findall(text)) <= letters:
+    if not is_unspaced(text):
         return text.split(), " "
     units: list[str] = []
     for unit in UNSPACED_UNIT.findall(text.strip()):

@@ -12,8 +12,7 @@ from core.catalogue.views import VIEWS
 from core.errors import ConfigError
 from core.messages import _
 from core.registry import load
-from core.texts.draws import row_generator, stream
-from core.texts.eda import eda
+from core.texts.eda import eda, row_generator, stream
 from core.texts.segments import Segment, Subject, ViewPreview, segments_of
 
 # What the tokenizers of the supported families put around texts; these tokens keep their places.

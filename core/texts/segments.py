@@ -82,7 +82,7 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
     """
     if before == after:
         return (Segment(after, "same"),) if after else ()
-    unspaced = _is_unspaced(before)
+    unspaced = is_unspaced(before)
     old, new = _units(before, unspaced), _units(after, unspaced)
     old_words, new_words = [_word(unit) for unit in old], [_word(unit) for unit in new]
     matches = _matches(old_words, new_words)
@@ -116,7 +116,8 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
     return tuple(_merged(pieces))
 
 
-def _is_unspaced(text: str) -> bool:
+def is_unspaced(text: str) -> bool:
+    """Whether more than half of the letters are of a script without spaces."""
     return 2 * len(UNSPACED_LETTER.findall(text)) > sum(map(str.isalpha, text))
 
 

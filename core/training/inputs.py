@@ -16,7 +16,7 @@ from core.encoders.packing import Tokens
 from core.registry import load
 from core.tasks import TaskData
 from core.tasks.dataset import Input
-from core.texts.draws import row_generator
+from core.texts.eda import row_generator
 
 
 class StepInputs:

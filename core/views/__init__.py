@@ -13,7 +13,7 @@ HOMES = {
     "RoundTrip": "core.views.back_translation",
     "TranslationCache": "core.views.back_translation",
     "cluster_views": "core.views.token_clusters",
-    "row_generator": "core.texts.draws",
+    "row_generator": "core.texts.eda",
     "synonym_source": "core.texts.synonyms",
     "topk_token_views": "core.encoders.readout",
 }

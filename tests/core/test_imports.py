@@ -185,7 +185,17 @@ WITH_TORCH = (
     "core.exports.script",
 )
 COMPUTING = tuple(f"{name}." for name in WITH_TORCH)
-HEAVY = ["torch", "umap", "numba", "transformers"]
+HEAVY = [
+    "torch",
+    "umap",
+    "numba",
+    "transformers",
+    "sklearn",
+    "scipy.stats",
+    "scipy.optimize",
+    "statsmodels",
+    "threadpoolctl",
+]
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -286,7 +296,7 @@ def test_no_two_modules_of_core_share_a_name() -> None:
     assert [name for name, count in found.items() if count > 1] == []
 
 
-def test_only_the_modules_that_compute_load_torch() -> None:
+def test_only_the_modules_that_compute_load_heavy_libraries() -> None:
     """One module after the other in one process: what a module loads stays, so that the first that loads is named."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CORE]
     light = [name for name in names if not name.endswith("__main__") and not f"{name}.".startswith(COMPUTING)]

@@ -18,7 +18,8 @@ from scipy.stats import kendalltau
 from streamlit.testing.v1 import AppTest
 
 from core.advice.prepare import prepare
-from core.artifacts.sentence import Deletions, Inspected, write_deletions, write_inspected
+from core.artifacts.cache import write
+from core.artifacts.sentence import Deletions, Inspected, deletions_path, inspected_path
 from core.artifacts.weights import weight_stamps
 from core.config import RunConfig
 from core.config.objective import mixed_objective
@@ -382,6 +383,15 @@ def seen(text: TokenText, stamps: dict[int, int], seed: int = 3) -> Inspected:
     return Inspected(text, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
 
 
+def keep_text(made: Made, found: Inspected) -> None:
+    write(inspected_path(made.folder, *found.read.sides), found)
+
+
+def keep_deletions(made: Made, found: Deletions) -> None:
+    """Those of a single text at step 0."""
+    write(deletions_path(made.folder, found.read.sides[0], None, 0), found)
+
+
 def test_an_own_text_is_asked_for_and_stands_in_the_address(
     opened: Opener, made: Made, asked: list[dict[str, Any]]
 ) -> None:
@@ -409,10 +419,10 @@ def test_what_is_known_of_an_own_text_comes_back_from_the_address(opened: Opener
     snapshot_path(made.folder, 2).write_bytes(b"")
     stamps = weight_stamps(made.store, made.store.run(made.run_id))
     assert list(stamps) == [0, 2]
-    write_inspected(made.folder, seen(read_as(HOSTILE, "and more"), stamps))
+    keep_text(made, seen(read_as(HOSTILE, "and more"), stamps))
     app = opened(run=made.run_id, text=HOSTILE, second="and more")
     assert not drawn(app), "this task reads one text"
-    write_inspected(made.folder, seen(read_as(HOSTILE), stamps))
+    keep_text(made, seen(read_as(HOSTILE), stamps))
     app = opened(run=made.run_id, text=HOSTILE, before=4)
     assert widget(app, "source").value == "own"
     assert "After, step 2" in drawn(app)
@@ -423,7 +433,7 @@ def test_what_is_known_of_an_own_text_comes_back_from_the_address(opened: Opener
 
 
 def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made, asked: list[dict[str, Any]]) -> None:
-    write_inspected(made.folder, seen(read_as("some text"), {0: 0}))
+    keep_text(made, seen(read_as("some text"), {0: 0}))
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, text="some text")
     assert "After, step 0" in drawn(app)
@@ -432,7 +442,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
 
 
 def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Made) -> None:
-    write_inspected(made.folder, seen(TokenText(("some text",), (), 4), {0: 0}))
+    keep_text(made, seen(TokenText(("some text",), (), 4), {0: 0}))
     assert "does not say where words are" in words(opened(run=made.run_id, text="some text"))
 
 
@@ -494,7 +504,7 @@ def test_what_deleting_does_stands_beside_what_attention_says(
     base, yes = np.array([0.3, 0.7], np.float32), rng.uniform(0.52, 0.9, size=8)
     yes[[1, 4]] = 0.2, 0.4
     deleted = np.stack([1 - yes, yes], axis=1).astype(np.float32)
-    write_deletions(made.folder, 0, 0, Deletions(text, base, deleted))
+    keep_deletions(made, Deletions(text, base, deleted, 0))
     app = opened(run=made.run_id, view="delete", example=2, k=3)
     said = words(app)
     assert "Predicted: **yes** 70.0%" in said
@@ -519,13 +529,13 @@ def test_what_deleting_does_stands_beside_what_attention_says(
 def test_deletions_of_other_weights_do_not_count(opened: Opener, made: Made) -> None:
     text = read_as(TEXTS[0])
     even = np.full((8, 2), 0.5, np.float32)
-    write_deletions(made.folder, 0, 1234, Deletions(text, even[0], even))
+    keep_deletions(made, Deletions(text, even[0], even, 1234))
     assert any(b.label == "Delete each word in turn" for b in opened(run=made.run_id, view="delete").button)
 
 
 def test_a_text_whose_words_are_all_alike_says_nothing_of_agreement(opened: Opener, made: Made) -> None:
     even = np.full((8, 2), 0.5, np.float32)
-    write_deletions(made.folder, 0, 0, Deletions(read_as(TEXTS[0]), even[0], even))
+    keep_deletions(made, Deletions(read_as(TEXTS[0]), even[0], even, 0))
     app = opened(run=made.run_id, view="delete")
     assert "it cannot say how far the two agree" in words(app)
     assert "Deleting any single word does not change that" in words(app)

@@ -1,10 +1,9 @@
 """Maps that hold still: every frame's points start from, and are turned onto, those of the frame before."""
 
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.entry import Projection
+from core.representation.projections.entry import PROJECTIONS, Projection, by_library, still
 from core.representation.projections.pca import pca_map
 from core.representation.projections.placing import place_new
-from core.representation.projections.registry import PROJECTIONS, by_library, projection_entry, still
 from core.representation.projections.sequence import Placed, keyframes, map_frames
 from core.representation.projections.spec import MapSpec
 
@@ -20,6 +19,5 @@ __all__ = [
     "map_frames",
     "pca_map",
     "place_new",
-    "projection_entry",
     "still",
 ]

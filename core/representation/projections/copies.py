@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import SAME
-from core.representation.projections.graph import Floats, Graph, Indices
+from core.representation.projections.graph import Graph, Indices
 from core.representation.projections.pca import pca_map
 
 # How far vectors that shared a place on the map before start from it, in widths of that map.
@@ -52,7 +52,8 @@ def find_copies(embeddings: Array) -> Copies:
     The earlier one is itself no copy, so that distinct vectors are at least 1e-6 apart, and copies at most 2e-6.
     """
     z = normalised(embeddings)
-    line = z @ _direction(z.shape[1])  # rows are never farther apart on it than they are
+    direction = np.random.default_rng(0).normal(size=z.shape[1])
+    line = z @ (direction / np.linalg.norm(direction))  # rows are never farther apart on it than they are
     order = np.argsort(line, kind="stable")
     ranked = line[order]
     near = np.diff(ranked, prepend=-np.inf, append=np.inf) < SAME  # [N + 1]
@@ -80,8 +81,3 @@ def drawn_apart(places: Array, embeddings: Array) -> Array:
         around = pca_map(embeddings[members], dims=places.shape[1])
         result[members] += APART * width * around / np.abs(around).max()
     return result
-
-
-def _direction(width: int) -> Floats:
-    direction = np.random.default_rng(0).normal(size=width)
-    return np.asarray(direction / np.linalg.norm(direction))

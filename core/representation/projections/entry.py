@@ -1,4 +1,7 @@
-"""What a projection says of itself: one entry for each, at the end of its own file."""
+"""How vectors become points: each projection of this folder ends its own file with an entry, which says what it is.
+
+Nothing heavy is imported before one is fitted.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,25 @@ from typing import Literal, Protocol
 
 from core.messages import N_
 from core.parameters import Parameter, Value
+from core.registry import Registry
 from core.representation.geometry import Array
 from core.representation.projections.alignment import Points
-from core.representation.projections.previous_map import PreviousMap
 
 Mode = Literal["each", "once"]
 MODES: Mapping[Mode, str] = {"each": N_("Follow the model"), "once": N_("Fit once, place the others")}
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousMap:
+    """A frame that has its map already.
+
+    Attributes:
+        embeddings: [N, H].
+        points: [N, D], the places of the same examples.
+    """
+
+    embeddings: Array
+    points: Points
 
 
 class Fit(Protocol):
@@ -62,3 +78,17 @@ class Projection:
     def modes(self) -> tuple[Mode, ...]:
         """What it can do, the usual mode first."""
         return ("each",) if self.onto is None else ("each", "once")
+
+
+# A projection from outside is added by `PROJECTIONS.register`.
+PROJECTIONS: Registry[Projection] = Registry("method")
+
+
+def still() -> dict[str, Projection]:
+    """Our own, which hold still."""
+    return {name: entry for name, entry in PROJECTIONS.items() if not entry.library}
+
+
+def by_library() -> dict[str, Projection]:
+    """By the name of one of our own, the same as a library lays it out."""
+    return {entry.same_as: entry for entry in PROJECTIONS.values() if entry.library}

@@ -11,8 +11,7 @@ from core.messages import N_
 from core.parameters import Value
 from core.representation.geometry import Array, normalised, one_blas_thread
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.entry import Projection
-from core.representation.projections.previous_map import PreviousMap
+from core.representation.projections.entry import PreviousMap, Projection
 
 
 def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) -> Points:

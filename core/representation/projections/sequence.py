@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points
 from core.representation.projections.copies import find_copies
-from core.representation.projections.previous_map import PreviousMap
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.spec import MapSpec
 
 MOST_KEYFRAMES = 24
@@ -22,18 +22,11 @@ Read = Callable[[int], Array]
 Done = Callable[[int], Points | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One frame's map.
-
-    Attributes:
-        points: [N, D].
-        fitted: whether it was laid out by its own vectors; otherwise it was placed between or on fitted ones.
-    """
+class Placed(NamedTuple):
+    """One frame's map: points [N, D]."""
 
     step: int
     points: Points
-    fitted: bool
 
 
 def keyframes(planned: Sequence[int], present: Sequence[int], *, ended: bool) -> tuple[int, ...]:
@@ -72,10 +65,9 @@ def map_frames(
     read = lru_cache(FRAMES_IN_MEMORY)(read)
     if spec.mode == "once":
         yield from _placed_once(spec, steps, read, done) if ended else ()
-    elif spec.entry.quick:
-        yield from _fitted_in_turn(spec, steps, read, done)
     else:
-        yield from _by_keyframes(spec, steps, keyframes(planned, steps, ended=ended), read, done)
+        fitted = steps if spec.entry.quick else keyframes(planned, steps, ended=ended)
+        yield from _by_keyframes(spec, steps, fitted, read, done)
 
 
 def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
@@ -96,16 +88,6 @@ def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: A
     return copies.mean(points[0] + part * (points[1] - points[0]))[copies.of].astype(np.float32)
 
 
-def _fitted_in_turn(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
-    before: tuple[int, Points] | None = None
-    for step in steps:
-        points = done(step)
-        if points is None:
-            points = _fit(spec, step, before, read)
-            yield Placed(step, points, fitted=True)
-        before = step, points
-
-
 def _by_keyframes(
     spec: MapSpec, steps: Sequence[int], fitted: Sequence[int], read: Read, done: Done
 ) -> Iterator[Placed]:
@@ -114,11 +96,11 @@ def _by_keyframes(
         points = done(step)
         if points is None:
             points = _fit(spec, step, before, read)
-            yield Placed(step, points, fitted=True)
+            yield Placed(step, points)
         if before is not None:
             for other in [s for s in steps if before[0] < s < step and done(s) is None]:
                 ends = (before[1], points), (read(before[0]), read(step))
-                yield Placed(other, between(*ends, read(other)), fitted=False)
+                yield Placed(other, between(*ends, read(other)))
         before = step, points
 
 
@@ -128,11 +110,11 @@ def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) ->
     points = done(steps[-1])
     if points is None:
         points = _fit(spec, steps[-1], None, read)
-        yield Placed(steps[-1], points, fitted=True)
+        yield Placed(steps[-1], points)
     for step in [s for s in steps[:-1] if done(s) is None]:
         with _one_thread():
             placed = place(read(step), PreviousMap(read(steps[-1]), points), spec.settings)
-        yield Placed(step, placed, fitted=False)
+        yield Placed(step, placed)
 
 
 def _fit(spec: MapSpec, step: int, before: tuple[int, Points] | None, read: Read) -> Points:

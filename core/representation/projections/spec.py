@@ -11,8 +11,7 @@ from typing import Any
 from core.errors import ConfigError
 from core.messages import listed
 from core.parameters import Value, checked
-from core.representation.projections.entry import Mode, Projection
-from core.representation.projections.registry import projection_entry
+from core.representation.projections.entry import PROJECTIONS, Mode, Projection
 
 # Raise it with every change that moves a point: maps made before it then have another key.
 VERSION = 2
@@ -38,7 +37,7 @@ class MapSpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        entry = projection_entry(self.method)
+        entry = PROJECTIONS.entry(self.method)
         if isinstance(self.dims, bool) or self.dims not in DIMS:
             raise ConfigError("dims", self.dims, "give 2 or 3.")
         if self.mode not in entry.modes:
@@ -51,7 +50,7 @@ class MapSpec:
 
     @property
     def entry(self) -> Projection:
-        return projection_entry(self.method)
+        return PROJECTIONS.entry(self.method)
 
     @property
     def settings(self) -> dict[str, Value]:
@@ -100,3 +99,6 @@ def _pairs(parameters: tuple[tuple[str, Value], ...]) -> dict[str, Value]:
     if len(pairs) < len(parameters):
         raise ConfigError("parameters", parameters, "give each name once.")
     return pairs
+
+
+PROJECTIONS.collect("core.representation.projections")

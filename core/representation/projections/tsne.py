@@ -17,11 +17,10 @@ from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.entry import Projection
+from core.representation.projections.entry import PreviousMap, Projection
 from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.pca import pca_map
-from core.representation.projections.previous_map import PreviousMap
 
 # The first paper's; 12, the usual one, ends in worse minima where there are no clear clusters (bench_maps).
 EXAGGERATION = 4.0

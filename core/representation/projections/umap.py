@@ -23,11 +23,10 @@ from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.entry import Projection
+from core.representation.projections.entry import PreviousMap, Projection
 from core.representation.projections.graph import Graph, both_ways, changed, memberships
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.pca import pca_map
-from core.representation.projections.previous_map import PreviousMap
 
 PUSHES = 5  # negative samples per edge
 NEAR = 1e-3  # keeps the push finite for points on one spot

@@ -15,9 +15,8 @@ from core.parameters import Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.copies import find_copies
-from core.representation.projections.entry import Projection
+from core.representation.projections.entry import PreviousMap, Projection
 from core.representation.projections.pca import pca_map
-from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.umap import CAUTION, PARAMETERS
 
 

@@ -33,7 +33,6 @@ from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
 from core.representation.projections.entry import MODES
-from core.representation.projections.registry import projection_entry
 from core.store import RunSummary
 from core.tasks.survey import search
 from pages.ui.address import Explore
@@ -205,7 +204,7 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
 
 
 def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
-    if mode not in projection_entry(method).modes:  # it was chosen for another map, and waits for that
+    if mode not in PROJECTIONS.entry(method).modes:  # it was chosen for another map, and waits for that
         mode = "each"
     try:
         return MapSpec(method, dims, mode, tuple(values.items()))  # type: ignore[arg-type]

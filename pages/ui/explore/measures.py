@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.artifacts.measures import measures_request
-from core.artifacts.similarity import PAIRS_MAX, read_similarity
+from core.artifacts.measures import PAIRS_MAX, measures_request, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.small_multiples import measures_figure

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from core.artifacts.maps import (
     LIVE,
-    KeptHonesty,
     MapSource,
+    honesty_path,
     layers_source,
-    map_path,
     read_honesty,
     read_maps,
     readable_steps,
@@ -25,7 +24,7 @@ from core.config import RunConfig
 from core.config.score_source import predictions_note, score_notes_of
 from core.events import Evaluation, FloatArray, Probe
 from core.representation.examples import ExampleScores, example_scores
-from core.representation.neighbours import Metric, NeighbourIndex
+from core.representation.neighbours import Honesty, Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from pages.ui.reads import Given, Made, cached
@@ -121,17 +120,17 @@ def _kept_maps(frames: Frames, spec: MapSpec, files: frozenset[str]) -> dict[int
     return read_maps(frames.source.folder(frames.folder, spec), frames.numbers)
 
 
-def honesty(frames: Frames, spec: MapSpec, number: int) -> KeptHonesty | None:
+def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
     """How far a map can be believed, None before that is known."""
     try:
-        stamp = map_path(frames.source.folder(frames.folder, spec), number).stat().st_mtime_ns
+        stamp = honesty_path(frames.source.folder(frames.folder, spec), number).stat().st_mtime_ns
     except OSError:
         return None
     return _honesty(frames, spec, number, stamp)
 
 
 @kept(max_entries=512)
-def _honesty(frames: Frames, spec: MapSpec, number: int, stamp: int) -> KeptHonesty | None:
+def _honesty(frames: Frames, spec: MapSpec, number: int, stamp: int) -> Honesty | None:
     return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 

@@ -78,7 +78,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
         st.warning(escaped(str(error)))
         return None, False
     found = inspected(frames.folder, text, second)
-    known = found is not None and all_known(frames.run, stamps, dict(zip(found.steps, found.stamps, strict=True)))
+    known = found is not None and all_known(frames.run, stamps, found.weights)
     busy = False
     if not known:
         request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}

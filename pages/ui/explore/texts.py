@@ -15,12 +15,12 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.example_table import example_records, example_table_csv
-from core.artifacts.maps import KeptHonesty
 from core.events import Probe
 from core.figures.template import class_colour
 from core.messages import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
+from core.representation.neighbours import Honesty
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
 from pages.ui.address import Explore
@@ -115,7 +115,7 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
 
 
 def texts(
-    frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: KeptHonesty | None
+    frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: Honesty | None
 ) -> tuple[int, ...] | None:
     """Draw the selected examples, or those of the highest loss; those that are to be selected, None for no change."""
     if not rows:

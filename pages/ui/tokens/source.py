@@ -250,7 +250,7 @@ def _own(place: Place) -> Reading | None:
     found = inspected(place.store.run_folder(place.run.id), *asked)
     if found is None:
         return None
-    if not all_known(place.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
+    if not all_known(place.run, stamps, found.weights):
         st.caption(_("Weights of more steps have been kept since."))
         if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
             ask("inspect", request, N_("Reading the text {text}"), text=shown(asked[0]))

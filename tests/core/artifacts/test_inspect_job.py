@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from core.artifacts import inspect_job
+from core.artifacts.cache import read
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_count, layer_vectors
-from core.artifacts.sentence import deletions, inspected
-from core.artifacts.similarity import read_similarity
+from core.artifacts.measures import read_similarity
+from core.artifacts.sentence import Deletions, deletions_path, inspected
 from core.artifacts.weights import load_at
 from core.config import parse_config
 from core.encoders.taps import Taps
@@ -120,25 +121,16 @@ def test_only_steps_with_new_weights_are_computed(
     asked(store, run, "sentence", text=TEXT, second=None)
     before = inspected(folder, TEXT)
     snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
-    read: list[int] = []
+    loaded: list[int] = []
     real = load_at
-    monkeypatch.setattr(inspect_job, "load_at", lambda s, r, step: read.append(step) or real(s, r, step))
+    monkeypatch.setattr(inspect_job, "load_at", lambda s, r, step: loaded.append(step) or real(s, r, step))
     asked(store, run, "sentence", text=TEXT, second=None)
     after = inspected(folder, TEXT)
     assert before is not None
     assert after is not None
-    assert read == [0, 2], "step 0 for its tokenizer, and the step that changed"
+    assert loaded == [0, 2], "step 0 for its tokenizer, and the step that changed"
     np.testing.assert_array_equal(after.vectors[1], before.vectors[2])
     np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
-
-
-def test_a_damaged_file_counts_as_none(store: Store, run: RunRecord) -> None:
-    folder = store.run_folder(run.id)
-    answer = asked(store, run, "sentence", text=TEXT, second=None)
-    (folder / answer["file"]).write_bytes(b"half of it")
-    assert inspected(folder, TEXT) is None
-    asked(store, run, "sentence", text=TEXT, second=None)
-    assert inspected(folder, TEXT) is not None
 
 
 @pytest.mark.parametrize(
@@ -247,7 +239,7 @@ def test_layers_are_computed_once_for_the_same_weights(
 
 def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, run: RunRecord) -> None:
     assert asked(store, run, "deletions", text=TEXT, second=None, step=8)["steps"] == [8]
-    found = deletions(store.run_folder(run.id), TEXT, None, 8)
+    found = read(Deletions, deletions_path(store.run_folder(run.id), TEXT, None, 8))
     assert found is not None
     encoder, tokenizer = load_at(store, run, 8)
 
@@ -264,7 +256,7 @@ def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, ru
 
 def test_deletions_of_a_pair_take_words_from_both_texts(store: Store, pair_run: RunRecord) -> None:
     asked(store, pair_run, "deletions", text="warm film", second="dull", step=0)
-    found = deletions(store.run_folder(pair_run.id), "warm film", "dull", 0)
+    found = read(Deletions, deletions_path(store.run_folder(pair_run.id), "warm film", "dull", 0))
     assert found is not None
     encoder, tokenizer = load_at(store, pair_run, 0)
     shorter = [("film", "dull"), ("warm", "dull"), ("warm film", "")]
@@ -278,14 +270,14 @@ def test_deletions_are_of_one_step_and_one_state_of_its_weights(
 ) -> None:
     folder = store.run_folder(run.id)
     asked(store, run, "deletions", text=TEXT, second=None, step=2)
-    assert deletions(folder, TEXT, None, 4) is None
-    before = deletions(folder, TEXT, None, 2)
+    assert not deletions_path(folder, TEXT, None, 4).exists()
+    before = read(Deletions, deletions_path(folder, TEXT, None, 2))
     with monkeypatch.context() as patch:
         patch.setattr(inspect_job, "encode", no_encoding)
         asked(store, run, "deletions", text=TEXT, second=None, step=2)
     snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
     asked(store, run, "deletions", text=TEXT, second=None, step=2)
-    after = deletions(folder, TEXT, None, 2)
+    after = read(Deletions, deletions_path(folder, TEXT, None, 2))
     assert before is not None
     assert after is not None
     assert np.abs(after.base - before.base).max() > 1e-5
@@ -294,7 +286,7 @@ def test_deletions_are_of_one_step_and_one_state_of_its_weights(
 def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) -> None:
     text = "lovely " * 100
     asked(store, run, "deletions", text=text, second=None, step=0)
-    found = deletions(store.run_folder(run.id), text, None, 0)
+    found = read(Deletions, deletions_path(store.run_folder(run.id), text, None, 0))
     assert found is not None
     assert len(found.read.words) == len(found.deleted) == 30
     np.testing.assert_allclose(found.deleted, np.tile(found.base, (30, 1)), atol=1e-6)

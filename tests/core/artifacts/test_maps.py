@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 from core.artifacts import inspect_job, maps
+from core.artifacts.cache import numbered
 from core.artifacts.maps import (
     LIVE,
     MOST_KEPT,
-    is_fitted,
     job,
     layers_source,
-    map_path,
     map_request,
     read_honesty,
     read_maps,
@@ -31,7 +30,7 @@ from core.artifacts.measures import measured_steps, measures_folder, measures_re
 from core.config import parse_config
 from core.errors import ConfigError, RunNotFoundError, StoreError
 from core.representation import representation_metrics
-from core.representation.honesty import map_honesty
+from core.representation.neighbours import map_honesty
 from core.representation.projections import MapSpec, map_frames
 from core.store import RunRecord, Store
 from core.workers import Cancelled
@@ -85,7 +84,6 @@ def test_every_frame_has_the_map_that_the_projection_gives(store: Store, run: Ru
     assert list(kept) == list(FRAMES)
     for step in FRAMES:
         np.testing.assert_array_equal(kept[step], expected[step].points)
-        assert is_fitted(folder, step) == expected[step].fitted
 
 
 def test_each_map_says_how_far_it_can_be_believed(store: Store, run: RunRecord) -> None:
@@ -110,7 +108,7 @@ def test_the_maps_that_the_worker_drew_are_taken_over(store: Store, run: RunReco
 def test_what_is_there_is_not_computed_again(store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = placed(store, run, UMAP)
     before = {step: read_points(folder, step) for step in FRAMES}
-    map_path(folder, 4).unlink()
+    numbered(folder, 4).unlink()
     asked: list[int] = []
     read = Store.embeddings
     monkeypatch.setattr(Store, "embeddings", lambda self, i, step: asked.append(step) or read(self, i, step))
@@ -160,7 +158,7 @@ def test_a_run_that_does_not_exist_is_refused(store: Store) -> None:
 def test_a_damaged_map_is_placed_again(store: Store, run: RunRecord) -> None:
     folder = placed(store, run, UMAP)
     good = read_points(folder, 8)
-    map_path(folder, 8).write_bytes(b"damaged")
+    numbered(folder, 8).write_bytes(b"damaged")
     assert read_points(folder, 8) is None
     np.testing.assert_array_equal(read_points(placed(store, run, UMAP), 8), good)
 

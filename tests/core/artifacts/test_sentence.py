@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from core.artifacts import sentence
+from core.artifacts.cache import write
 from core.artifacts.sentence import (
     Deletions,
     Inspected,
     deletions,
+    deletions_path,
+    drop_old_texts,
     inspected,
     inspected_path,
     takes_pairs,
     without_each_word,
-    write_deletions,
-    write_inspected,
 )
-from core.errors import StoreError
 from core.events import TokenText, Word
 from core.store import Store
 from core.store.frames import TOKENS
@@ -58,7 +58,7 @@ def made(text: str, second: str | None = None, steps: tuple[int, ...] = (0, 5)) 
 @pytest.mark.parametrize("sides", [("a film",), ("a film", "another"), ("<b>'\"\\\0\n 👩‍👩‍👧",)])
 def test_what_is_written_is_read(tmp_path: Path, sides: tuple[str, ...]) -> None:
     found = made(*sides)
-    assert write_inspected(tmp_path, found) == inspected_path(tmp_path, *sides)
+    write(inspected_path(tmp_path, *sides), found)
     again = inspected(tmp_path, *sides)
     assert again is not None
     assert (again.read, again.steps, again.stamps) == (found.read, found.steps, found.stamps)
@@ -75,32 +75,27 @@ def test_a_text_and_a_pair_have_files_of_their_own(tmp_path: Path) -> None:
 
 def test_deletions_are_read_for_their_step_and_weights_alone(tmp_path: Path) -> None:
     read = read_of("a b", "c")
-    found = Deletions(read, np.array([0.25, 0.75], np.float32), np.full((3, 2), 0.5, np.float32))
-    write_deletions(tmp_path, 5, 77, found)
-    for stamp in (None, 77):
-        again = deletions(tmp_path, "a b", "c", 5, stamp)
-        assert again is not None
-        assert again.read == read
-        np.testing.assert_array_equal(again.base, found.base)
-        np.testing.assert_array_equal(again.deleted, found.deleted)
+    found = Deletions(read, np.array([0.25, 0.75], np.float32), np.full((3, 2), 0.5, np.float32), 77)
+    write(deletions_path(tmp_path, "a b", "c", 5), found)
+    again = deletions(tmp_path, "a b", "c", 5, 77)
+    assert again is not None
+    assert again.read == read
+    np.testing.assert_array_equal(again.base, found.base)
+    np.testing.assert_array_equal(again.deleted, found.deleted)
     assert deletions(tmp_path, "a b", "c", 5, 78) is None
-    assert deletions(tmp_path, "a b", "c", 6) is None
-    assert deletions(tmp_path, "a b", None, 5) is None
+    assert deletions(tmp_path, "a b", "c", 6, 77) is None
+    assert deletions(tmp_path, "a b", None, 5, 77) is None
     assert inspected(tmp_path, "a b", "c") is None
 
 
 def test_only_the_newest_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence, "KEPT", 3)
     for number in range(6):
-        path = write_inspected(tmp_path, made("x" * (number + 1)))
+        path = inspected_path(tmp_path, "x" * (number + 1))
+        write(path, made("x" * (number + 1)))
         os.utime(path, (number + 1, number + 1))
+    drop_old_texts(tmp_path)
     assert [n for n in range(6) if inspected(tmp_path, "x" * (n + 1))] == [3, 4, 5]
-
-
-def test_the_folder_of_a_deleted_run_is_not_made_again(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="could not be written"):
-        write_inspected(tmp_path / "gone", made("a"))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_whether_a_run_reads_pairs_is_known_with_and_without_its_tokens(store: Store, draft: Draft) -> None:

@@ -27,9 +27,6 @@ class TestMatched:
         assert found.tolist() == [[1, 3], [2, 0], [0, 1]]
         assert all([keys[r][i] for i in found[r]] == ["b", "d"] for r in range(3))
 
-    def test_the_same_runs_match_all_over(self) -> None:
-        assert matched([["a", "b"], ["a", "b"]]).tolist() == [[0, 1], [0, 1]]
-
     def test_a_key_that_stands_twice_is_two_examples(self) -> None:
         assert matched([["a", "a", "b"], ["b", "a"]]).tolist() == [[0, 2], [1, 0]]
         assert matched([["a", "a"], ["a", "b", "a"]]).tolist() == [[0, 1], [0, 2]]
@@ -89,29 +86,11 @@ class TestTurn:
         rotation, _ = orthogonal_procrustes(points - points.mean(0), onto - onto.mean(0))
         assert find_turn(points, onto).rotation == pytest.approx(rotation, abs=1e-12)
 
-    def test_distances_within_the_map_stay(self, width: int, mirrored: bool) -> None:
-        points = RNG.normal(size=(15, width)) @ random_turn(width, mirrored=mirrored)
-        turned = find_turn(points, RNG.normal(size=(15, width)))(points)
-        for i in range(15):
-            for j in range(15):
-                before = np.linalg.norm(points[i] - points[j])
-                assert np.linalg.norm(turned[i] - turned[j]) == pytest.approx(before, abs=1e-5)
-
 
 def test_with_a_scale_what_is_left_is_scipys_disparity() -> None:
     points, onto = RNG.normal(size=(30, 2)), RNG.normal(size=(30, 2))
     left = ((find_turn(points, onto, scaled=True)(points) - onto) ** 2).sum() / ((onto - onto.mean(0)) ** 2).sum()
     assert left == pytest.approx(procrustes(onto, points)[2], abs=1e-6)
-
-
-def test_no_other_turn_lies_nearer() -> None:
-    points, onto = RNG.normal(size=(20, 2)) + 3, RNG.normal(size=(20, 2)) - 1
-    best = ((find_turn(points, onto)(points) - onto) ** 2).sum()
-    for angle in np.linspace(0, 2 * np.pi, 180):
-        for flip in (1.0, -1.0):
-            matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([1, flip])
-            other = (points - points.mean(0)) @ matrix + onto.mean(0)
-            assert best <= ((other - onto) ** 2).sum() + 1e-5
 
 
 class TestEdges:
@@ -156,8 +135,3 @@ class TestRuns:
         moved = turn(still + drift) - turn(still)
         assert np.linalg.norm(moved, axis=1) == pytest.approx(np.linalg.norm(drift, axis=1), abs=1e-5)
         assert turn(still).tolist() == turn(still.copy()).tolist()
-
-    def test_runs_without_a_common_example(self) -> None:
-        first, other = (RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(2))
-        here, there = matched([list("abcd"), list("efgh")])
-        assert find_turn(other[there], first[here])(other).tolist() == other.tolist()

@@ -11,7 +11,7 @@ import pytest
 
 from core.artifacts.inspect_job import job
 from core.artifacts.sentence import Inspected, inspected
-from core.artifacts.text_history import Biography, biography, path
+from core.artifacts.text_history import biography, path
 from core.errors import StoreError
 from core.events import FloatArray, TokenText
 from core.representation.projections import pca_map, place_new
@@ -106,20 +106,6 @@ def test_a_text_that_is_an_example_lives_its_life() -> None:
         np.testing.assert_allclose(life.vectors[number], read(step)[0][row], atol=1e-5)
         np.testing.assert_allclose(life.logits[number], read(step)[1][row], atol=1e-5)
     assert (life.neighbours[:, 0] == row).all()
-
-
-def test_where_all_move_alike_the_text_moves_with_them() -> None:
-    still, _ = drifting()(0)
-
-    def read(step: int) -> tuple[FloatArray, FloatArray]:
-        return still + np.float32(step / 10), still[:, :2] - np.float32(step)
-
-    own = np.linspace(-1, 1, 6, dtype=np.float32)
-    found = told_at((0, 90), [own, own + 9], [own[:2], own[:2] - 90])
-    life = biography(found, STEPS, read)
-    for number, step in enumerate(STEPS):
-        np.testing.assert_allclose(life.vectors[number], own + step / 10, atol=1e-4)
-        np.testing.assert_allclose(life.logits[number], own[:2] - step, atol=1e-4)
 
 
 def test_neighbours_are_the_nearest_by_cosine_and_counted_against_the_first_frame() -> None:
@@ -223,9 +209,3 @@ def test_on_maps_that_were_fitted_once_one_frame_tells_the_places(linear: bool) 
 
 def points_of(vectors: Any, turn: Any) -> Any:
     return (vectors @ turn).astype(np.float32)
-
-
-def test_a_biography_tells_as_many_values_as_frames() -> None:
-    life: Biography = biography(told_at((0, 40), np.ones((2, 6)), np.ones((2, 3))), STEPS, drifting())
-    lengths = {len(x) for x in (life.steps, life.exact, life.vectors, life.logits, life.neighbours, life.stayed)}
-    assert lengths == {len(STEPS)}

@@ -60,28 +60,6 @@ def test_the_p_value_is_exact_and_two_sided(broken: int, fixed: int, p: float) -
     assert agreement([second, first])[0].mcnemar_p == pytest.approx(p)
 
 
-def test_exchanged_runs_exchange_what_is_fixed_and_broken() -> None:
-    right, predicted, _ = made(2)
-    (one,), (other,) = agreement(right, predicted), agreement(right[::-1], predicted[::-1])
-    assert one.fixed.tolist() == other.broken.tolist()
-    assert one.broken.tolist() == other.fixed.tolist()
-    assert one.kappa == pytest.approx(other.kappa)
-    assert one.mcnemar_p == pytest.approx(other.mcnemar_p)
-
-
-def test_the_order_of_the_examples_does_not_matter() -> None:
-    right, predicted, _ = made(2)
-    order = RNG.permutation(60)
-    (one,), (other,) = agreement(right, predicted), agreement(right[:, order], predicted[:, order])
-    assert (one.both, one.neither, one.kappa, one.mcnemar_p) == (
-        other.both,
-        other.neither,
-        pytest.approx(other.kappa),
-        other.mcnemar_p,
-    )
-    assert sorted(order[other.fixed].tolist()) == one.fixed.tolist()
-
-
 def test_equal_runs_agree_entirely() -> None:
     predicted = np.array([[0, 1, 2, 1]] * 2)
     (pair,) = agreement([[True, False, True, True]] * 2, predicted)

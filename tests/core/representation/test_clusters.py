@@ -34,12 +34,6 @@ def test_without_a_frame_before_they_are_numbered_as_they_come() -> None:
     assert found.dtype == np.int64
 
 
-def test_islands_keep_their_numbers_however_the_examples_are_ordered() -> None:
-    rows, belongs = islands()
-    order = RNG.permutation(len(rows))
-    assert cluster(rows[order], 4, belongs[order]).tolist() == belongs[order].tolist()
-
-
 @each("numbers", [(3, 0, 2, 1), (7, 5, 1, 0)])
 def test_numbers_are_those_of_the_frame_before(numbers: tuple[int, ...]) -> None:
     rows, belongs = islands()

@@ -9,6 +9,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.representation.geometry import (
+    checked_labels,
+    checked_rows,
     class_cosines,
     effective_rank,
     geometry,
@@ -49,12 +51,6 @@ def test_as_many_equal_axes_make_that_rank(axes: int) -> None:
     assert effective_rank(np.concatenate([basis, -basis])) == pytest.approx(axes)
 
 
-def test_the_rank_of_unequal_axes_follows_the_entropy_of_the_singular_values() -> None:
-    rows = np.array([[1.0, 0, 0]] * 9 + [[-1.0, 0, 0]] * 9 + [[0, 1.0, 0]] + [[0, -1.0, 0]])
-    shares = np.array([18**0.5, 2**0.5]) / (18**0.5 + 2**0.5)
-    assert effective_rank(rows) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
-
-
 @each("rows", [np.ones((6, 4)), np.zeros((6, 4)), np.full((50, 768), 0.3), np.ones((1, 3))])
 def test_no_spread_at_all_has_rank_one(rows: np.ndarray) -> None:
     assert effective_rank(rows) == 1.0
@@ -62,13 +58,6 @@ def test_no_spread_at_all_has_rank_one(rows: np.ndarray) -> None:
 
 def test_the_rank_is_at_most_one_less_than_the_rows() -> None:
     assert effective_rank(np.eye(5)) == pytest.approx(4)
-
-
-def test_the_length_of_the_vectors_changes_neither_measure() -> None:
-    rows = RNG.normal(size=(10, 4))
-    stretched = rows * RNG.uniform(0.1, 10, size=(10, 1))
-    assert effective_rank(stretched) == pytest.approx(effective_rank(rows))
-    assert mean_pairwise_cosine(stretched) == pytest.approx(mean_pairwise_cosine(rows))
 
 
 def pairs_by_loop(rows: np.ndarray, labels: list[int]) -> tuple[list[float], list[float]]:
@@ -123,3 +112,40 @@ def test_a_frame_is_decomposed_on_one_thread_and_the_others_come_back(monkeypatc
         pca_map(rows)
         assert blas_threads() == before
     assert used == [{1}, {1}]
+
+
+def test_single_precision_stays_and_everything_else_becomes_double() -> None:
+    single = np.ones((2, 3), np.float32)
+    assert checked_rows(single) is single
+    for given in ([[1, 2]], np.ones((1, 2), np.float16), np.ones((1, 2), np.int64)):
+        assert checked_rows(given).dtype == np.float64
+
+
+@each("given", [[1.0, 2.0], 3.0, np.ones((2, 2, 2))])
+def test_other_ranks_are_refused_by_name_and_shape(given: object) -> None:
+    with pytest.raises(ValueError, match=r"^points = shape \[.*\]: expected a shape \[N, d\]$"):
+        checked_rows(given, "points")  # type: ignore[arg-type]
+
+
+@each("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match=f"embeddings = {bad}: expected finite numbers"):
+        checked_rows([[1.0, 2.0], [bad, 0.0]])
+
+
+@each("given", [[0, 1, -1], (0.0, 1.0, -1.0), np.array([0, 1, -1], np.int8)])
+def test_whole_numbers_are_labels(given: object) -> None:
+    labels = checked_labels(given, 3)  # type: ignore[arg-type]
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [0, 1, -1]
+
+
+@each(("given", "named"), [([0, 1.5], "1.5"), ([np.nan, 1.0], "nan"), (["a", "b"], "'a'")])
+def test_others_are_not(given: list[object], named: str) -> None:
+    with pytest.raises(ValueError, match=f"labels = {named}: expected whole numbers"):
+        checked_labels(given, 2)  # type: ignore[arg-type]
+
+
+def test_every_example_has_one_label() -> None:
+    with pytest.raises(ValueError, match=r"previous = shape \[2\]: expected one for each example, \[3\]"):
+        checked_labels([0, 1], 3, "previous")

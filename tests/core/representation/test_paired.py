@@ -99,12 +99,6 @@ def test_one_seed_says_nothing_of_others() -> None:
     assert (found.least_p, seeds_needed(found)) == (1.0, None)
 
 
-def test_it_computes_the_same_twice() -> None:
-    rng = np.random.default_rng(2)
-    ours, theirs = rng.random((6, 20)), rng.random((6, 20))
-    assert paired_difference(ours, theirs) == paired_difference(ours, theirs)
-
-
 @each(
     ("ours", "theirs", "words"),
     [

@@ -16,8 +16,7 @@ from core.catalogue.views import VIEWS, ViewEntry
 from core.encoders.packing import Tokens
 from core.errors import ConfigError
 from core.texts import preview
-from core.texts.draws import row_generator, stream
-from core.texts.eda import CHANGES, eda
+from core.texts.eda import CHANGES, eda, row_generator, stream
 from core.texts.preview import text_views
 from core.texts.segments import Segment, ViewPreview, segments_of
 from core.views.embedding import shuffle_tokens

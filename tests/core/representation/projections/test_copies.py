@@ -8,8 +8,8 @@ import pytest
 from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection
 from core.representation.projections.copies import drawn_apart, find_copies
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph, both_ways
-from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 

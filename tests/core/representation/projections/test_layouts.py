@@ -18,8 +18,8 @@ from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection, by_library, still
 from core.representation.projections.copies import find_copies
 from core.representation.projections.descent import MOST_AT_ONCE
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph
-from core.representation.projections.previous_map import PreviousMap
 from core.representation.projections.tsne import affinities
 from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy

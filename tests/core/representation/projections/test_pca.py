@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.representation.projections import pca_map
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
-from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
 
 RNG = np.random.default_rng(0)

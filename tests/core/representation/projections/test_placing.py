@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from core.representation.projections import pca_map, place_new
+from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
-from core.representation.projections.previous_map import PreviousMap
 from tests.cases import each
-from tests.core.representation.projections.clouds import ODD, clusters
+from tests.core.representation.projections.clouds import ODD
 
 RNG = np.random.default_rng(0)
 VECTORS, NEW = RNG.normal(size=(40, 12)), RNG.normal(size=(9, 12))
@@ -48,15 +48,6 @@ def test_a_vector_lies_at_the_weighted_mean_of_its_neighbours() -> None:
             low, high = ((low + high) / 2, high) if sum(weights) < math.log2(7) else (low, (low + high) / 2)
         expected = sum(w * POINTS[j].astype(float) for w, (_, j) in zip(weights, near, strict=True)) / sum(weights)
         assert got == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_new_text_lies_with_its_class() -> None:
-    cloud = clusters(90)
-    points = pca_map(cloud)
-    centres = np.array([points[label::3].mean(0) for label in range(3)])
-    # The centres of the classes are drawn first, so they are those of `cloud`.
-    placed = place_new(points, cloud, clusters(30), linear=False)
-    assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
 
 
 @each("linear", [True, False])

@@ -125,7 +125,7 @@ class TestEverySpec:
 
     def test_one_frame_is_fitted(self, spec: MapSpec) -> None:
         made = Run([7]).map(spec, [7], [7], ended=True)
-        assert [(placed.step, placed.fitted) for placed in made] == [(7, True)]
+        assert [placed.step for placed in made] == [7]
 
 
 @each("spec", FOLLOWING)
@@ -143,12 +143,11 @@ def test_keyframes_come_first_and_then_the_frames_before_them() -> None:
     for before, key in zip((-1, *fitted), fitted, strict=False):
         expected += [key, *(step for step in PLANNED if before < step < key)]
     assert [placed.step for placed in made] == expected
-    assert {placed.step for placed in made if placed.fitted} == set(fitted)
 
 
 def test_every_frame_of_pca_is_fitted_onto_the_one_before() -> None:
     run = Run(PLANNED)
-    assert all(placed.fitted for placed in run.map(MapSpec("pca"), PLANNED, PLANNED, ended=False))
+    run.map(MapSpec("pca"), PLANNED, PLANNED, ended=False)
     previous = None
     for step in PLANNED:
         previous = pca_map(run.frames[step], previous)
@@ -161,7 +160,7 @@ def test_frames_after_the_last_keyframe_wait() -> None:
     waiting = next(step for step in PLANNED if step not in fitted)
     present = [step for step in PLANNED if step <= waiting]
     assert waiting not in [placed.step for placed in run.map(BY_KEYFRAMES, PLANNED, present, ended=False)]
-    assert [(p.step, p.fitted) for p in run.map(BY_KEYFRAMES, PLANNED, present, ended=True)] == [(waiting, True)]
+    assert [placed.step for placed in run.map(BY_KEYFRAMES, PLANNED, present, ended=True)] == [waiting]
 
 
 @each("method", ["pca", "umap"])
@@ -170,7 +169,6 @@ def test_fitting_once_waits_for_the_end_and_begins_with_the_last_frame(method: s
     assert run.map(spec, PLANNED, PLANNED, ended=False) == []
     made = run.map(spec, PLANNED, PLANNED, ended=True)
     assert [placed.step for placed in made] == [PLANNED[-1], *PLANNED[:-1]]
-    assert [placed.fitted for placed in made] == [True] + [False] * (len(PLANNED) - 1)
 
 
 def test_few_frames_are_held_in_memory() -> None:

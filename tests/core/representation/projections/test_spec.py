@@ -20,7 +20,6 @@ from core.representation.projections import (
     Points,
     Projection,
     map_frames,
-    projection_entry,
     still,
 )
 from core.representation.projections import spec as spec_module
@@ -32,29 +31,29 @@ ROOT = Path(__file__).resolve().parents[4]
 @each("name", PROJECTIONS)
 class TestEveryProjection:
     def test_it_has_words_for_people(self, name: str) -> None:
-        entry = projection_entry(name)
+        entry = PROJECTIONS.entry(name)
         assert entry.name == name
         assert all((entry.label, entry.source, entry.about.endswith(".")))
         assert entry.modes[0] == "each"
 
     def test_defaults_are_filled_in(self, name: str) -> None:
         spec = MapSpec(name)
-        assert spec.settings == {p.name: p.default for p in projection_entry(name).parameters}
+        assert spec.settings == {p.name: p.default for p in PROJECTIONS.entry(name).parameters}
         assert spec == MapSpec(name, parameters=spec.parameters)
         assert hash(spec) == hash(MapSpec(name))
 
     def test_the_json_form_comes_back(self, name: str) -> None:
-        for mode in projection_entry(name).modes:
+        for mode in PROJECTIONS.entry(name).modes:
             spec = MapSpec(name, 3, mode, seed=4)
             assert MapSpec.from_dict(json.loads(json.dumps(spec.as_dict()))) == spec
-            assert spec.entry is projection_entry(name)
+            assert spec.entry is PROJECTIONS.entry(name)
 
 
 @each("name", ["tsne", "umap"])
 def test_a_map_of_neighbourhoods_says_that_it_hides_collapse(name: str) -> None:
-    entry = projection_entry(name)
+    entry = PROJECTIONS.entry(name)
     assert entry.caution.startswith(f"{entry.label} shows neighbourhoods, not distances: a collapsed space")
-    assert projection_entry("pca").caution == ""
+    assert PROJECTIONS.entry("pca").caution == ""
 
 
 def test_the_settings_that_people_know_are_there() -> None:

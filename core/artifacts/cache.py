@@ -1,0 +1,125 @@
+"""Values that are computed from a run once and kept beside it, each in a safetensors file of its own.
+
+A kind of value is a dataclass: its arrays are the file's tensors, and its other fields the file's metadata, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from core.atomic import atomic_write, drop_left
+from core.errors import StoreError
+
+ABOUT = "about"
+# Raised for a file that is missing, damaged, or of another kind.
+UNREADABLE = (OSError, SafetensorError, KeyError, ValueError, TypeError)
+
+Kept = TypeVar("Kept")
+
+
+def cached(
+    kind: type[Kept],
+    path: Path,
+    compute: Callable[[Kept | None], Kept],
+    is_current: Callable[[Kept], bool] = lambda _known: True,
+) -> Kept:
+    """Return the value of a file; compute and keep it where the file has none that is current.
+
+    Args:
+        compute: gets the value that is no longer current, or None.
+    Raises: StoreError for a file that cannot be written, and what `compute` raises.
+    """
+    known = read(kind, path)
+    if known is not None and is_current(known):
+        return known
+    found = compute(known)
+    write(path, found)
+    return found
+
+
+def read(kind: type[Kept], path: Path) -> Kept | None:
+    """Return the value of a file, None where there is no file; a damaged one counts as none."""
+    try:
+        with safe_open(path, "np") as file:
+            return _read_fields(kind, file, json.loads((file.metadata() or {})[ABOUT]))
+    except UNREADABLE:
+        return None
+
+
+def write(path: Path, value: Any) -> None:
+    """Keep a value, a dataclass. Raises: StoreError."""
+    arrays, about = _split_fields(value)
+    write_arrays(path, arrays, about)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
+    """Write under a temporary name, then rename, so that a reader finds a whole file or none.
+
+    The run's folder has to be there: that of a deleted run is not made again.
+
+    Raises: StoreError when the disk is full or the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(exist_ok=True)
+        drop_left(path)
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        with atomic_write(path) as partial:
+            save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            "The file {file} could not be written ({error}): make room on the disk.", file=path.name, error=error
+        ) from error
+
+
+def numbered(folder: Path, number: int) -> Path:
+    """The file of a step or layer in a folder of such files."""
+    return folder / f"{number:07d}.safetensors"
+
+
+def numbers(folder: Path) -> tuple[int, ...]:
+    """Return the steps or layers that have a file in a folder, in order; none where there is no folder."""
+    return tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdecimal()))
+
+
+def _split_fields(value: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Split a dataclass into its arrays and its other fields; those of a dataclass in it count as its own."""
+    arrays: dict[str, NDArray[Any]] = {}
+    about: dict[str, Any] = {}
+    for field in fields(value):
+        found = getattr(value, field.name)
+        if isinstance(found, np.ndarray):
+            arrays[field.name] = found
+        elif is_dataclass(found):
+            inner_arrays, inner_about = _split_fields(found)
+            arrays, about = arrays | inner_arrays, about | inner_about
+        else:
+            about[field.name] = dict(found) if isinstance(found, Mapping) else found
+    return arrays, about
+
+
+def _read_fields(kind: type[Kept], file: Any, about: Mapping[str, Any]) -> Kept:
+    values: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is np.ndarray:
+            values[name] = file.get_tensor(name)
+        elif is_dataclass(hint):
+            values[name] = _read_fields(hint, file, about)  # type: ignore[arg-type]  # a class, not an instance
+        else:
+            values[name] = _adapter(hint).validate_python(about[name])
+    return kind(**values)
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
