@@ -12,7 +12,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -25,18 +25,35 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What pydantic's own `Field` has no place for, beside it in the field's annotation; its texts marked with `N_`.
-
-    Attributes:
-        words: what people read for a value; other values are read as they are. A field that may be None has words for
-            None.
-        unit: what a number counts, in the plural.
-        listed: whether it is listed even at its default where other runs lack what it belongs to.
-    """
+    """What pydantic's own `Field` has no place for, beside it among a field's metadata; see `setting`."""
 
     words: Mapping[Any, str] = field(default_factory=dict)
     unit: str = ""
     listed: bool = False
+
+
+def setting(
+    default: Any,
+    title: str,
+    description: str,
+    words: Mapping[Any, str] | None = None,
+    *,
+    unit: str = "",
+    listed: bool = False,
+    **bounds: Any,
+) -> Any:
+    """Declare a field that forms show; its texts are marked with `N_`.
+
+    Args:
+        words: what people read for a value; other values are read as they are. A field that may be None has words for
+            None.
+        unit: what a number counts, in the plural.
+        listed: whether it is listed even at its default where other runs lack what it belongs to.
+        bounds: as pydantic's `Field` takes them.
+    """
+    declared = Field(default, title=title, description=description, **bounds)
+    declared.metadata.append(Shown(words or {}, unit, listed))
+    return declared
 
 
 @lru_cache
