@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.fields import Section, field_at, fields_of
-from core.config.objective import ObjectiveConfig, setting_of
+from core.config.objective import ObjectiveConfig, numbered, setting_of, with_number
 from core.config.schedule import settings_at_end, stages
 from core.config.term import TermConfig
 from core.errors import ConfigError, PlaygroundError
@@ -140,20 +139,7 @@ def row_source(task: TaskConfig, seed: int) -> Hashable:
 
 def term_names(objective: ObjectiveConfig) -> dict[str, str]:
     """What people call each term, by its key: SCL, or SCL 2 for the second of a kind."""
-    return {
-        key: f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
-        for key, term in objective.as_written
-    }
-
-
-def numbered(names: Iterable[str]) -> tuple[str, ...]:
-    """A key for each of several losses or views: its name, numbered from the second of a kind on."""
-    seen: Counter[str] = Counter()
-    keys = []
-    for name in names:
-        seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return tuple(keys)
+    return {key: with_number(term.entry.symbol, key, term.loss) for key, term in objective.as_written}
 
 
 def _task(config: RunConfig) -> list[Setting]:
@@ -243,7 +229,7 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
     views = _("Views of {loss}", loss=name)
     found.append(Setting(f"{path}.views", views, (term.original, *keys), listed(shown), counts))
     for key, view in zip(keys, term.views, strict=True):
-        called = f"{_(view.entry.label).lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
+        called = with_number(_(view.entry.label).lower(), key, view.view)
         for parameter in view.entry.parameters:
             value = view.parameters[parameter.name]
             label = _("{setting} of {view} for {loss}", setting=_(parameter.label), view=called, loss=name)

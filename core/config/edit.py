@@ -10,9 +10,9 @@ from typing import Any
 
 from core.config import RATE, KnobTurn, PhaseConfig, RunConfig, parse_config
 from core.config.compare import SEED, config_differences
-from core.config.describe import numbered, settings
+from core.config.describe import settings
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, numbered
 from core.config.presets import PRESETS, preset
 from core.config.schedule import as_launched
 from core.errors import ConfigError
