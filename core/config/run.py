@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
@@ -198,7 +198,7 @@ class RunConfig(Section):
                 ", ".join(turn.name for turn in objective_turns),
                 "give both phases their steps, so that the step of a turn determines its phase.",
             )
-        _follow(_as_turns(self.knob_turns), self)
+        _follow(self.knob_turns, self)
         return self
 
     @property
@@ -229,8 +229,6 @@ class RunConfig(Section):
 
 RATE = "learning_rate"
 LEARNING_RATE_FACTOR_MAX = 100.0
-
-
 FORMER_RATE = 5e-5
 
 
@@ -263,22 +261,18 @@ def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
 
     Raises: ConfigError naming the knob, the value and the bounds.
     """
-    _follow([*_as_turns(config.knob_turns), (step, name, value)], config)
+    _follow((*config.knob_turns, KnobTurn.model_construct(step=step, name=name, value=value)), config)
 
 
-def _as_turns(turns: Sequence[KnobTurn]) -> list[tuple[int, str, float]]:
-    return [(turn.step, turn.name, turn.value) for turn in turns]
-
-
-def _follow(turns: Sequence[tuple[int, str, float]], config: RunConfig) -> None:
+def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
     """Take turns one after the other, as the run does. Raises: ConfigError for the first that cannot be taken."""
     objectives = [phase.objective for phase in config.phases]
-    for step, name, value in sorted(turns, key=lambda turn: turn[0]):
-        if name != RATE:
-            phase = config.phase_at(step)
-            objectives[phase] = objectives[phase].turned(name, value)
-        elif not 0.0 <= value <= LEARNING_RATE_FACTOR_MAX:
-            raise ConfigError(RATE, value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
+    for turn in sorted(turns, key=lambda turn: turn.step):
+        if turn.name != RATE:
+            phase = config.phase_at(turn.step)
+            objectives[phase] = objectives[phase].turned(turn.name, turn.value)
+        elif not 0.0 <= turn.value <= LEARNING_RATE_FACTOR_MAX:
+            raise ConfigError(RATE, turn.value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
 
 
 WHOLE = N_("give one JSON object, as `export` writes it.")
