@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from core.config import (
 from core.config.plan import Plan, plan_phase
 from core.config.schedule import default_frame_steps, frame_steps
 from core.errors import ConfigError, TaskError, shown
-from core.messages import Message
+from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
 from core.models.source import EncoderShape, encoder_shape, is_local
 from core.tasks import TaskData, load_task
@@ -77,8 +77,10 @@ def prepare(
     """
     gpu = gpu and draft.device != "cpu"
     shape = encoder_shape(draft.encoder.id)
-    _check_encoder(draft, shape)
     encoder = draft.encoder
+    if encoder.max_length > shape.positions:
+        remedy = Message("{encoder} reads {limit} tokens.", encoder=shown(encoder.id), limit=shape.positions)
+        raise ConfigError("encoder.max_length", encoder.max_length, remedy)
     if encoder.pooling == "auto":
         encoder = encoder.model_copy(update={"pooling": own_pooling(encoder.id)})
     if is_local(encoder.id):
@@ -99,10 +101,12 @@ def prepare(
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
     learned = data.with_more(data.train.texts, data.train.seconds) if task.back_translation is not None else data
-    phases = tuple(_phase(phase, learned, shape, _where(draft, number)) for number, phase in enumerate(counted_phases))
-    _check_whole(phases)
-    _check_sampler(task.sampler, phases)
-    _check_reinitialised(phases)
+    # A message names a field by itself where there is one phase.
+    two = len(draft.phases) > 1
+    phases = tuple(
+        _phase(phase, learned, shape, f"phases.{number}." if two else "") for number, phase in enumerate(counted_phases)
+    )
+    _check_together(phases, task.sampler)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     if config.classifier_start == "auto":
         start = default_classifier_start(len(data.classes), phases)
@@ -120,11 +124,6 @@ def _whole(task: TaskConfig) -> TaskConfig:
     return task.model_copy(update={name: getattr(plain, name) for name in kept})
 
 
-def _where(draft: RunConfig, number: int) -> str:
-    """How a message names a field of a phase: by itself where there is one phase."""
-    return f"phases.{number}." if len(draft.phases) > 1 else ""
-
-
 def _expanded(path: str) -> str:
     try:
         return str(Path(path).expanduser())
@@ -132,17 +131,6 @@ def _expanded(path: str) -> str:
         raise TaskError(
             "{path} is below a home folder that does not exist: check the path.", path=shown(path)
         ) from None
-
-
-def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
-    if draft.encoder.max_length > shape.positions:
-        raise ConfigError(
-            "encoder.max_length",
-            draft.encoder.max_length,
-            "{encoder} reads {limit} tokens.",
-            encoder=shown(draft.encoder.id),
-            limit=shape.positions,
-        )
 
 
 def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
@@ -154,22 +142,11 @@ def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: 
 
 
 def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:
-    rows = len(data.train)
-    if phase.batch_size > rows:
-        raise ConfigError(
-            f"{where}batch_size",
-            phase.batch_size,
-            "there are {rows:,} training rows; give at most {rows:,}.",
-            rows=rows,
-        )
-    _check_trainable(phase, shape, where)
-    plan = plan_phase(phase.objective, shape.blocks)
-    _check_learning(phase, plan, shape, where)
-    _check_positives(phase, plan, data, where)
-    _check_micro_batch(phase, plan, where)
+    for field, value, remedy in _problems(phase, data, shape):
+        raise ConfigError(f"{where}{field}", value, remedy)
     steps = phase.steps
     if steps is None and phase.epochs is not None:
-        steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
+        steps = max(1, math.ceil(phase.epochs * (len(data.train) // phase.batch_size)))
     steps = steps or DEFAULT_STEPS
     found = {
         "objective": phase.objective.with_momentum(momentum_of(steps)),
@@ -178,15 +155,33 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     return phase.model_copy(update={"steps": steps, "epochs": None, **found})
 
 
-def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
+# A field of a phase, its value, and what would work instead.
+Problem = tuple[str, object, Text]
+
+
+def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterator[Problem]:
+    """Find what a phase asks of its data and its encoder that they do not give."""
+    rows = len(data.train)
+    if phase.batch_size > rows:
+        remedy = Message("there are {rows:,} training rows; give at most {rows:,}.", rows=rows)
+        yield "batch_size", phase.batch_size, remedy
+    yield from _trainable_problems(phase, shape)
+    plan = plan_phase(phase.objective, shape.blocks)
+    yield from _learning_problems(phase, plan, shape)
+    if phase.objective.contrastive:
+        yield from _positive_problems(phase, plan, data)
+    if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
+        remedy = Message(
+            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view."
+        )
+        yield "micro_batch", phase.micro_batch, remedy
+
+
+def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Problem]:
     trainable = phase.trainable
     if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
-        raise ConfigError(
-            f"{where}trainable.blocks",
-            trainable.blocks,
-            "the encoder has {blocks}.",
-            blocks=Message("{count} block", "{count} blocks", count=shape.blocks),
-        )
+        blocks = Message("{count} block", "{count} blocks", count=shape.blocks)
+        yield "trainable.blocks", trainable.blocks, Message("the encoder has {blocks}.", blocks=blocks)
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         remedy = Message(
@@ -194,67 +189,57 @@ def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> Non
             "{count} blocks learn here, and re-initialised blocks must learn; give at most that many.",
             count=learning,
         )
-        raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
+        yield "trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy
 
 
-def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: str) -> None:
-    """Somebody must learn: contrast reaches the contrasted blocks and those below them, not the classifier."""
-    if phase.objective.classifies or phase.trainable.part in ("all", "lora"):
+def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> Iterator[Problem]:
+    """Contrast reaches the contrasted blocks and those below them, not the classifier; some of these must learn."""
+    if phase.objective.classifies:
         return
     if phase.trainable.part == "last_blocks":
-        highest = max(vector.layer for term in plan.terms for group in term.groups for vector in group)
+        highest = max(term.highest_block(shape.blocks) for term in plan.terms if term.groups)
         frozen = shape.blocks - phase.trainable.blocks
+        remedy = Message(
+            "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
+            "frozen; train more blocks, or contrast higher layers.",
+            highest=highest,
+            frozen=frozen,
+        )
         if highest <= frozen:
-            raise ConfigError(
-                f"{where}trainable.blocks",
-                phase.trainable.blocks,
-                "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
-                "frozen; train more blocks, or contrast higher layers.",
-                highest=highest,
-                frozen=frozen,
-            )
-        return
-    raise ConfigError(
-        f"{where}trainable.part",
-        "classifier",
-        "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
-    )
+            yield "trainable.blocks", phase.trainable.blocks, remedy
+    if phase.trainable.part == "classifier":
+        remedy = Message(
+            "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a "
+            "cross-entropy."
+        )
+        yield "trainable.part", "classifier", remedy
 
 
 def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
     """Labels of the terms that count in the loss and can move no weight, because everything they contrast is frozen."""
     frozen = phase.trainable.frozen(blocks)
-    plan = plan_phase(phase.objective, blocks)
-    return tuple(
-        term.term.entry.label
-        for term in plan.terms
-        if term.groups and term.term.weight > 0 and max(v.layer for group in term.groups for v in group) <= frozen
-    )
+    counted = [term for term in plan_phase(phase.objective, blocks).terms if term.groups and term.term.weight > 0]
+    return tuple(term.term.entry.label for term in counted if term.highest_block(blocks) <= frozen)
 
 
-def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str) -> None:
-    if not phase.objective.contrastive:
-        return
+def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterator[Problem]:
+    """Find batches and rows in which contrast has nothing to compare."""
     if phase.batch_size < 2:
-        raise ConfigError(f"{where}batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
+        yield "batch_size", phase.batch_size, Message("a contrastive loss compares texts; give at least 2.")
     if plan.reads_triplets and not data.triplets:
-        raise ConfigError(
-            f"{where}objective",
-            next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
+        remedy = Message(
             "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
             "contradiction for one premise, and enough training rows to hold both.",
             task=data.name,
         )
-    if plan.reads_triplets and phase.batch_size > len(data.triplets):
-        count, given = len(data.triplets), Message("{count} triplet", "{count} triplets", count=len(data.triplets))
-        raise ConfigError(
-            f"{where}batch_size",
-            phase.batch_size,
-            "{task} gives {triplets}; give at most {count:,}.",
-            task=data.name,
-            triplets=given,
-            count=count,
+        yield "objective", next(t.loss for t in phase.objective.terms if t.entry.reads == "triplets"), remedy
+    count = len(data.triplets)
+    if plan.reads_triplets and phase.batch_size > count:
+        given = Message("{count} triplet", "{count} triplets", count=count)
+        remedy = Message(
+            "{task} gives {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count
         )
+        yield "batch_size", phase.batch_size, remedy
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:
         raise ConfigError(
@@ -262,35 +247,14 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
         )
 
 
-def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
-    if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
-        raise ConfigError(
-            f"{where}micro_batch",
-            phase.micro_batch,
-            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view.",
-        )
-
-
-def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
+def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
+    """Refuse phases that cannot follow each other, or a sampler that their batches are too small for."""
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
             Message("no loss on the classifier"),
             "the last of two phases trains the classifier; give it a cross-entropy.",
         )
-
-
-def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
-    for number, phase in enumerate(phases[1:], 1):
-        if blocks := phase.trainable.reinitialised_blocks:
-            raise ConfigError(
-                f"phases.{number}.trainable.reinitialised_blocks",
-                blocks,
-                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
-            )
-
-
-def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
     smallest = min(phase.batch_size for phase in phases)
     if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
         raise ConfigError(
@@ -300,6 +264,13 @@ def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
             "batches.",
             least=SMALLEST_BALANCED,
         )
+    for number, phase in enumerate(phases[1:], 1):
+        if blocks := phase.trainable.reinitialised_blocks:
+            raise ConfigError(
+                f"phases.{number}.trainable.reinitialised_blocks",
+                blocks,
+                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+            )
 
 
 def _fewer_where_groups_stay_whole(
@@ -361,19 +332,16 @@ def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
     frames = config.probe.frame_steps or ()
     wanted = config.checkpoint.snapshot_steps
     if wanted is None:
-        largest = max(4 * _learning_parameters(phase, shape) for phase in config.phases)
+        learning = {"all": shape.parameters, "classifier": 0}
+        learning["lora"] = 2 * shape.blocks * shape.hidden_size**2  # kept as the weights that the adapters change
+        of_phases = [
+            learning.get(phase.trainable.part, phase.trainable.blocks * shape.block_parameters)
+            for phase in config.phases
+        ]
+        largest = 4 * max(of_phases)
         count = min(SNAPSHOTS, SNAPSHOT_BYTES_MAX // max(1, largest))
         wanted = tuple(frames[(i * (len(frames) - 1)) // (count + 1)] for i in range(1, count + 1))
     steps = {step for step in wanted if 0 < step < config.steps and step in frames}
     # No seed draws a fitted classifier again.
     steps |= {0} if config.classifier_start == "probe" else set()
     return config.checkpoint.model_copy(update={"snapshot_steps": tuple(sorted(steps))})
-
-
-def _learning_parameters(phase: PhaseConfig, shape: EncoderShape) -> int:
-    trainable = phase.trainable
-    if trainable.part == "lora":  # kept as the weights that the adapters change
-        return 2 * shape.blocks * shape.hidden_size**2
-    if trainable.part == "all":
-        return shape.parameters
-    return trainable.blocks * shape.block_parameters if trainable.part == "last_blocks" else 0

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -288,28 +288,19 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
         "task": task,
         "encoder": encoder,
     }
-    given["phases"] = [
-        with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)
-    ]
-    _turn(given["phases"], options)
-    for setting in options.get("settings", ()):
-        path, value = parse_setting(setting)
-        path = path.strip()
-        if path == LAMBDA:
-            put_lambda(given["phases"], value)
-        elif path == TEMPERATURE:
-            put_temperature(given["phases"], value)
-        else:
-            put(given, path, value, (LAMBDA, TEMPERATURE))
+    phases = [with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)]
+    given["phases"] = phases
+    knobs = {LAMBDA: options.get("weight"), TEMPERATURE: options.get("temperature")}
+    turned = [(name, value) for name, value in knobs.items() if value is not None]
+    for path, value in chain(turned, map(parse_setting, options.get("settings", ()))):
+        match path.strip():
+            case "lambda":
+                put_lambda(phases, value)
+            case "temperature":
+                put_temperature(phases, value)
+            case field:
+                put(given, field, value, (LAMBDA, TEMPERATURE))
     return parse_config(given)
-
-
-def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
-    """Put --lambda and --temperature where the preset has them."""
-    if "weight" in options:
-        put_lambda(phases, options["weight"])
-    if "temperature" in options:
-        put_temperature(phases, options["temperature"])
 
 
 def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:

@@ -56,7 +56,10 @@ def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[
     rows = []
     for path in _merged_order([list(one) for one in found]):
         given = [one.get(path) for one in found]
-        if path not in unbound and _differs(given, _row_hashes(path, configs)):
+        # A setting that is done with once the rows are there, or one that they say nothing of.
+        decides = path.startswith(OF_ROWS) and path != BEYOND_ROWS
+        hashes = [config.task.content_hash if decides else None for config in configs]
+        if path not in unbound and _differs(given, hashes):
             rows.append(Difference(_label(configs, given, path), path, _texts(given)))
     return tuple(rows)
 
@@ -89,12 +92,6 @@ def _differs(given: Sequence[Setting | None], rows: Sequence[str | None]) -> boo
     if len(present) < len(given):
         return bool(differing) or any(setting.listed for setting, _kept in present)
     return any(one.follows == other.follows for one, other in differing)
-
-
-def _row_hashes(path: str, configs: Sequence[RunConfig]) -> list[str | None]:
-    """The runs' content hashes for a setting that is done with once the rows are there, else nothing to go by."""
-    decides = path.startswith(OF_ROWS) and path != BEYOND_ROWS
-    return [config.task.content_hash if decides else None for config in configs]
 
 
 def _not_bound(configs: Sequence[RunConfig]) -> set[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
+from core.config import OptimiserConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.fields import Section, field_at, fields_of
-from core.config.objective import ObjectiveConfig, setting_of
+from core.config.objective import ObjectiveConfig, numbered, setting_of, with_number
 from core.config.schedule import settings_at_end, stages
 from core.config.term import TermConfig
 from core.errors import ConfigError, PlaygroundError
@@ -111,16 +110,20 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
 def phase_settings(config: RunConfig, number: int) -> list[Setting]:
     """Those of one phase, numbered from 0."""
     phase, path = config.phases[number], f"phases.{number}"
+    phase = phase.model_copy(update={"micro_batch": phase.effective_micro_batch})
+    of_adam = phase.optimiser.name == "adamw"
+    objectives, rates = [], []
+    for step, used in stages(config, number):
+        factor, text = used.rate_factor, value_text(used.rate_factor)
+        objectives.append((step, _objective(used.objective, f"{path}.objective")))
+        rates.append((step, [Setting(f"{path}.rate_factor", _("Learning rate ×"), factor, text, listed=False)]))
+    optimiser = (name for name in fields_of(OptimiserConfig) if of_adam or name != "bias_correction")
     return [
-        *_over_steps(
-            [(step, _objective(used.objective, f"{path}.objective")) for step, used in stages(config, number)]
-        ),
+        *_over_steps(objectives),
         *_trainable(phase.trainable, f"{path}.trainable"),
-        *_optimiser(phase.optimiser, f"{path}.optimiser"),
-        *_over_steps([(step, [_rate_factor(used.rate_factor, path)]) for step, used in stages(config, number)]),
-        *_plain(phase, path, "steps", "epochs", "batch_size"),
-        _micro_batch(phase, path),
-        *_plain(phase, path, "gradient_checkpointing"),
+        *_plain(phase.optimiser, f"{path}.optimiser", *optimiser),
+        *_over_steps(rates),
+        *_plain(phase, path),
     ]
 
 
@@ -130,30 +133,9 @@ def row_settings(task: TaskConfig) -> list[Setting]:
     return [setting for setting in _plain(task, "task", *names) if setting.listed]
 
 
-def row_source(task: TaskConfig, seed: int) -> Hashable:
-    """What decides a run's rows; the seed only where rows are drawn or changed by it."""
-    drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0
-    drawn |= task.back_translation is not None
-    data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
-    return (data.model_dump_json(), seed if drawn else None)
-
-
 def term_names(objective: ObjectiveConfig) -> dict[str, str]:
     """What people call each term, by its key: SCL, or SCL 2 for the second of a kind."""
-    return {
-        key: f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
-        for key, term in objective.as_written
-    }
-
-
-def numbered(names: Iterable[str]) -> tuple[str, ...]:
-    """A key for each of several losses or views: its name, numbered from the second of a kind on."""
-    seen: Counter[str] = Counter()
-    keys = []
-    for name in names:
-        seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return tuple(keys)
+    return {key: with_number(term.entry.symbol, key, term.loss) for key, term in objective.as_written}
 
 
 def _task(config: RunConfig) -> list[Setting]:
@@ -161,9 +143,13 @@ def _task(config: RunConfig) -> list[Setting]:
     name = task.name or Path(task.path or task.id).name
     if task.bundled:
         name = _(name)
+    # What decides a run's rows; the seed only where rows are drawn or changed by it.
+    drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0
+    drawn |= task.back_translation is not None
+    data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
+    follows = (data.model_dump_json(), config.seed if drawn else None)
     # Of a draft the rows are not known yet, which is no difference.
     hashes = [task.content_hash] if task.content_hash else []
-    follows = row_source(task, config.seed)
     rows = [
         Setting("task.content_hash", _("Rows of the task"), h, h[:8], listed=False, follows=follows) for h in hashes
     ]
@@ -210,11 +196,6 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
     return replace(known, value=value, text=" → ".join(spoken), listed=True)
 
 
-def _rate_factor(factor: float, path: str) -> Setting:
-    """What the learning-rate knob multiplies the schedule by."""
-    return Setting(f"{path}.rate_factor", _("Learning rate ×"), factor, value_text(factor), listed=False)
-
-
 def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
     names = term_names(objective)
     found = [Setting(f"{path}.terms", _("Losses"), tuple(sorted(names)), " + ".join(names.values()))]
@@ -243,7 +224,7 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
     views = _("Views of {loss}", loss=name)
     found.append(Setting(f"{path}.views", views, (term.original, *keys), listed(shown), counts))
     for key, view in zip(keys, term.views, strict=True):
-        called = f"{_(view.entry.label).lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
+        called = with_number(_(view.entry.label).lower(), key, view.view)
         for parameter in view.entry.parameters:
             value = view.parameters[parameter.name]
             label = _("{setting} of {view} for {loss}", setting=_(parameter.label), view=called, loss=name)
@@ -268,22 +249,12 @@ def _counts(term: TermConfig, name: str) -> bool:
 
 
 def _trainable(trainable: TrainableConfig, path: str) -> list[Setting]:
-    used = {"part"}
-    used |= {"last_blocks": {"blocks"}, "lora": {"lora_rank", "lora_alpha", "lora_dropout"}}.get(trainable.part, set())
-    if trainable.part in ("all", "last_blocks"):
-        used.add("reinitialised_blocks")
-    return _plain(trainable, path, *(name for name in fields_of(TrainableConfig) if name in used))
-
-
-def _optimiser(optimiser: OptimiserConfig, path: str) -> list[Setting]:
-    left_out = {"bias_correction"} if optimiser.name != "adamw" else set()
-    return _plain(optimiser, path, *(name for name in fields_of(OptimiserConfig) if name not in left_out))
-
-
-def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
-    size = phase.effective_micro_batch
-    field = fields_of(PhaseConfig)["micro_batch"]
-    return Setting(f"{path}.micro_batch", _(field.label), size, value_text(size, field), listed=size is not None)
+    used = {
+        "all": {"reinitialised_blocks"},
+        "last_blocks": {"blocks", "reinitialised_blocks"},
+        "lora": {"lora_rank", "lora_alpha", "lora_dropout"},
+    }.get(trainable.part, set())
+    return _plain(trainable, path, *(name for name in fields_of(TrainableConfig) if name == "part" or name in used))
 
 
 def _probe(config: RunConfig) -> list[Setting]:
@@ -419,7 +390,10 @@ def total_latex(objective: ObjectiveConfig) -> str:
     parts = []
     for key, term in objective.as_written:
         weight = "" if alone and term.weight == 1 else rf"{_shown(term.weight)}\,"
-        parts.append(f"{weight}{_symbol(key, term)}")
+        number = key.removeprefix(term.loss).lstrip("_")
+        below = f"_{{{number}}}" if number else ""
+        level = rf"^{{\text{{{term.level}}}}}" if term.level != "sentence" else ""
+        parts.append(rf"{weight}\text{{{term.entry.symbol}}}{below}{level}")
     return rf"\mathcal{{L}}={'+'.join(parts)}"
 
 
@@ -471,12 +445,6 @@ def _tokens(term: TermConfig) -> str:
     if clusters:
         return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
     return _("the {tokens} that [CLS] attends to most", tokens=tokens)
-
-
-def _symbol(key: str, term: TermConfig) -> str:
-    number = key.removeprefix(term.loss).lstrip("_")
-    level = rf"^{{\text{{{term.level}}}}}" if term.level != "sentence" else ""
-    return rf"\text{{{term.entry.symbol}}}{f'_{{{number}}}' if number else ''}{level}"
 
 
 def _filled(latex: str, settings: Mapping[str, Value]) -> str:

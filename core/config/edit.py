@@ -10,9 +10,9 @@ from typing import Any
 
 from core.config import RATE, KnobTurn, PhaseConfig, RunConfig, parse_config
 from core.config.compare import SEED, config_differences
-from core.config.describe import numbered, settings
+from core.config.describe import settings
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, numbered
 from core.config.presets import PRESETS, preset
 from core.config.schedule import as_launched
 from core.errors import ConfigError
@@ -232,15 +232,15 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     given = config.model_dump(mode="json")
     for name in sorted(settings, key=_order):
         value = settings[name]
-        if name in LENGTHS:
-            given["phases"] = _as_long(name, value, given["phases"], whole=PRESET in settings)
-        elif name == PRESET:
+        if name == PRESET:
             given["phases"] = _of_preset(value, given["phases"])
         elif (phase := _phase_of_lambda(name)) is not None:
             put_lambda(given["phases"], value, phase)
         elif name == TEMPERATURE:
             put_temperature(given["phases"], value)
         else:
+            if name in LENGTHS and PRESET in settings:  # the preset divides the length of both phases
+                given["phases"] = given["phases"][:1]
             put(given, name, value, (PRESET, LAMBDA, TEMPERATURE))
             _keep_one_length(given["phases"], name, value)
             if name.startswith("task.") or name == "seed":
@@ -250,9 +250,9 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
 
 def _keep_one_length(phases: Sequence[dict[str, Any]], name: str, value: Any) -> None:
     """A phase whose steps or epochs were given has the other no more."""
-    *above, last = name.split(".")
-    if last in LENGTHS and above[:1] == ["phases"] and len(above) == 2 and value is not None:
-        phases[int(above[1])] |= {other: None for other in LENGTHS if other != last}
+    found = re.fullmatch(r"(?:phases\.(\d+)\.)?(steps|epochs)", name)
+    if found and value is not None:
+        phases[int(found[1] or 0)] |= {other: None for other in LENGTHS if other != found[2]}
 
 
 def _order(name: str) -> int:
@@ -292,19 +292,10 @@ def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:
         term[TEMPERATURE] = value
 
 
-def _as_long(name: str, value: Any, phases: list[dict[str, Any]], *, whole: bool) -> list[dict[str, Any]]:
-    """Phases of another length; of two, the first alone with the length of both where a preset will divide it."""
-    phases = phases[:1] if whole else phases
-    put({"phases": phases}, name, value)
-    if value is not None:
-        phases[0] |= {other: None for other in LENGTHS if other != name}
-    return phases
-
-
 def _of_preset(name: Any, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The phases of a preset, made from what the first phase says and from how long they all are."""
     phase = {field: value for field, value in phases[0].items() if field != "objective"}
-    for length in ("steps", "epochs"):
+    for length in LENGTHS:
         given = [one[length] for one in phases if one[length] is not None]
         phase[length] = sum(given) if len(given) == len(phases) else None
     return [with_full_objective(made) for made in preset(name).phases(phase)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +12,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -25,18 +25,35 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What pydantic's own `Field` has no place for, beside it in the field's annotation; its texts marked with `N_`.
-
-    Attributes:
-        words: what people read for a value; other values are read as they are. A field that may be None has words for
-            None.
-        unit: what a number counts, in the plural.
-        listed: whether it is listed even at its default where other runs lack what it belongs to.
-    """
+    """What pydantic's own `Field` has no place for, beside it among a field's metadata; see `setting`."""
 
     words: Mapping[Any, str] = field(default_factory=dict)
     unit: str = ""
     listed: bool = False
+
+
+def setting(
+    default: Any,
+    title: str,
+    description: str,
+    words: Mapping[Any, str] | None = None,
+    *,
+    unit: str = "",
+    listed: bool = False,
+    **bounds: Any,
+) -> Any:
+    """Declare a field that forms show; its texts are marked with `N_`.
+
+    Args:
+        words: what people read for a value; other values are read as they are. A field that may be None has words for
+            None.
+        unit: what a number counts, in the plural.
+        listed: whether it is listed even at its default where other runs lack what it belongs to.
+        bounds: as pydantic's `Field` takes them.
+    """
+    declared = Field(default, title=title, description=description, **bounds)
+    declared.metadata.append(Shown(words or {}, unit, listed))
+    return declared
 
 
 @lru_cache
@@ -53,9 +70,7 @@ def field_at(root: type[BaseModel], path: str) -> Parameter | None:
     """
     *names, last = [name for name in path.split(".") if not name.isdecimal()] or [""]
     for section in _sections(root):
-        here: type[BaseModel] | None = section
-        for name in names:
-            here = _section_in(here.model_fields[name]) if here and name in here.model_fields else None
+        here = _section_at(section, names)
         if here and last in fields_of(here):
             return fields_of(here)[last]
     return None
@@ -64,14 +79,19 @@ def field_at(root: type[BaseModel], path: str) -> Parameter | None:
 @lru_cache
 def _sections(root: type[BaseModel]) -> tuple[type[BaseModel], ...]:
     """A section and all within it, the outer ones first."""
-    inner = [found for info in root.model_fields.values() if (found := _section_in(info))]
+    inner = [found for name in root.model_fields if (found := _section_at(root, [name]))]
     return (root, *inner, *chain.from_iterable(_sections(section)[1:] for section in inner))
 
 
-def _section_in(info: FieldInfo) -> type[BaseModel] | None:
-    """The section that a field holds, or holds a list of."""
-    kinds = (info.annotation, *get_args(info.annotation))
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+def _section_at(root: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
+    """The section that a path leads to, through fields that hold one or a list of them; numbers are skipped."""
+    here: type[BaseModel] | None = root
+    for name in path:
+        if isinstance(name, str):
+            info = here.model_fields.get(name) if here else None
+            kinds = (info.annotation, *get_args(info.annotation)) if info else ()
+            here = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    return here
 
 
 def _parameter(name: str, info: FieldInfo) -> Parameter:
@@ -151,17 +171,24 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> Co
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
     """What would work instead; pydantic's own words where nobody has others."""
-    if error["type"] in OUT_OF_BOUNDS:
-        path = ".".join(map(str, error["loc"]))
-        known = field_at(model, path)
-        return known.remedy if known is not None and known.kind in ("number", "integer") else _plain_bound(error)
-    if error["type"] == "literal_error":
-        others, has_others, last = error["ctx"]["expected"].rpartition(" or ")
-        return (
-            Message("choose {names} or {last}.", names=others, last=last)
-            if has_others
-            else Message("choose {name}.", name=last)
-        )
+    kind, path, given = error["type"], error["loc"], error.get("ctx", {})
+    if kind in OUT_OF_BOUNDS:
+        known = field_at(model, ".".join(map(str, path)))
+        if known is not None and known.kind in ("number", "integer"):
+            return known.remedy
+        # A number that is no described field, such as a step of a list.
+        bounds = {name: bound_text(bound) for name, bound in given.items() if not isinstance(bound, str)}
+        return Message(OUT_OF_BOUNDS[kind], **bounds)
+    if kind in UNFIT:
+        length = given.get("min_length", given.get("max_length"))
+        if length is None:
+            return Message(UNFIT[kind], **given)
+        return Message(UNFIT[kind], length=Message("{count} character", "{count} characters", count=length))
+    if kind == "literal_error":
+        others, has_others, last = given["expected"].rpartition(" or ")
+        if not has_others:
+            return Message("choose {name}.", name=last)
+        return Message("choose {names} or {last}.", names=others, last=last)
     return _structural(model, error)
 
 
@@ -177,64 +204,35 @@ OUT_OF_BOUNDS = {
     "greater_than": N_("give a number above {gt}."),
     "less_than": N_("give a number below {lt}."),
 }
-
-
-def _plain_bound(error: ErrorDetails) -> Message:
-    """For a number that is no described field, such as a step of a list."""
-    bounds = {name: bound_text(bound) for name, bound in error.get("ctx", {}).items() if not isinstance(bound, str)}
-    remedy = OUT_OF_BOUNDS[error["type"]]
-    return Message(remedy, **bounds)
+# Remedies for a text or a switch.
+UNFIT = {
+    "string_type": N_("it should be a valid string."),
+    "string_too_short": N_("it should have at least {length}."),
+    "string_too_long": N_("it should have at most {length}."),
+    "string_pattern_mismatch": N_("it should match pattern '{pattern}'."),
+    "bool_type": N_("it should be a valid boolean."),
+    "bool_parsing": N_("it should be a valid boolean, unable to interpret input."),
+}
 
 
 def _structural(model: type[BaseModel], error: ErrorDetails) -> Text:
+    """What would work instead of something that has another form than its place in the config."""
+    path = error["loc"]
+    above = _section_at(model, path[:-1] if error["type"] == "extra_forbidden" else path)
+    names = tuple(above.model_fields) if above else ()
     match error["type"]:
+        case "extra_forbidden" if not names:
+            return Message("there is no such field; remove it.")
         case "extra_forbidden":
-            names = _fields_at(model, error["loc"][:-1])
-            if not names:
-                return Message("there is no such field; remove it.")
-            meant = did_you_mean(error["loc"][-1], names)
-            return meant or Message("there is no such field; known are {names}.", names=tuple(names))
+            meant = did_you_mean(path[-1], names)
+            return meant or Message("there is no such field; known are {names}.", names=names)
         case "missing":
             return Message("it is missing, and has no default.")
         case "model_type":
-            return Message("give an object with {names}.", names=tuple(_fields_at(model, error["loc"])))
-        case "tuple_type" if isinstance(error["input"], int | str) and not _fields_at(model, error["loc"]):
+            return Message("give an object with {names}.", names=names)
+        case "tuple_type" if isinstance(error["input"], int | str) and not names:
             return Message("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
         case "tuple_type":
             return Message("give a list.")
     said = re.sub(r"^\w+ should", "it should", error["msg"])
-    return _unfit(error["type"], error.get("ctx", {})) or f"{said}."
-
-
-def _unfit(kind: str, found: Mapping[str, Any]) -> Message | None:
-    """Return the remedy for a text, a switch or a list; None where the project has no sentence of its own."""
-    match kind:
-        case "string_type":
-            return Message("it should be a valid string.")
-        case "string_too_short":
-            return Message(
-                "it should have at least {length}.",
-                length=Message("{count} character", "{count} characters", count=found["min_length"]),
-            )
-        case "string_too_long":
-            return Message(
-                "it should have at most {length}.",
-                length=Message("{count} character", "{count} characters", count=found["max_length"]),
-            )
-        case "string_pattern_mismatch":
-            return Message("it should match pattern '{pattern}'.", pattern=found["pattern"])
-        case "bool_type":
-            return Message("it should be a valid boolean.")
-        case "bool_parsing":
-            return Message("it should be a valid boolean, unable to interpret input.")
-    return None
-
-
-def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> tuple[str, ...]:
-    """The names of the fields that exist at a place."""
-    here: Any = model
-    for part in path:
-        if isinstance(part, str) and part in getattr(here, "model_fields", {}):
-            here = here.model_fields[part].annotation
-            here = next((a for a in getattr(here, "__args__", ()) if hasattr(a, "model_fields")), here)
-    return tuple(getattr(here, "model_fields", ()))
+    return f"{said}."

@@ -16,13 +16,13 @@ def is_path(name: str) -> bool:
 
 def named_models(config: RunConfig) -> list[str]:
     """Every model that a config names, loaded by the run or not: its encoder, and those that translate."""
-    return [config.encoder.id, *config.task.translators, *_of_views(config)]
+    return [config.encoder.id, *config.task.translators, *(model for _field, model in _view_models(config))]
 
 
 def translation_models(config: RunConfig) -> list[str]:
     """The models that a run translates with, each once: for more training texts, and for views of its texts."""
     made_once = config.task.translators if config.task.back_translation is not None else ()
-    return list(dict.fromkeys([*made_once, *_of_views(config)]))
+    return list(dict.fromkeys([*made_once, *(model for _field, model in _view_models(config))]))
 
 
 def named_paths(config: RunConfig) -> list[tuple[str, str]]:
@@ -30,10 +30,9 @@ def named_paths(config: RunConfig) -> list[tuple[str, str]]:
     task = config.task
     files = [("task.path", task.path), ("task.test_path", task.test_path)]
     models = [("encoder.id", config.encoder.id), *(("task.translators", name) for name in task.translators)]
-    models += [(parameter, str(view.parameters[parameter])) for view, parameter in _view_models(config)]
-    return [(field, path) for field, path in files if path is not None] + [
-        (field, name) for field, name in models if is_path(name)
-    ]
+    models += _view_models(config)
+    found = [(field, path) for field, path in files if path is not None]
+    return found + [(field, name) for field, name in models if is_path(name)]
 
 
 def without_folders(config: RunConfig) -> RunConfig:
@@ -69,13 +68,10 @@ def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[s
     )
 
 
-def _of_views(config: RunConfig) -> list[str]:
-    return [str(view.parameters[name]) for view, name in _view_models(config)]
-
-
-def _view_models(config: RunConfig) -> list[tuple[ViewConfig, str]]:
+def _view_models(config: RunConfig) -> list[tuple[str, str]]:
+    """The models of all views, each with its parameter."""
     views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
-    return [(view, name) for view in views for name in _model_parameters(view)]
+    return [(name, str(view.parameters[name])) for view in views for name in _model_parameters(view)]
 
 
 def _model_parameters(view: ViewConfig) -> list[str]:

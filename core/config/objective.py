@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -12,7 +13,7 @@ from core.config.fields import Section, build
 from core.config.term import WEIGHT_MAX, TermConfig
 from core.errors import ConfigError
 from core.messages import N_, Message, _, listed
-from core.parameters import AUTO, Parameter, number
+from core.parameters import AUTO, number
 
 CONVEX_TOLERANCE = 1e-6
 # Where k follows the texts: of a third of a text's tokens, attention still has something to choose.
@@ -62,12 +63,7 @@ class ObjectiveConfig(Section):
     @property
     def keys(self) -> tuple[str, ...]:
         """A name for each term: its loss, numbered from the second of a kind on."""
-        seen: Counter[str] = Counter()
-        names = []
-        for term in self.terms:
-            seen[term.loss] += 1
-            names.append(term.loss if seen[term.loss] == 1 else f"{term.loss}_{seen[term.loss]}")
-        return tuple(names)
+        return numbered(term.loss for term in self.terms)
 
     @property
     def as_written(self) -> tuple[tuple[str, TermConfig], ...]:
@@ -114,14 +110,19 @@ class ObjectiveConfig(Section):
         """What can be turned: λ or each weight, τ, and the terms' own knobs."""
         knobs: dict[str, Knob] = {}
         if self.weight is not None:
-            knobs["lambda"] = Knob(_("Weight λ"), self.weight, (0.0, 1.0), self._about_lambda)
+            about = _("How much the contrastive loss counts. The other loss counts in full.")
+            if self.combine == "convex":
+                about = _("How much the contrastive loss counts. The other loss has the rest, 1 − λ.")
+            knobs["lambda"] = Knob(_("Weight λ"), self.weight, (0.0, 1.0), about)
         for key, term in zip(self.keys, self.terms, strict=True):
-            owner = self._called(key, term) if len(self.terms) > 1 else ""
+            owner = with_number(term.entry.symbol, key, term.loss) if len(self.terms) > 1 else ""
             bound = self.weight is not None and term.entry.contrastive
             if not bound and len(self.terms) > 1 and self.combine == "additive":
                 knobs[f"{key}.weight"] = Knob(_("Weight of {loss}", loss=owner), term.weight, (0.0, 1.0), _(WEIGHT))
             for parameter in term.entry.parameters:
-                if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
+                # Extras are knobs where they are in use; what is off stays out of the way.
+                in_use = not term.entry.extras or term.parameters[parameter.name] != parameter.default
+                if parameter.knob and parameter.slider and in_use:
                     value = number(term.parameters, parameter.name)
                     shown = (value, parameter.slider, _(parameter.help))
                     if parameter.name == "temperature" and self.temperature is not None:
@@ -130,22 +131,6 @@ class ObjectiveConfig(Section):
                         knobs[f"{key}.{parameter.name}"] = Knob(setting_of(parameter.label, owner), *shown)
         return knobs
 
-    @property
-    def _about_lambda(self) -> str:
-        if self.combine == "convex":
-            return _("How much the contrastive loss counts. The other loss has the rest, 1 − λ.")
-        return _("How much the contrastive loss counts. The other loss counts in full.")
-
-    @staticmethod
-    def _called(key: str, term: TermConfig) -> str:
-        """A term's symbol, numbered as its key is."""
-        return f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
-
-    @staticmethod
-    def _worth_turning(term: TermConfig, parameter: Parameter) -> bool:
-        """Extras are knobs where they are in use; what is off stays out of the way."""
-        return not term.entry.extras or term.parameters[parameter.name] != parameter.default
-
     def turned(self, name: str, value: float) -> ObjectiveConfig:
         """The objective after a knob was turned.
 
@@ -153,34 +138,50 @@ class ObjectiveConfig(Section):
 
         Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
         """
-        if name == "lambda" and self._pair is not None:
-            return self._with_lambda(value)
-        if name == "temperature" and self.temperature is not None:
-            key = next(k for k, t in zip(self.keys, self.terms, strict=True) if "temperature" in t.parameters)
-            return self._with_setting(key, "temperature", value)
-        key, _, setting = name.rpartition(".")
-        if key in self.keys and setting in self._settings_of(key):
-            return self._with_setting(key, setting, value)
-        raise self._no_such_knob(name)
+        key, setting = self._target(name)
+        terms = [t.model_dump() for t in self.terms]
+        if setting != "lambda":
+            terms[self.keys.index(key)][setting] = value
+            return self._with_terms(terms)
+        _check_weight(value, self.combine)
+        for term in terms:
+            if LOSSES.entry(term["loss"]).contrastive:
+                term["weight"] = value
+            elif self.combine == "convex":
+                term["weight"] = _complement(value)
+        return self._with_terms(terms)
 
     def value_of(self, name: str) -> float:
         """Where a knob is now, also one that `knobs` no longer lists since another was turned.
 
         Raises: ConfigError for a knob that this objective does not have.
         """
-        if name == "lambda" and self._pair is not None:
-            return self._pair.weight
-        if name == "temperature" and self.temperature is not None:
-            return self.temperature
-        key, _, setting = name.rpartition(".")
-        if key in self.keys and setting in self._settings_of(key):
-            term = self.terms[self.keys.index(key)]
-            return term.weight if setting == "weight" else number(term.parameters, setting)
-        raise self._no_such_knob(name)
+        key, setting = self._target(name)
+        term = self.terms[self.keys.index(key)]
+        return term.weight if setting in ("lambda", "weight") else number(term.parameters, setting)
 
-    def _no_such_knob(self, name: str) -> ConfigError:
-        has = listed(["learning_rate", *self.knobs])
-        return ConfigError("knob", name, "this objective has no such knob; it has {names}.", names=has)
+    def _target(self, name: str) -> tuple[str, str]:
+        """The key of the term that a knob turns, and the setting: "lambda" for the weights that λ binds.
+
+        Raises: ConfigError for a knob that this objective does not have.
+        """
+        if name == "lambda" and self._pair is not None:
+            return self.keys[self.terms.index(self._pair)], name
+        if name == "temperature" and self.temperature is not None:
+            return next(k for k, t in zip(self.keys, self.terms, strict=True) if name in t.parameters), name
+        key, _dot, setting = name.rpartition(".")
+        if key in self.keys:
+            parameters = self.terms[self.keys.index(key)].entry.parameters
+            settings = {parameter.name for parameter in parameters if parameter.knob}
+            if self.temperature is not None:
+                settings.discard("temperature")  # it has the short name
+            if setting in settings or (setting == "weight" and self.combine == "additive" and len(self.terms) > 1):
+                return key, setting
+        names = listed(["learning_rate", *self.knobs])
+        raise ConfigError("knob", name, "this objective has no such knob; it has {names}.", names=names)
+
+    def _with_terms(self, terms: list[dict[str, Any]]) -> ObjectiveConfig:
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:
         """With a number where the momentum of a queue was left to the steps."""
@@ -188,7 +189,7 @@ class ObjectiveConfig(Section):
         for term in terms:
             if term.get("queue") and term["momentum"] == AUTO:
                 term["momentum"] = momentum
-        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+        return self._with_terms(terms)
 
     @property
     def counts_tokens(self) -> bool:
@@ -208,30 +209,22 @@ class ObjectiveConfig(Section):
             if term.get("level") == "token" and term["k"] == AUTO:
                 most = K_MOST_CLUSTERED if term["clusters"] else K_MOST
                 term["k"] = max(K_LEAST, min(most, round(K_SHARE * tokens)), 2 * term["clusters"])
-        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+        return self._with_terms(terms)
 
-    def _settings_of(self, key: str) -> set[str]:
-        """What can be turned of one term."""
-        parameters = self.terms[self.keys.index(key)].entry.parameters
-        names = {parameter.name for parameter in parameters if parameter.knob}
-        if self.temperature is not None:
-            names.discard("temperature")  # it has the short name
-        return names | ({"weight"} if self.combine == "additive" and len(self.terms) > 1 else set())
 
-    def _with_lambda(self, value: float) -> ObjectiveConfig:
-        _check_weight(value, self.combine)
-        terms = [t.model_dump() for t in self.terms]
-        for term in terms:
-            if LOSSES.entry(term["loss"]).contrastive:
-                term["weight"] = value
-            elif self.combine == "convex":
-                term["weight"] = _complement(value)
-        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+def numbered(names: Iterable[str]) -> tuple[str, ...]:
+    """A key for each of several losses or views: its name, numbered from the second of a kind on."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for name in names:
+        seen[name] += 1
+        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(keys)
 
-    def _with_setting(self, key: str, setting: str, value: float) -> ObjectiveConfig:
-        terms = [t.model_dump() for t in self.terms]
-        terms[self.keys.index(key)][setting] = value
-        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+def with_number(text: str, key: str, name: str) -> str:
+    """A text about a loss or view with the number of its key, from the second of a kind on: SCL 2."""
+    return f"{text} {key.removeprefix(name).lstrip('_')}".strip()
 
 
 def setting_of(label: str, loss: str) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from core.config.fields import Section, Shown, build, not_json
+from core.config.fields import Section, build, not_json, setting
 from core.config.objective import ObjectiveConfig
 from core.config.sections import (
     CheckpointConfig,
@@ -45,45 +45,43 @@ class PhaseConfig(Section):
     trainable: TrainableConfig = TrainableConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
-    steps: Annotated[
-        int | None,
-        Field(ge=1, le=MAX_STEPS, title=N_("Steps"), description=N_("Of the optimiser.")),
-        Shown({None: N_("The default")}, unit=N_("steps"), listed=True),
-    ] = None
-    epochs: Annotated[
-        float | None,
-        Field(
-            gt=0.0, le=1000.0, title=N_("Epochs"), description=N_("Passes over the training rows, instead of steps.")
+    steps: int | None = setting(
+        None,
+        N_("Steps"),
+        N_("Of the optimiser."),
+        {None: N_("The default")},
+        ge=1,
+        le=MAX_STEPS,
+        unit=N_("steps"),
+        listed=True,
+    )
+    epochs: float | None = setting(
+        None,
+        N_("Epochs"),
+        N_("Passes over the training rows, instead of steps."),
+        {None: "–"},
+        gt=0.0,
+        le=1000.0,
+        unit=N_("epochs"),
+    )
+    batch_size: int = setting(16, N_("Batch size"), N_("Texts per step."), ge=1, le=4096, unit=N_("texts"), listed=True)
+    micro_batch: int | None = setting(
+        None,
+        N_("Texts at a time"),
+        N_(
+            "A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
+            "twice, for the same gradients (gradient cache)."
         ),
-        Shown({None: "–"}, unit=N_("epochs")),
-    ] = None
-    batch_size: Annotated[
-        int,
-        Field(ge=1, le=4096, title=N_("Batch size"), description=N_("Texts per step.")),
-        Shown(unit=N_("texts"), listed=True),
-    ] = 16
-    micro_batch: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=4096,
-            title=N_("Texts at a time"),
-            description=N_(
-                "A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
-                "twice, for the same gradients (gradient cache)."
-            ),
-        ),
-        Shown({None: N_("The whole batch")}, unit=N_("texts")),
-    ] = None
-    gradient_checkpointing: Annotated[
-        bool,
-        Field(
-            title=N_("Gradient checkpointing"),
-            description=N_(
-                "Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more time."
-            ),
-        ),
-    ] = False
+        {None: N_("The whole batch")},
+        ge=1,
+        le=4096,
+        unit=N_("texts"),
+    )
+    gradient_checkpointing: bool = setting(
+        False,
+        N_("Gradient checkpointing"),
+        N_("Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more time."),
+    )
 
     @property
     def effective_micro_batch(self) -> int | None:
@@ -119,68 +117,56 @@ class RunConfig(Section):
     """
 
     version: Literal[2] = 2
-    name: Annotated[str, Field(max_length=80, title=N_("Name"), description=N_("For the list of runs."))] = ""
+    name: str = setting("", N_("Name"), N_("For the list of runs."), max_length=80)
     task: TaskConfig = TaskConfig()
     encoder: EncoderConfig = EncoderConfig()
     phases: Annotated[tuple[PhaseConfig, ...], Field(min_length=1, max_length=2)] = (PhaseConfig(),)
     probe: ProbeConfig = ProbeConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"],
-        Field(title=N_("Device"), description=N_("Automatic takes a GPU where there is one.")),
-        Shown({"auto": N_("Automatic"), "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
-    ] = "auto"
-    precision: Annotated[
-        Precision,
-        Field(
-            title=N_("Precision"),
-            description=N_(
-                "Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
-                "about twice the speed. Losses, norms and the classifier are float32 either way."
-            ),
+    device: Literal["auto", "cpu", "cuda", "mps"] = setting(
+        "auto",
+        N_("Device"),
+        N_("Automatic takes a GPU where there is one."),
+        {"auto": N_("Automatic"), "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"},
+    )
+    precision: Precision = setting(
+        "auto",
+        N_("Precision"),
+        N_(
+            "Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
+            "about twice the speed. Losses, norms and the classifier are float32 either way."
         ),
-        Shown({"auto": N_("Automatic")}),
-    ] = "auto"
-    start: Annotated[
-        str | None,
-        Field(
-            pattern=r"^[a-z0-9]{12}$",
-            title=N_("Starts from"),
-            description=N_(
-                "A finished run with the same encoder, whose encoder this run starts from; its classifier is a new one."
-            ),
+        {"auto": N_("Automatic")},
+    )
+    start: str | None = setting(
+        None,
+        N_("Starts from"),
+        N_("A finished run with the same encoder, whose encoder this run starts from; its classifier is a new one."),
+        {None: N_("The pre-trained encoder")},
+        pattern=r"^[a-z0-9]{12}$",
+    )
+    classifier_start: ClassifierStart = setting(
+        "auto",
+        N_("Classifier starts"),
+        N_(
+            "From random weights, or as a linear probe of the encoder before its first step, which many classes "
+            "need. Automatic: as a probe with more than six classes."
         ),
-        Shown({None: N_("The pre-trained encoder")}),
-    ] = None
-    classifier_start: Annotated[
-        ClassifierStart,
-        Field(
-            title=N_("Classifier starts"),
-            description=N_(
-                "From random weights, or as a linear probe of the encoder before its first step, which many classes "
-                "need. Automatic: as a probe with more than six classes."
-            ),
-        ),
-        Shown({"auto": N_("Automatic"), "random": N_("From random weights"), "probe": N_("As a linear probe")}),
-    ] = "auto"
+        {"auto": N_("Automatic"), "random": N_("From random weights"), "probe": N_("As a linear probe")},
+    )
     resources: ResourcesConfig = ResourcesConfig()
-    processes: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=64,
-            title=N_("Processes"),
-            description=N_(
-                "Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
-                "where there are any, and contrast sees the whole batch."
-            ),
+    processes: int = setting(
+        1,
+        N_("Processes"),
+        N_(
+            "Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
+            "where there are any, and contrast sees the whole batch."
         ),
-        Shown(unit=N_("processes")),
-    ] = 1
-    seed: Annotated[
-        int,
-        Field(ge=0, le=LARGEST_SEED, title=N_("Seed"), description=N_("Of samples, new weights, batches and dropout.")),
-    ] = 0
+        ge=1,
+        le=64,
+        unit=N_("processes"),
+    )
+    seed: int = setting(0, N_("Seed"), N_("Of samples, new weights, batches and dropout."), ge=0, le=LARGEST_SEED)
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 
     @model_validator(mode="before")
@@ -212,7 +198,7 @@ class RunConfig(Section):
                 ", ".join(turn.name for turn in objective_turns),
                 "give both phases their steps, so that the step of a turn determines its phase.",
             )
-        _follow(_as_turns(self.knob_turns), self)
+        _follow(self.knob_turns, self)
         return self
 
     @property
@@ -243,8 +229,6 @@ class RunConfig(Section):
 
 RATE = "learning_rate"
 LEARNING_RATE_FACTOR_MAX = 100.0
-
-
 FORMER_RATE = 5e-5
 
 
@@ -277,22 +261,18 @@ def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
 
     Raises: ConfigError naming the knob, the value and the bounds.
     """
-    _follow([*_as_turns(config.knob_turns), (step, name, value)], config)
+    _follow((*config.knob_turns, KnobTurn.model_construct(step=step, name=name, value=value)), config)
 
 
-def _as_turns(turns: Sequence[KnobTurn]) -> list[tuple[int, str, float]]:
-    return [(turn.step, turn.name, turn.value) for turn in turns]
-
-
-def _follow(turns: Sequence[tuple[int, str, float]], config: RunConfig) -> None:
+def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
     """Take turns one after the other, as the run does. Raises: ConfigError for the first that cannot be taken."""
     objectives = [phase.objective for phase in config.phases]
-    for step, name, value in sorted(turns, key=lambda turn: turn[0]):
-        if name != RATE:
-            phase = config.phase_at(step)
-            objectives[phase] = objectives[phase].turned(name, value)
-        elif not 0.0 <= value <= LEARNING_RATE_FACTOR_MAX:
-            raise ConfigError(RATE, value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
+    for turn in sorted(turns, key=lambda turn: turn.step):
+        if turn.name != RATE:
+            phase = config.phase_at(turn.step)
+            objectives[phase] = objectives[phase].turned(turn.name, turn.value)
+        elif not 0.0 <= turn.value <= LEARNING_RATE_FACTOR_MAX:
+            raise ConfigError(RATE, turn.value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
 
 
 WHOLE = N_("give one JSON object, as `export` writes it.")

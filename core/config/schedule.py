@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from core.config import MAX_STEPS, RATE, OptimiserConfig, PhaseConfig, RunConfig
+from core.config import MAX_STEPS, RATE, PhaseConfig, RunConfig
 from core.config.objective import ObjectiveConfig
 
 DEFAULT_FRAMES = 24
@@ -119,7 +119,10 @@ def as_ended(config: RunConfig, step: int) -> RunConfig:
     for number, phase in enumerate(config.phases):
         used = settings_at_end(config, number, step)
         factor = used.rate_factor if rate_carries_over(phase, used.rate_factor) else 1.0
-        optimiser = _with_factor(phase.optimiser, factor)
+        rates = {name: getattr(phase.optimiser, name) for name in ("learning_rate", "classifier_learning_rate")}
+        # Twelve digits, so that 5e-05 × 0.3 is 1.5e-05 and not 1.4999999999999999e-05.
+        scaled = {name: float(f"{rate * factor:.12g}") for name, rate in rates.items() if rate is not None}
+        optimiser = phase.optimiser.model_copy(update=scaled if factor != 1 else {})
         phases.append(phase.model_copy(update={"objective": used.objective, "optimiser": optimiser}))
     return config.model_copy(update={"phases": tuple(phases), "knob_turns": ()})
 
@@ -128,12 +131,3 @@ def rate_carries_over(phase: PhaseConfig, factor: float) -> bool:
     """Whether a factor on the schedule can be part of the learning rates: all stay above 0 and at most 1."""
     rates = (phase.optimiser.learning_rate, phase.optimiser.classifier_learning_rate)
     return all(0 < rate * factor <= 1 for rate in rates if rate is not None)
-
-
-def _with_factor(optimiser: OptimiserConfig, factor: float) -> OptimiserConfig:
-    if factor == 1:
-        return optimiser
-    rates = {name: getattr(optimiser, name) for name in ("learning_rate", "classifier_learning_rate")}
-    # Twelve digits, so that 5e-05 × 0.3 is 1.5e-05 and not 1.4999999999999999e-05.
-    scaled = {name: float(f"{rate * factor:.12g}") for name, rate in rates.items() if rate is not None}
-    return optimiser.model_copy(update=scaled)

@@ -20,18 +20,15 @@ PROBE_ROWS = 200
 
 Scorer = Literal["classifier", "linear probe"]
 
-# How a score compares with that of a linear probe, by whether it is a later frame of that very probe.
-LEVEL = {
-    False: N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
-    True: N_("{score} on validation, level with the {start} of its linear probe at step 0"),
-}
-ABOVE = {
-    False: N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
-    True: N_("{score} on validation, above the {start} of its linear probe at step 0"),
-}
-BELOW = {
-    False: N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
-    True: N_("{score} on validation, below the {start} of its linear probe at step 0"),
+# How a score compares with that of a linear probe: below (-1), level (0) or above (1), and whether it is a later frame
+# of that very probe.
+COMPARED = {
+    (0, False): N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
+    (0, True): N_("{score} on validation, level with the {start} of its linear probe at step 0"),
+    (1, False): N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
+    (1, True): N_("{score} on validation, above the {start} of its linear probe at step 0"),
+    (-1, False): N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
+    (-1, True): N_("{score} on validation, below the {start} of its linear probe at step 0"),
 }
 
 
@@ -125,8 +122,14 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     first = classifier_learns_from(config)
     learned = first if "classifier" in by else None
     rows = next((frame.probe_rows for frame in frames if frame.probe_rows is not None), None)
+    if rows is None and learned is None:  # recorded before frames had a probe
+        return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
     if rows is None:
-        return _by_nothing(learned)
+        return _(
+            "Before step {step:,} the classifier had learned nothing: its predictions, confidence and loss mean "
+            "nothing.",
+            step=learned,
+        )
     if learned is None:
         return _(
             "The classifier has learned nothing, so predictions, confidence and loss are a linear probe's, fitted on "
@@ -138,16 +141,6 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
         "at each frame.",
         step=learned,
         rows=rows,
-    )
-
-
-def _by_nothing(learned: int | None) -> str:
-    """Of a run that was recorded before frames had a probe; `learned` is the first step that trains its classifier."""
-    if learned is None:
-        return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
-    return _(
-        "Before step {step:,} the classifier had learned nothing: its predictions, confidence and loss mean nothing.",
-        step=learned,
     )
 
 
@@ -169,8 +162,8 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
         return None
     score, start = last.values["accuracy"], reference.values["accuracy"]
     low, high = last.values["accuracy_low"], last.values["accuracy_high"]
-    relation = LEVEL if score == start else ABOVE if score > start else BELOW
-    comparison = _(relation[by_probe], score=percent(score), start=percent(start))
+    relation = (score > start) - (score < start)
+    comparison = _(COMPARED[relation, by_probe], score=percent(score), start=percent(start))
     known = {"comparison": comparison, "low": percent(low), "high": percent(high)}
     sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
     if low <= start <= high and score != start:

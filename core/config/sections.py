@@ -6,12 +6,11 @@ command line, the differences between runs and the sentences about errors read i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from core.config.fields import Section, Shown
+from core.config.fields import Section, setting
 from core.messages import N_
 
 TRAIN_POINTS_MAX = 500
@@ -19,8 +18,8 @@ FILE_TASK = "file"
 # What the ids of the tasks that people brought begin with.
 OWN_TASK = "own-"
 # Translators: how a file is written, detected automatically.
-DETECTED: Mapping[Any, str] = {None: N_("Detected")}
-ENCODINGS: Mapping[Any, str] = {
+DETECTED: dict[Any, str] = {None: N_("Detected")}
+ENCODINGS: dict[Any, str] = {
     "utf-8": "UTF-8",
     "utf-16": "UTF-16",
     "cp1252": N_("CP1252 (Western European)"),
@@ -38,77 +37,65 @@ class ReadingConfig(Section):
     a delimiter.
     """
 
-    text: Annotated[
-        str | None,
-        Field(min_length=1, max_length=200, title=N_("Text column"), description=N_("Column with the texts.")),
-        Shown(DETECTED),
-    ] = None
-    text_b: Annotated[
-        str | None,
-        Field(
-            max_length=200, title=N_("Second text’s column"), description=N_("Column with the second texts of pairs.")
-        ),
-        Shown(DETECTED | {"": N_("None")}),
-    ] = None
-    label: Annotated[
-        str | None,
-        Field(min_length=1, max_length=200, title=N_("Label column"), description=N_("Column with the labels.")),
-        Shown(DETECTED),
-    ] = None
-    split: Annotated[
-        str | None,
-        Field(max_length=200, title=N_("Split column"), description=N_("Column that says train, validation or test.")),
-        Shown(DETECTED | {"": N_("None")}),
-    ] = None
-    kind: Annotated[
-        Literal["classes", "similarity"] | None,
-        Field(
-            title=N_("Kind of labels"),
-            description=N_("Similarity scores, as in STS-B, are measured against and not learned."),
-        ),
-        Shown(DETECTED | {"classes": N_("Classes"), "similarity": N_("Similarity scores")}),
-    ] = None
-    encoding: Annotated[
-        Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None,
-        Field(title=N_("Encoding"), description=N_("How the file’s bytes become characters.")),
-        Shown(DETECTED | ENCODINGS),
-    ] = None
-    delimiter: Annotated[
-        Literal[",", "\t", ";", "|"] | None,
-        Field(title=N_("Delimiter"), description=N_("What is between fields.")),
-        Shown(DETECTED | {",": N_("Comma"), "\t": N_("Tab"), ";": N_("Semicolon"), "|": N_("Vertical bar")}),
-    ] = None
-    quote: Annotated[
-        Literal['"', "'", ""] | None,
-        Field(
-            title=N_("Quotation marks"),
-            description=N_("What encloses a text that has delimiters or line breaks in it."),
-        ),
-        Shown(DETECTED | {'"': N_("Double quotes"), "'": N_("Single quotes"), "": N_("No quotes")}),
-    ] = None
-    escape: Annotated[
-        Literal["\\", ""] | None,
-        Field(
-            title=N_("Escapes"),
-            description=N_(
-                'A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.'
-            ),
-        ),
-        Shown(DETECTED | {"\\": N_("Backslash escapes"), "": N_("No escapes")}),
-    ] = None
-    skip_initial_space: Annotated[
-        bool | None,
-        Field(
-            title=N_("Spaces after a delimiter"),
-            description=N_("Quotation marks behind spaces enclose a text only when the spaces are skipped."),
-        ),
-        Shown(DETECTED | {True: N_("Skipped"), False: N_("Part of the field")}),
-    ] = None
-    header: Annotated[
-        bool | None,
-        Field(title=N_("First line"), description=N_("Whether it names the columns.")),
-        Shown(DETECTED | {True: N_("A header"), False: N_("A row")}),
-    ] = None
+    text: str | None = setting(
+        None, N_("Text column"), N_("Column with the texts."), DETECTED, min_length=1, max_length=200
+    )
+    text_b: str | None = setting(
+        None,
+        N_("Second text’s column"),
+        N_("Column with the second texts of pairs."),
+        DETECTED | {"": N_("None")},
+        max_length=200,
+    )
+    label: str | None = setting(
+        None, N_("Label column"), N_("Column with the labels."), DETECTED, min_length=1, max_length=200
+    )
+    split: str | None = setting(
+        None,
+        N_("Split column"),
+        N_("Column that says train, validation or test."),
+        DETECTED | {"": N_("None")},
+        max_length=200,
+    )
+    kind: Literal["classes", "similarity"] | None = setting(
+        None,
+        N_("Kind of labels"),
+        N_("Similarity scores, as in STS-B, are measured against and not learned."),
+        DETECTED | {"classes": N_("Classes"), "similarity": N_("Similarity scores")},
+    )
+    encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = setting(
+        None, N_("Encoding"), N_("How the file’s bytes become characters."), DETECTED | ENCODINGS
+    )
+    delimiter: Literal[",", "\t", ";", "|"] | None = setting(
+        None,
+        N_("Delimiter"),
+        N_("What is between fields."),
+        DETECTED | {",": N_("Comma"), "\t": N_("Tab"), ";": N_("Semicolon"), "|": N_("Vertical bar")},
+    )
+    quote: Literal['"', "'", ""] | None = setting(
+        None,
+        N_("Quotation marks"),
+        N_("What encloses a text that has delimiters or line breaks in it."),
+        DETECTED | {'"': N_("Double quotes"), "'": N_("Single quotes"), "": N_("No quotes")},
+    )
+    escape: Literal["\\", ""] | None = setting(
+        None,
+        N_("Escapes"),
+        N_('A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.'),
+        DETECTED | {"\\": N_("Backslash escapes"), "": N_("No escapes")},
+    )
+    skip_initial_space: bool | None = setting(
+        None,
+        N_("Spaces after a delimiter"),
+        N_("Quotation marks behind spaces enclose a text only when the spaces are skipped."),
+        DETECTED | {True: N_("Skipped"), False: N_("Part of the field")},
+    )
+    header: bool | None = setting(
+        None,
+        N_("First line"),
+        N_("Whether it names the columns."),
+        DETECTED | {True: N_("A header"), False: N_("A row")},
+    )
 
 
 class TaskConfig(Section):
@@ -132,102 +119,83 @@ class TaskConfig(Section):
     id: str = "film_reviews"
     name: Annotated[str, Field(max_length=80)] | None = None
     path: str | None = None
-    test_path: Annotated[
-        str | None,
-        Field(title=N_("Test file"), description=N_("With rows that are scored once, at the end.")),
-        Shown({None: N_("None")}),
-    ] = None
+    test_path: str | None = setting(
+        None, N_("Test file"), N_("With rows that are scored once, at the end."), {None: N_("None")}
+    )
     reading: ReadingConfig = ReadingConfig()
-    drop: Annotated[
-        tuple[str, ...],
-        Field(title=N_("Rows dropped for"), description=N_("Kinds of problems whose rows are left out.")),
-        Shown({(): N_("Nothing")}),
-    ] = ()
+    drop: tuple[str, ...] = setting(
+        (), N_("Rows dropped for"), N_("Kinds of problems whose rows are left out."), {(): N_("Nothing")}
+    )
     content_hash: str | None = None
-    imbalance: Annotated[
-        float,
-        Field(
-            ge=1.0,
-            le=1000.0,
-            title=N_("Imbalance"),
-            description=N_(
-                "Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
-                "1 leaves them as they are."
-            ),
+    imbalance: float = setting(
+        1.0,
+        N_("Imbalance"),
+        N_(
+            "Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
+            "1 leaves them as they are."
         ),
-        Shown({1.0: N_("None")}),
-    ] = 1.0
-    train_size: Annotated[
-        int | None,
-        Field(
-            ge=2,
-            title=N_("Training rows"),
-            description=N_("Few-shot: a stratified sample of that many rows; under one seed 20 are part of 100."),
+        {1.0: N_("None")},
+        ge=1.0,
+        le=1000.0,
+    )
+    train_size: int | None = setting(
+        None,
+        N_("Training rows"),
+        N_("Few-shot: a stratified sample of that many rows; under one seed 20 are part of 100."),
+        {None: N_("All")},
+        ge=2,
+        unit=N_("rows"),
+    )
+    label_noise: float = setting(
+        0.0, N_("Label noise ρ"), N_("That share of each class’s training rows gets another label."), ge=0.0, le=1.0
+    )
+    text_noise: float = setting(
+        0.0,
+        N_("Text noise r"),
+        N_("That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA)."),
+        ge=0.0,
+        le=1.0,
+    )
+    back_translation: float | None = setting(
+        None,
+        N_("Back-translations T"),
+        N_(
+            "Adds a back-translation of every training text, sampled at this temperature, with its label "
+            "(Gunel et al. 2021); the runs that ask for it first fetch two translation models."
         ),
-        Shown({None: N_("All")}, unit=N_("rows")),
-    ] = None
-    label_noise: Annotated[
-        float,
-        Field(
-            ge=0.0,
-            le=1.0,
-            title=N_("Label noise ρ"),
-            description=N_("That share of each class’s training rows gets another label."),
+        {None: N_("None")},
+        gt=0.0,
+        le=2.0,
+    )
+    translators: tuple[str, str] = setting(
+        ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"),
+        N_("Translation models"),
+        N_("There and back, by Hub name or folder."),
+    )
+    validation_size: int | None = setting(
+        None,
+        N_("Validation rows"),
+        N_("A stratified sample of the split."),
+        {None: N_("The default")},
+        ge=2,
+        unit=N_("rows"),
+    )
+    sampler: Literal["auto", "random", "class_balanced", "balanced"] = setting(
+        "auto",
+        N_("Batches"),
+        N_(
+            "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts "
+            "there, so that every text finds a positive (unless its class has no other); where the classes do not "
+            "all fit, they take turns. Small classes come round more often. Automatic: class-balanced with more "
+            "than six classes."
         ),
-    ] = 0.0
-    text_noise: Annotated[
-        float,
-        Field(
-            ge=0.0,
-            le=1.0,
-            title=N_("Text noise r"),
-            description=N_(
-                "That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA)."
-            ),
-        ),
-    ] = 0.0
-    back_translation: Annotated[
-        float | None,
-        Field(
-            gt=0.0,
-            le=2.0,
-            title=N_("Back-translations T"),
-            description=N_(
-                "Adds a back-translation of every training text, sampled at this temperature, with its label "
-                "(Gunel et al. 2021); the runs that ask for it first fetch two translation models."
-            ),
-        ),
-        Shown({None: N_("None")}),
-    ] = None
-    translators: Annotated[
-        tuple[str, str],
-        Field(title=N_("Translation models"), description=N_("There and back, by Hub name or folder.")),
-    ] = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
-    validation_size: Annotated[
-        int | None,
-        Field(ge=2, title=N_("Validation rows"), description=N_("A stratified sample of the split.")),
-        Shown({None: N_("The default")}, unit=N_("rows")),
-    ] = None
-    sampler: Annotated[
-        Literal["auto", "random", "class_balanced", "balanced"],
-        Field(
-            title=N_("Batches"),
-            description=N_(
-                "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts "
-                "there, so that every text finds a positive (unless its class has no other); where the classes do not "
-                "all fit, they take turns. Small classes come round more often. Automatic: class-balanced with more "
-                "than six classes."
-            ),
-        ),
-        Shown(
-            {
-                "auto": N_("Automatic"),
-                "random": N_("Random"),
-                "class_balanced": N_("Class-balanced"),
-                "balanced": N_("Equal shares"),
-            }
-        ),
-    ] = "auto"
+        {
+            "auto": N_("Automatic"),
+            "random": N_("Random"),
+            "class_balanced": N_("Class-balanced"),
+            "balanced": N_("Equal shares"),
+        },
+    )
 
     @property
     def bundled(self) -> bool:
@@ -247,37 +215,31 @@ class EncoderConfig(Section):
     [CLS] for a plain language model.
     """
 
-    id: Annotated[
-        str,
-        Field(
-            title=N_("Encoder"),
-            description=N_(
-                "all-MiniLM-L6-v2 is bundled; the others come from the Hugging Face Hub. Any Hub name or "
-                "folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder will do."
-            ),
+    id: str = setting(
+        "all-MiniLM-L6-v2",
+        N_("Encoder"),
+        N_(
+            "all-MiniLM-L6-v2 is bundled; the others come from the Hugging Face Hub. Any Hub name or "
+            "folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder will do."
         ),
-    ] = "all-MiniLM-L6-v2"
-    pooling: Annotated[
-        Literal["auto", "cls", "mean"],
-        Field(
-            title=N_("One vector per text"),
-            description=N_(
-                "What is classified, contrasted and drawn: the first token’s last hidden state, or the mean "
-                "of all. Sentence encoders were trained with one of them, plain language models with [CLS]."
-            ),
+    )
+    pooling: Literal["auto", "cls", "mean"] = setting(
+        "auto",
+        N_("One vector per text"),
+        N_(
+            "What is classified, contrasted and drawn: the first token’s last hidden state, or the mean "
+            "of all. Sentence encoders were trained with one of them, plain language models with [CLS]."
         ),
-        Shown({"auto": N_("The encoder’s own"), "cls": "[CLS]", "mean": N_("Mean of tokens")}),
-    ] = "auto"
-    max_length: Annotated[
-        int,
-        Field(
-            ge=4,
-            le=8192,
-            title=N_("Tokens read"),
-            description=N_("Of each text; a longer one is cut. More tokens take more time and memory."),
-        ),
-        Shown(unit=N_("tokens")),
-    ] = 128
+        {"auto": N_("The encoder’s own"), "cls": "[CLS]", "mean": N_("Mean of tokens")},
+    )
+    max_length: int = setting(
+        128,
+        N_("Tokens read"),
+        N_("Of each text; a longer one is cut. More tokens take more time and memory."),
+        ge=4,
+        le=8192,
+        unit=N_("tokens"),
+    )
 
 
 class TrainableConfig(Section):
@@ -290,56 +252,46 @@ class TrainableConfig(Section):
     the first phase says how many, and a later one draws none.
     """
 
-    part: Annotated[
-        Literal["all", "last_blocks", "lora", "classifier"],
-        Field(
-            title=N_("What learns"),
-            description=N_(
-                "What is frozen runs without dropout, and its outputs are computed once. LoRA learns small "
-                "adapters on query and value."
-            ),
+    part: Literal["all", "last_blocks", "lora", "classifier"] = setting(
+        "all",
+        N_("What learns"),
+        N_(
+            "What is frozen runs without dropout, and its outputs are computed once. LoRA learns small "
+            "adapters on query and value."
         ),
-        Shown(
-            {
-                "all": N_("All weights"),
-                "last_blocks": N_("Last blocks"),
-                "lora": "LoRA",
-                "classifier": N_("Classifier only"),
-            },
-            listed=True,
+        {
+            "all": N_("All weights"),
+            "last_blocks": N_("Last blocks"),
+            "lora": "LoRA",
+            "classifier": N_("Classifier only"),
+        },
+        listed=True,
+    )
+    blocks: int = setting(
+        2,
+        N_("Blocks that learn"),
+        N_("The last ones; those below them are frozen."),
+        ge=1,
+        le=100,
+        unit=N_("blocks"),
+        listed=True,
+    )
+    lora_rank: int = setting(
+        8, N_("LoRA rank"), N_("Rows r of each adapter’s two matrices."), ge=1, le=512, listed=True
+    )
+    lora_alpha: float = setting(16.0, N_("LoRA scale α"), N_("Adapters count α / rank."), gt=0.0, le=1024.0)
+    lora_dropout: float = setting(0.05, N_("LoRA dropout"), N_("Of what an adapter reads."), ge=0.0, lt=1.0)
+    reinitialised_blocks: int = setting(
+        0,
+        N_("Re-initialised top blocks"),
+        N_(
+            "Draw the weights of this many top blocks at random, once, before the first frame (Zhang et "
+            "al. 2020). They have to learn, from the first phase on."
         ),
-    ] = "all"
-    blocks: Annotated[
-        int,
-        Field(
-            ge=1, le=100, title=N_("Blocks that learn"), description=N_("The last ones; those below them are frozen.")
-        ),
-        Shown(unit=N_("blocks"), listed=True),
-    ] = 2
-    lora_rank: Annotated[
-        int,
-        Field(ge=1, le=512, title=N_("LoRA rank"), description=N_("Rows r of each adapter’s two matrices.")),
-        Shown(listed=True),
-    ] = 8
-    lora_alpha: Annotated[
-        float, Field(gt=0.0, le=1024.0, title=N_("LoRA scale α"), description=N_("Adapters count α / rank."))
-    ] = 16.0
-    lora_dropout: Annotated[
-        float, Field(ge=0.0, lt=1.0, title=N_("LoRA dropout"), description=N_("Of what an adapter reads."))
-    ] = 0.05
-    reinitialised_blocks: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=100,
-            title=N_("Re-initialised top blocks"),
-            description=N_(
-                "Draw the weights of this many top blocks at random, once, before the first frame (Zhang et "
-                "al. 2020). They have to learn, from the first phase on."
-            ),
-        ),
-        Shown(unit=N_("blocks")),
-    ] = 0
+        ge=0,
+        le=100,
+        unit=N_("blocks"),
+    )
 
     def frozen(self, blocks: int) -> int:
         """How many of the lowest of `blocks` blocks neither learn nor lie above something that learns."""
@@ -353,63 +305,53 @@ class OptimiserConfig(Section):
     is None becomes the default for what learns and for the encoder's size when the run is prepared.
     """
 
-    name: Annotated[
-        Literal["adamw", "adafactor"],
-        Field(title=N_("Optimiser"), description=N_("Adafactor keeps far smaller moments.")),
-        Shown({"adamw": "AdamW", "adafactor": "Adafactor"}),
-    ] = "adamw"
-    learning_rate: Annotated[
-        float | None,
-        Field(
-            gt=0.0,
-            le=1.0,
-            title=N_("Learning rate"),
-            description=N_(
-                "The peak of a linear warm-up over a tenth of the steps and a linear decay. By default it "
-                "follows what learns and the encoder’s size."
-            ),
+    name: Literal["adamw", "adafactor"] = setting(
+        "adamw",
+        N_("Optimiser"),
+        N_("Adafactor keeps far smaller moments."),
+        {"adamw": "AdamW", "adafactor": "Adafactor"},
+    )
+    learning_rate: float | None = setting(
+        None,
+        N_("Learning rate"),
+        N_(
+            "The peak of a linear warm-up over a tenth of the steps and a linear decay. By default it "
+            "follows what learns and the encoder’s size."
         ),
-        Shown({None: N_("The default")}, listed=True),
-    ] = None
-    classifier_learning_rate: Annotated[
-        float | None,
-        Field(
-            gt=0.0,
-            le=1.0,
-            title=N_("Classifier’s rate"),
-            description=N_("Of the layers behind the encoder, which start from random weights."),
-        ),
-        Shown({None: N_("The default")}),
-    ] = None
-    layer_decay: Annotated[
-        float,
-        Field(
-            gt=0.0,
-            le=1.0,
-            title=N_("Layer-wise decay"),
-            description=N_("Multiplies the rate once for each block below the last; 1 is the same everywhere."),
-        ),
-    ] = 1.0
-    bias_correction: Annotated[
-        bool,
-        Field(
-            title=N_("Bias correction"),
-            description=N_(
-                "Adam without it was BERT’s own; short fine-tunes are steadier with it (Zhang et al. 2020)."
-            ),
-        ),
-    ] = True
-    weight_decay: Annotated[
-        float,
-        Field(ge=0.0, le=1.0, title=N_("Weight decay"), description=N_("Decoupled from the gradient, as in AdamW.")),
-    ] = 0.01
-    warmup_fraction: Annotated[
-        float, Field(ge=0.0, le=1.0, title=N_("Warm-up"), description=N_("Share of the steps in which the rate rises."))
-    ] = 0.1
-    max_gradient_norm: Annotated[
-        float,
-        Field(gt=0.0, title=N_("Largest gradient norm"), description=N_("Longer gradients are scaled down to it.")),
-    ] = 1.0
+        {None: N_("The default")},
+        gt=0.0,
+        le=1.0,
+        listed=True,
+    )
+    classifier_learning_rate: float | None = setting(
+        None,
+        N_("Classifier’s rate"),
+        N_("Of the layers behind the encoder, which start from random weights."),
+        {None: N_("The default")},
+        gt=0.0,
+        le=1.0,
+    )
+    layer_decay: float = setting(
+        1.0,
+        N_("Layer-wise decay"),
+        N_("Multiplies the rate once for each block below the last; 1 is the same everywhere."),
+        gt=0.0,
+        le=1.0,
+    )
+    bias_correction: bool = setting(
+        True,
+        N_("Bias correction"),
+        N_("Adam without it was BERT’s own; short fine-tunes are steadier with it (Zhang et al. 2020)."),
+    )
+    weight_decay: float = setting(
+        0.01, N_("Weight decay"), N_("Decoupled from the gradient, as in AdamW."), ge=0.0, le=1.0
+    )
+    warmup_fraction: float = setting(
+        0.1, N_("Warm-up"), N_("Share of the steps in which the rate rises."), ge=0.0, le=1.0
+    )
+    max_gradient_norm: float = setting(
+        1.0, N_("Largest gradient norm"), N_("Longer gradients are scaled down to it."), gt=0.0
+    )
 
 
 class ProbeConfig(Section):
@@ -418,43 +360,37 @@ class ProbeConfig(Section):
     `size` counts rows of the validation split, `train_size` rows of the training split beside them.
     """
 
-    size: Annotated[
-        int | None,
-        Field(
-            ge=2,
-            le=20_000,
-            title=N_("Validation texts on the map"),
-            description=N_(
-                "Examples that every frame encodes; more of them, slower frames. By default 120 on a CPU and "
-                "500 on a GPU, at least two of each class."
-            ),
+    size: int | None = setting(
+        None,
+        N_("Validation texts on the map"),
+        N_(
+            "Examples that every frame encodes; more of them, slower frames. By default 120 on a CPU and "
+            "500 on a GPU, at least two of each class."
         ),
-        Shown({None: N_("The default")}, unit=N_("texts")),
-    ] = None
-    train_size: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=TRAIN_POINTS_MAX,
-            title=N_("Training texts on the map"),
-            description=N_(
-                "Drawn open, so that one sees what the model was shown and what it was not. By default a "
-                "third as many as of validation."
-            ),
+        {None: N_("The default")},
+        ge=2,
+        le=20_000,
+        unit=N_("texts"),
+    )
+    train_size: int | None = setting(
+        None,
+        N_("Training texts on the map"),
+        N_(
+            "Drawn open, so that one sees what the model was shown and what it was not. By default a "
+            "third as many as of validation."
         ),
-        Shown({None: N_("The default")}, unit=N_("texts")),
-    ] = None
-    frame_steps: Annotated[
-        tuple[int, ...] | None,
-        Field(
-            max_length=2_000,
-            title=N_("Frames"),
-            description=N_(
-                "How often the map is drawn and validation is scored: denser at the start, where it moves most."
-            ),
-        ),
-        Shown({None: N_("The default")}),
-    ] = None
+        {None: N_("The default")},
+        ge=0,
+        le=TRAIN_POINTS_MAX,
+        unit=N_("texts"),
+    )
+    frame_steps: tuple[int, ...] | None = setting(
+        None,
+        N_("Frames"),
+        N_("How often the map is drawn and validation is scored: denser at the start, where it moves most."),
+        {None: N_("The default")},
+        max_length=2_000,
+    )
 
     @property
     def train_points(self) -> int | None:
@@ -469,26 +405,24 @@ class ResourcesConfig(Section):
     One machine without a cluster gives a run all that it has.
     """
 
-    cpus: Annotated[
-        float | None,
-        Field(
-            gt=0.0,
-            le=1024.0,
-            title=N_("CPU cores"),
-            description=N_("That a run asks the cluster for; torch computes with this number of threads."),
-        ),
-        Shown({None: N_("As set")}, unit=N_("cores")),
-    ] = None
-    gpus: Annotated[
-        float | None,
-        Field(
-            ge=0.0,
-            le=64.0,
-            title=N_("GPUs"),
-            description=N_("That a run asks the cluster for. With 0.5 two runs share one, and its memory."),
-        ),
-        Shown({None: N_("As set")}, unit=N_("GPUs")),
-    ] = None
+    cpus: float | None = setting(
+        None,
+        N_("CPU cores"),
+        N_("That a run asks the cluster for; torch computes with this number of threads."),
+        {None: N_("As set")},
+        gt=0.0,
+        le=1024.0,
+        unit=N_("cores"),
+    )
+    gpus: float | None = setting(
+        None,
+        N_("GPUs"),
+        N_("That a run asks the cluster for. With 0.5 two runs share one, and its memory."),
+        {None: N_("As set")},
+        ge=0.0,
+        le=64.0,
+        unit=N_("GPUs"),
+    )
 
 
 class CheckpointConfig(Section):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -63,7 +64,11 @@ class TermConfig(_WithSettings):
 
     @model_validator(mode="after")
     def _check_mix(self) -> TermConfig:
-        check_mix(self)
+        """Refuse what cannot go together."""
+        for field, value, remedy in chain.from_iterable(
+            find(self) for find in (_view_problems, _count_problems, _level_problems, _extra_problems)
+        ):
+            raise ConfigError(f"{self.loss}.{field}", value, remedy)
         return self
 
     @property
@@ -86,133 +91,103 @@ class TermConfig(_WithSettings):
         return bool(self.parameters.get("original", True))
 
 
-def check_mix(term: TermConfig) -> None:
-    """Refuse a term whose loss, level, layers and views cannot go together.
+# A field of a term, its value, and what would work instead.
+Problem = tuple[str, object, Text]
 
-    Raises: ConfigError naming the field, its value and what would work.
-    """
-    entry = term.entry
-    kinds = [view.entry.kind for view in term.views]
-    _check_view_kinds(term, kinds)
-    if not any(view.entry.runs_encoder for view in term.views) and not term.original:
-        raise ConfigError(f"{term.loss}.original", False, "keep the text itself, or add a view that the encoder reads.")
-    count = int(term.original) + len(term.views)
-    fewest, most = entry.views
-    if count < fewest:
+
+def _view_problems(term: TermConfig) -> Iterator[Problem]:
+    """Find views that the loss, its level or its layers do not take."""
+    entry, loss = term.entry, Message(term.entry.label)
+    kinds: list[str] = [view.entry.kind for view in term.views]
+    on_sentences = entry.reads == "vectors" and term.level == "sentence"
+    if "layers" in kinds and not (on_sentences and entry.views[1] is None):
         remedy = Message(
-            "{loss} takes at least two views of a text; add one, such as dropout.", loss=Message(entry.label)
+            "they are pooled vectors of other layers, and the classifier’s output is contrasted here; take another "
+            "view."
         )
-        if most == fewest:
-            remedy = Message("{loss} takes two views of a text; add one, such as dropout.", loss=Message(entry.label))
-        raise ConfigError(f"{term.loss}.views", _named(term), remedy)
-    if most is not None and count > most:
-        remedy = Message("{loss} takes two views, the text itself among them; remove one.", loss=Message(entry.label))
-        if most == 1:
-            remedy = Message("{loss} takes no further views; remove one.", loss=Message(entry.label))
-        raise ConfigError(f"{term.loss}.views", _named(term), remedy)
-    _check_levels(term)
-    _check_queue(term)
-    _check_mixup(term)
-
-
-def _check_view_kinds(term: TermConfig, kinds: Sequence[str]) -> None:
-    where = f"{term.loss}.views"
-    on_sentences = term.entry.reads == "vectors" and term.level == "sentence"
-    if "layers" in kinds and not (on_sentences and term.entry.views[1] is None):
-        raise ConfigError(where, "layers", _no_layers(term, on_sentences))
+        if on_sentences or not entry.contrastive:
+            remedy = Message(
+                "they are pooled vectors of other layers, and {loss} takes none; take another view.", loss=loss
+            )
+        elif term.level == "token":
+            remedy = Message(
+                "they are pooled vectors of other layers, and tokens are contrasted here; take another view."
+            )
+        yield "views", "layers", remedy
     if "layers" in kinds and term.layers != "last":
-        raise ConfigError(where, "layers", "choose layers as views, or one loss per layer, not both.")
+        yield "views", "layers", N_("choose layers as views, or one loss per layer, not both.")
     if "head" in kinds and term.level == "token":
-        raise ConfigError(where, "head_dropout", "it masks the pooled vector, and tokens are contrasted; take dropout.")
+        yield "views", "head_dropout", N_("it masks the pooled vector, and tokens are contrasted; take dropout.")
     for kind, name in (("head", "head_dropout"), ("layers", "layers")):
         if kinds.count(kind) > 1:
-            raise ConfigError(where, Message("{name} twice", name=name), "name it once.")
+            yield "views", Message("{name} twice", name=name), N_("name it once.")
+    if not any(view.entry.runs_encoder for view in term.views) and not term.original:
+        yield "original", False, N_("keep the text itself, or add a view that the encoder reads.")
 
 
-def _no_layers(term: TermConfig, on_sentences: bool) -> Message:
-    """Why other layers are no views here, and what would work."""
-    if on_sentences or not term.entry.contrastive:
-        return Message(
-            "they are pooled vectors of other layers, and {loss} takes none; take another view.",
-            loss=Message(term.entry.label),
-        )
-    if term.level == "token":
-        return Message("they are pooled vectors of other layers, and tokens are contrasted here; take another view.")
-    return Message(
-        "they are pooled vectors of other layers, and the classifier’s output is contrasted here; take another view."
-    )
+def _count_problems(term: TermConfig) -> Iterator[Problem]:
+    """Find fewer or more views than the loss takes."""
+    loss = Message(term.entry.label)
+    count = int(term.original) + len(term.views)
+    fewest, most = term.entry.views
+    names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
+    named = listed(names) or _("none")
+    if count < fewest:
+        remedy = Message("{loss} takes at least two views of a text; add one, such as dropout.", loss=loss)
+        if most == fewest:
+            remedy = Message("{loss} takes two views of a text; add one, such as dropout.", loss=loss)
+        yield "views", named, remedy
+    if most is not None and count > most:
+        remedy = Message("{loss} takes two views, the text itself among them; remove one.", loss=loss)
+        if most == 1:
+            remedy = Message("{loss} takes no further views; remove one.", loss=loss)
+        yield "views", named, remedy
 
 
-def _check_levels(term: TermConfig) -> None:
+def _level_problems(term: TermConfig) -> Iterator[Problem]:
+    """Find levels that the loss does not have, and settings that a level does not take."""
     entry, values = term.entry, term.parameters
     if "level" in values and term.level not in entry.levels:
         levels: Text = entry.levels[0]
         for level in entry.levels[1:]:
             levels = Message("{some} or {one}", some=levels, one=level)
-        raise ConfigError(
-            f"{term.loss}.level", term.level, "{loss} contrasts {levels}.", loss=Message(entry.label), levels=levels
-        )
+        yield "level", term.level, Message("{loss} contrasts {levels}.", loss=Message(entry.label), levels=levels)
     if term.level == "logits" and term.layers != "last":
-        raise ConfigError(
-            f"{term.loss}.layers",
-            term.layers,
-            "only the last layer reaches the classifier, whose output is contrasted here; choose last.",
-        )
+        remedy = N_("only the last layer reaches the classifier, whose output is contrasted here; choose last.")
+        yield "layers", term.layers, remedy
     if term.level == "logits" and values["projection"] != "none":
-        raise ConfigError(
-            f"{term.loss}.projection",
-            values["projection"],
-            "the classifier's output is contrasted as it is; choose none, or another level than logits.",
-        )
+        remedy = N_("the classifier's output is contrasted as it is; choose none, or another level than logits.")
+        yield "projection", values["projection"], remedy
     if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
-        raise ConfigError(
-            f"{term.loss}.clusters", values["clusters"], "give fewer clusters than the {k} tokens.", k=values["k"]
-        )
+        yield "clusters", values["clusters"], Message("give fewer clusters than the {k} tokens.", k=values["k"])
 
 
-def _check_queue(term: TermConfig) -> None:
-    size = term.parameters.get("queue")
-    if not size:
-        return
-    if remedy := _no_queue(term):
-        raise ConfigError(f"{term.loss}.queue", size, remedy)
-
-
-def _no_queue(term: TermConfig) -> Message | None:
-    """Why there can be no queue, and what would work; None where there can be one."""
+def _extra_problems(term: TermConfig) -> Iterator[Problem]:
+    """Find a queue that the other settings exclude, and what Mixup excludes."""
+    queue, mixup = term.parameters.get("queue"), term.parameters.get("mixup")
+    remedy = ""
     if term.level == "token":
-        return Message(
-            "it holds the last layer's vectors of unchanged texts, and tokens are contrasted here; set it to 0.",
+        remedy = N_(
+            "it holds the last layer's vectors of unchanged texts, and tokens are contrasted here; set it to 0."
         )
-    if term.level != "sentence":
-        return Message(
+    elif term.level == "logits":
+        remedy = N_(
             "it holds the last layer's vectors of unchanged texts, and the classifier's output is contrasted here; "
             "set it to 0."
         )
-    if term.layers != "last":
-        return Message(
+    elif term.layers != "last":
+        remedy = N_(
             "it holds the last layer's vectors of unchanged texts, and other layers are contrasted here; set it to 0."
         )
-    if not term.original:
-        return Message(
+    elif not term.original:
+        remedy = N_(
             "it holds the last layer's vectors of unchanged texts, and only changed texts are contrasted here; "
             "set it to 0."
         )
-    return None
-
-
-def _check_mixup(term: TermConfig) -> None:
-    if not term.parameters.get("mixup"):
-        return
-    remedies = {
-        "margin": N_("Mixup has two labels for each text and takes no margin; set one of them to 0."),
-        "label_smoothing": N_("Mixup has two labels for each text and takes no label smoothing; set one of them to 0."),
-    }
-    for other, remedy in remedies.items():
-        if term.parameters[other]:
-            raise ConfigError(f"{term.loss}.mixup", term.parameters["mixup"], remedy)
-
-
-def _named(term: TermConfig) -> str:
-    names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
-    return listed(names) or _("none")
+    if queue and remedy:
+        yield "queue", queue, remedy
+    if mixup and term.parameters["margin"]:
+        yield "mixup", mixup, N_("Mixup has two labels for each text and takes no margin; set one of them to 0.")
+    if mixup and term.parameters["label_smoothing"]:
+        remedy = N_("Mixup has two labels for each text and takes no label smoothing; set one of them to 0.")
+        yield "mixup", mixup, remedy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -56,8 +56,8 @@ class TwinSetting:
         return _(self.parameter.label)
 
 
-# A path, its parameter, its value (None as above) and its text, and values worth a try.
-Offer = tuple[str, Parameter, Value | None, str, Sequence[Value | None]]
+# A path, its parameter, its value (None as above), and values worth a try.
+Offer = tuple[str, Parameter, Value | None, Iterable[Value | None]]
 
 
 def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
@@ -67,113 +67,14 @@ def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
     and the data. A run of two phases keeps its objectives as a whole.
     """
     found = []
-    for path, parameter, value, text, candidates in _offers(config):
+    for path, parameter, value, candidates in _offers(config):
         kept = [one for one in dict.fromkeys(candidates) if one != value and _valid(config, path, one)]
         suggestions = tuple(Suggestion(one, value_text(one, parameter)) for one in kept)
+        text = value_text(value, parameter)
+        if path == OBJECTIVE_PATH and value is None:
+            text = " + ".join(term_names(config.phases[0].objective).values())
         found.append(TwinSetting(path, parameter, value, text, suggestions))
     return tuple(found)
-
-
-def _offers(config: RunConfig) -> Iterator[Offer]:
-    two = len(config.phases) > 1
-    if not two:
-        yield _presets(config.phases[0].objective)
-    for number, phase in enumerate(config.phases):
-        for path, parameter, value, text, candidates in _of_phase(phase, f"phases.{number}", config.task.train_size):
-            label = in_phase(_(parameter.label), number if two else None)
-            yield path, replace(parameter, label=label), value, text, candidates
-    largest = max(phase.batch_size for phase in config.phases)
-    yield _train_size(config.task.train_size, largest)
-    pooling = fields_of(EncoderConfig)["pooling"]
-    named = [name for name in pooling.options if name != "auto"]  # a run that was prepared has one of these
-    yield _offer("encoder.pooling", pooling, config.encoder.pooling, named)
-
-
-def _presets(objective: ObjectiveConfig) -> Offer:
-    """Cross-entropy alone against the mix, for one click; any preset of one phase to choose."""
-    single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
-    made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
-    now = next((name for name, one in made.items() if _sorted_terms(one) == _sorted_terms(objective)), None)
-    mix = " + ".join(term_names(objective).values())
-    names = {name: entry.label for name, entry in single.items()}
-    about = N_("Another objective as a whole, with its own weights and temperature.")
-    parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
-    # A mix is offered its baseline, the baseline the mix.
-    contrasts = any(term.loss == MIX_TERM for term in objective.terms)
-    candidates = [name for name in (BASELINE, MIX) if name != MIX or not contrasts]
-    return ("phases.0.objective", parameter, now, _(names[now]) if now else mix, candidates)
-
-
-def _sorted_terms(objective: ObjectiveConfig) -> list[str]:
-    """What an objective minimises, whatever the order of its terms."""
-    return sorted(term.model_dump_json() for term in objective.terms)
-
-
-def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer]:
-    for name, knob in phase.objective.knobs.items():
-        yield _knob(phase.objective, f"{path}.objective", name, knob)
-    yield from _trainable(phase, f"{path}.trainable")
-    rate = phase.optimiser.learning_rate
-    if rate is not None:
-        rates = [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
-        yield _offer(f"{path}.optimiser.learning_rate", fields_of(OptimiserConfig)["learning_rate"], rate, rates)
-    fewest = 2 if phase.objective.contrastive else 1
-    sizes = [size for size in (phase.batch_size // 2, phase.batch_size * 2) if fewest <= size <= (rows or size)]
-    yield _offer(f"{path}.batch_size", fields_of(PhaseConfig)["batch_size"], phase.batch_size, sizes)
-
-
-def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer:
-    """A knob of the running objective, here turned before the first step."""
-    if name == "lambda":
-        most = 1.0 if objective.combine == "convex" else WEIGHT_MAX
-        parameter = _weight("lambda", knob, most)
-        return _offer(f"{path}.lambda", parameter, knob.value, LAMBDAS)
-    key, _, setting = name.rpartition(".")
-    if setting == "weight":
-        return _offer(f"{path}.terms.{key}.weight", _weight("weight", knob, WEIGHT_MAX), knob.value, _around(knob))
-    key = key or next(k for k, term in objective.as_written if setting in term.parameters)
-    entry = dict(objective.as_written)[key].entry
-    parameter = replace(next(p for p in entry.parameters if p.name == setting), label=knob.label)
-    candidates = _neighbours(knob.value, TEMPERATURES) if setting == "temperature" else _around(knob)
-    return _offer(f"{path}.terms.{key}.{setting}", parameter, knob.value, candidates)
-
-
-def _weight(name: str, knob: Knob, most: float) -> Parameter:
-    about = N_("How much of the loss it is.")
-    return Parameter(name, knob.label, knob.value, about, low=0.0, high=most, slider=knob.slider)
-
-
-def _trainable(phase: PhaseConfig, path: str) -> Iterator[Offer]:
-    trainable = phase.trainable
-    choices = ["all", "last_blocks"]
-    if trainable.reinitialised_blocks == 0:  # a block that is drawn again has to learn
-        choices += ["lora", *(["classifier"] if phase.objective.classifies else [])]
-    yield _offer(f"{path}.part", fields_of(TrainableConfig)["part"], trainable.part, choices)
-    names = {"last_blocks": "blocks", "lora": "lora_rank"}
-    if (name := names.get(trainable.part)) is not None:
-        value = getattr(trainable, name)
-        yield _offer(f"{path}.{name}", fields_of(TrainableConfig)[name], value, (value // 2, value * 2))
-
-
-def _train_size(size: int | None, largest_batch: int) -> Offer:
-    """Fewer rows than now, or all; how many there are beyond is not said by a config."""
-    fewer: list[Value | None] = [n for n in TRAIN_SIZES if largest_batch <= n < (size or n + 1)]
-    return _offer("task.train_size", fields_of(TaskConfig)["train_size"], size, [*fewer, None])
-
-
-def _offer(path: str, parameter: Parameter, value: Value | None, candidates: Iterable[Value | None]) -> Offer:
-    return (path, parameter, value, value_text(value, parameter), list(candidates))
-
-
-def _neighbours(value: float, grid: Sequence[float]) -> list[float]:
-    """The next smaller and the next larger value of a grid."""
-    smaller, larger = [g for g in grid if g < value], [g for g in grid if g > value]
-    return smaller[-1:] + larger[:1]
-
-
-def _around(knob: Knob) -> list[float]:
-    """Half and double; from 0, a fifth of what a slider shows."""
-    return [knob.value / 2, knob.value * 2] if knob.value else [knob.slider[1] / 5]
 
 
 def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
@@ -184,7 +85,82 @@ def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
     return True
 
 
-# Of a task, what says which texts there are, and of a run, where it is carried out.
+def _offers(config: RunConfig) -> Iterator[Offer]:
+    two = len(config.phases) > 1
+    if not two:
+        yield _presets(config.phases[0].objective)
+    size, pooling = config.task.train_size, fields_of(EncoderConfig)["pooling"]
+    for number, phase in enumerate(config.phases):
+        for path, parameter, value, candidates in _of_phase(phase, f"phases.{number}", size):
+            label = in_phase(_(parameter.label), number if two else None)
+            yield path, replace(parameter, label=label), value, candidates
+    largest = max(phase.batch_size for phase in config.phases)
+    # Fewer rows than now, or all; how many there are beyond is not said by a config.
+    fewer = [n for n in TRAIN_SIZES if largest <= n < (size or n + 1)]
+    yield "task.train_size", fields_of(TaskConfig)["train_size"], size, [*fewer, None]
+    named = [name for name in pooling.options if name != "auto"]  # a run that was prepared has one of these
+    yield "encoder.pooling", pooling, config.encoder.pooling, named
+
+
+def _presets(objective: ObjectiveConfig) -> Offer:
+    """Cross-entropy alone against the mix, for one click; any preset of one phase to choose."""
+
+    def sorted_terms(one: ObjectiveConfig) -> list[str]:
+        return sorted(term.model_dump_json() for term in one.terms)
+
+    single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
+    made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
+    now = next((name for name, one in made.items() if sorted_terms(one) == sorted_terms(objective)), None)
+    names = {name: entry.label for name, entry in single.items()}
+    about = N_("Another objective as a whole, with its own weights and temperature.")
+    parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
+    # A mix is offered its baseline, the baseline the mix.
+    contrasts = any(term.loss == MIX_TERM for term in objective.terms)
+    return OBJECTIVE_PATH, parameter, now, [BASELINE] if contrasts else [BASELINE, MIX]
+
+
+def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer]:
+    for name, knob in phase.objective.knobs.items():
+        yield _knob(phase.objective, f"{path}.objective", name, knob)
+    trainable, fields = phase.trainable, fields_of(TrainableConfig)
+    parts = ["all", "last_blocks"]
+    if trainable.reinitialised_blocks == 0:  # a block that is drawn again has to learn
+        parts += ["lora", *(["classifier"] if phase.objective.classifies else [])]
+    yield f"{path}.trainable.part", fields["part"], trainable.part, parts
+    if size := {"last_blocks": "blocks", "lora": "lora_rank"}.get(trainable.part):
+        value = getattr(trainable, size)
+        yield f"{path}.trainable.{size}", fields[size], value, (value // 2, value * 2)
+    rate = phase.optimiser.learning_rate
+    if rate is not None:
+        rates = [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
+        yield f"{path}.optimiser.learning_rate", fields_of(OptimiserConfig)["learning_rate"], rate, rates
+    fewest = 2 if phase.objective.contrastive else 1
+    sizes = [size for size in (phase.batch_size // 2, phase.batch_size * 2) if fewest <= size <= (rows or size)]
+    yield f"{path}.batch_size", fields_of(PhaseConfig)["batch_size"], phase.batch_size, sizes
+
+
+def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer:
+    """A knob of the running objective, here turned before the first step."""
+    # Half and double; from 0, a fifth of what a slider shows.
+    around = [knob.value / 2, knob.value * 2] if knob.value else [knob.slider[1] / 5]
+    key, _dot, setting = name.rpartition(".")
+    if setting in ("lambda", "weight"):
+        about = N_("How much of the loss it is.")
+        most = 1.0 if setting == "lambda" and objective.combine == "convex" else WEIGHT_MAX
+        weight = Parameter(setting, knob.label, knob.value, about, low=0.0, high=most, slider=knob.slider)
+        if setting == "lambda":
+            return f"{path}.lambda", weight, knob.value, LAMBDAS
+        return f"{path}.terms.{key}.weight", weight, knob.value, around
+    key = key or next(k for k, term in objective.as_written if setting in term.parameters)
+    entry = dict(objective.as_written)[key].entry
+    parameter = replace(next(p for p in entry.parameters if p.name == setting), label=knob.label)
+    if setting == "temperature":
+        smaller, larger = [t for t in TEMPERATURES if t < knob.value], [t for t in TEMPERATURES if t > knob.value]
+        around = smaller[-1:] + larger[:1]
+    return f"{path}.terms.{key}.{setting}", parameter, knob.value, around
+
+
+# Of a task, what says which texts there are.
 NOT_VARIED = frozenset({"test_path", "drop", "translators"})
 # The objective as a whole is varied by its preset, also one of two phases.
 OBJECTIVE_PATH = "phases.0.objective"
@@ -210,33 +186,33 @@ def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
 def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
     """`spoken` is the language of the labels, those of a phase or of a loss among them."""
     found = {PRESET: TwinSetting(PRESET, OBJECTIVE, None, "", ())}
-    for setting in twin_settings(config):
-        if setting.path != OBJECTIVE_PATH:
-            found[setting.path] = setting
-    for path, parameter in _others(config):
+    found |= {setting.path: setting for setting in twin_settings(config) if setting.path != OBJECTIVE_PATH}
+    for path, parameter in _every_parameter(config):
         found.setdefault(path, TwinSetting(path, parameter, None, "", ()))
     return found
 
 
-def _others(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
+def _every_parameter(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
     """Every number, choice and switch that has a name, section by section."""
-    yield from _fields("task", TaskConfig)
-    yield from _fields("encoder", EncoderConfig)
+
+    def of_sections(sections: Mapping[str, type[Section]], phase: int | None = None) -> Iterator[tuple[str, Parameter]]:
+        for path, section in sections.items():
+            for name, parameter in fields_of(section).items():
+                if name not in NOT_VARIED:
+                    yield f"{path}.{name}", replace(parameter, label=in_phase(_(parameter.label), phase))
+
+    yield from of_sections({"task": TaskConfig, "encoder": EncoderConfig})
     for number, phase in enumerate(config.phases):
-        of_phase = number if len(config.phases) > 1 else None
-        path = f"phases.{number}"
-        yield from _fields(f"{path}.trainable", TrainableConfig, of_phase)
-        yield from _fields(f"{path}.optimiser", OptimiserConfig, of_phase)
-        yield from _fields(path, PhaseConfig, of_phase)
+        of_phase, path = number if len(config.phases) > 1 else None, f"phases.{number}"
+        sections: dict[str, type[Section]] = {
+            f"{path}.trainable": TrainableConfig,
+            f"{path}.optimiser": OptimiserConfig,
+            path: PhaseConfig,
+        }
+        yield from of_sections(sections, of_phase)
         names = term_names(phase.objective)
         for key, term in phase.objective.as_written:
             for parameter in term.entry.parameters:
                 label = in_phase(setting_of(parameter.label, names[key]), of_phase)
                 yield f"{path}.objective.terms.{key}.{parameter.name}", replace(parameter, label=label)
     yield "precision", fields_of(RunConfig)["precision"]
-
-
-def _fields(path: str, section: type[Section], phase: int | None = None) -> Iterator[tuple[str, Parameter]]:
-    for name, parameter in fields_of(section).items():
-        if name not in NOT_VARIED:
-            yield f"{path}.{name}", replace(parameter, label=in_phase(_(parameter.label), phase))
