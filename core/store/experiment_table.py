@@ -12,9 +12,9 @@ from core.errors import StoreError, shown
 from core.events import Evaluation
 from core.messages import Message, Text, load_text
 from core.store.database import UNDO_S, Database
+from core.store.liveness import observed_status, rows_of_work
 from core.store.names import checked_name, new_id
 from core.store.records import Status
-from core.store.work import observed_status
 
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
@@ -193,11 +193,7 @@ class ExperimentTable(Database):
 
     def runs(self, experiment_id: str) -> list[ExperimentRun]:
         """The runs that it has so far, by cell and seed."""
-        rows = self.all(RUNS_OF, (experiment_id,))
-        if any(row["status"] is not None and observed_status(row) == Status.INTERRUPTED for row in rows):
-            # A worker may have ended since its row was read, once it had written how its run ended.
-            rows = self.all(RUNS_OF, (experiment_id,))
-        return [_run(row) for row in rows]
+        return [_run(row) for row in rows_of_work(self, RUNS_OF, (experiment_id,))]
 
     def put_run(self, experiment_id: str, cell: int, seed: int, run_id: str) -> None:
         """A run that was there before is that of a cell under a seed."""

@@ -20,6 +20,7 @@ from core.messages import load_text
 from core.representation.projections import Points
 from core.store import frames as frame_files
 from core.store.database import UNDO_S
+from core.store.liveness import observed_status, rows_of_work
 from core.store.records import (
     Discarded,
     KnobState,
@@ -33,7 +34,7 @@ from core.store.records import (
     with_turns,
 )
 from core.store.sizes import FolderSizes, RunSize
-from core.store.work import WorkTable, observed_status
+from core.store.work import WorkTable
 
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
@@ -59,10 +60,8 @@ class RunReader(WorkTable):
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
-        every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL"
-        rows = self.all(f"{every} ORDER BY number DESC")
-        if any(observed_status(row) == Status.INTERRUPTED for row in rows):
-            rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
+        every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
+        rows = rows_of_work(self, every)
         turns = self._turns()
         readable = [row for row in rows if config_problem(row["config"]) is None]
         return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in readable]
@@ -113,10 +112,7 @@ class RunReader(WorkTable):
 
     def _row(self, run_id: str) -> sqlite3.Row:
         named = "SELECT *, probe IS NOT NULL AS probe_known FROM run_rows WHERE id = ? AND discarded_at IS NULL"
-        rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
-        if rows and observed_status(rows[0]) == Status.INTERRUPTED:
-            # Its worker may have ended since the row was read, once it had written how the run ended.
-            rows = self.all(named, (run_id,))
+        rows = rows_of_work(self, named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
         if not rows:
             raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
         return rows[0]

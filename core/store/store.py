@@ -17,12 +17,12 @@ from core.messages import N_, Message, Text
 from core.settings import settings
 from core.store.attempt import Attempt
 from core.store.database import UNDO_S
-from core.store.liveness import liveness_of
+from core.store.liveness import liveness_of, observed_status
 from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
-from core.store.records import NextRun, Status, Waiting, config_problem, stored_config
+from core.store.records import Status, Waiting, config_problem
 from core.store.run_reader import RUN_ID, RunReader
 from core.store.sizes import Dropped
-from core.store.work import IN_LINE, RUN, RUNS, count_time, observed_status
+from core.store.work import IN_LINE, RUN, RUNS, count_time
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
@@ -133,18 +133,15 @@ class Store(RunReader):
                 return True
             if observed_status(row).active:
                 raise StoreError("Run {id} is being opened: try again in a moment.", id=run_id)
-            self._forget_adoption(db, run_id)
+            self.drop_adopted(run_id)
         return False
 
     def drop_adopted(self, run_id: str) -> None:
         """Delete a run whose adoption goes wrong, with its files; there is nothing to bring back."""
         with self.transaction() as db:
-            self._forget_adoption(db, run_id)
-
-    def _forget_adoption(self, db: sqlite3.Connection, run_id: str) -> None:
-        folder = self.run_folder(run_id)
-        db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
-        shutil.rmtree(folder, ignore_errors=True)
+            folder = self.run_folder(run_id)
+            db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+            shutil.rmtree(folder, ignore_errors=True)
 
     def discard(self, *run_ids: str) -> None:
         """Take runs out of sight at one moment; `restore` brings one back until `purge_discarded` frees its files.
@@ -253,11 +250,6 @@ class Store(RunReader):
         return int(number or 0)
 
     # What the engine writes
-
-    def next_in_line(self, most_of_owner: int | None = None) -> NextRun | None:
-        """The run that `claim_next` would take; None when nothing waits."""
-        row = self._first(RUNS, most_of_owner)
-        return None if row is None else NextRun(stored_config(row["config"]), bool(row["background"]))
 
     def line(self) -> list[Waiting]:
         """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""

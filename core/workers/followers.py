@@ -25,8 +25,7 @@ from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints
 from core.training.data_parallel import Ranks
 from core.training.loop import follow
-from core.workers.processes import ROOT, free_port
-from core.workers.threads import child_environment
+from core.workers.processes import ROOT, child_environment, free_port
 
 # How long a follower may take to import torch, and to end once it is asked to.
 READY_S, END_S = 120.0, 5.0

@@ -157,10 +157,11 @@ class Jobs:
         ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
 
     def _revive(self) -> None:
-        for line in self._table.awaiting_lines():
+        for line in kinds.lines():
             # The next look tries again, and until then the job reads as waiting, which it is.
             with contextlib.suppress(OSError):
-                self._ensure_running(line)
+                if self._table.awaiting(line):
+                    self._ensure_running(line)
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from core.errors import StaleAttemptError, StoreError
 from core.store import Store
 from core.store.liveness import HEARTBEAT_S
-from core.workers.run_log import log
+from core.workers.processes import log
 
 POLL_S = 0.2
 

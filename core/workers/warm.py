@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
 
@@ -30,11 +30,9 @@ from core.store.liveness import liveness_of
 from core.store.records import Liveness, Status
 from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
-from core.workers.code_stamp import code_stamp
 from core.workers.job_worker import carry_out
 from core.workers.machine import visible_gpus
-from core.workers.processes import lower_priority, spawn
-from core.workers.threads import ONE_THREAD
+from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.
@@ -285,28 +283,5 @@ class RunStarter(WarmServer):
         except BaseException:
             traceback.print_exc()
         finally:
-            _flush()
+            flush()
             os._exit(status)
-
-
-@contextlib.contextmanager
-def output_to(path: Path) -> Iterator[None]:
-    """What this process and its children print meanwhile goes to a file, also what no Python prints."""
-    _flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
-    log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-    for number, _ in kept:
-        os.dup2(log, number)
-    os.close(log)
-    try:
-        yield
-    finally:
-        _flush()
-        for number, copy in kept:
-            os.dup2(copy, number)
-            os.close(copy)
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,12 @@ import torch
 
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
-from core.events import Event
 from core.models.source import place
 from core.tasks.kept import read_data
-from core.training.checkpoints import Checkpoints
-from core.training.fine_tune import fine_tune
-from core.training.untrained import FolderCache
 from core.weight_files import weight_files
-from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
-from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
-from core.workers.followers import ranks_of
+from core.workers.cluster.parcel import TRANSLATIONS, Arrived, Failed, Line, Parcel, Report, SentFile, unpack_model
 from core.workers.run_controls import ControlState
-from core.workers.run_worker import is_of_memory, plain_failure
+from core.workers.run_worker import is_of_memory, plain_failure, training_events
 
 HEAR_S, ASK_AGAIN_S = 2.0, 0.5
 
@@ -66,7 +61,10 @@ def _carry_out(
     if config.resources.cpus is not None:
         torch.set_num_threads(max(1, int(config.resources.cpus)))
     for name, key in parcel.models.items():
-        place(name, _model_folder(desk, key, models[key]))
+        model = desk / f"model-{key}"
+        if not model.is_dir():
+            unpack_model(ray.get(list(models[key])), model)
+        place(name, model)
     rows, start, weights = folder / "rows.parquet", folder / "start.safetensors", folder / "weights"
     rows.write_bytes(parcel.rows)
     weights.mkdir()
@@ -80,39 +78,25 @@ def _carry_out(
     if config.task.content_hash is None:
         raise TrainingError("The run was not prepared: start it again.")
 
-    checkpoints = Checkpoints(weights, config.checkpoint.every_steps)
     changes, lines = _Changes(weights), list[str]()
-    data, begins = read_data(rows, config.task.content_hash), start if parcel.start is not None else None
-    with (
-        _Ear(board, f"{parcel.run_id}.{parcel.attempt}", lines.append) as ear,
-        ranks_of(config, data, weights=weights, start=begins, translations=translations) as ranks,
-    ):
-        events: Iterator[Event] = fine_tune(
+    with _Ear(board, f"{parcel.run_id}.{parcel.attempt}", lines.append) as ear:
+        events = training_events(
             config,
-            data,
-            checkpoints,
+            read_data(rows, config.task.content_hash),
+            weights,
             controls=ear.state,
-            cache=FolderCache(desk / "cache"),
+            cache=desk / "cache",
             translations=translations,
-            start=begins,
+            start=start if parcel.start is not None else None,
             known=parcel.known,
             log=lines.append,
-            ranks=ranks,
         )
-        for event in events:
-            yield from changes.files()
-            while lines:
-                yield Line(lines.pop(0))
-            yield event
-            ear.state.wait_while_paused()
-
-
-def _model_folder(desk: Path, key: str, sent: Sequence[Any]) -> Path:
-    """Where a model lies on this node, fetched where it is not here yet."""
-    folder = desk / f"model-{key}"
-    if not folder.is_dir():
-        unpack_model(ray.get(list(sent)), folder)
-    return folder
+        with closing(events):
+            for event in events:
+                yield from changes.files()
+                while lines:
+                    yield Line(lines.pop(0))
+                yield event
 
 
 class _Changes:
@@ -126,11 +110,11 @@ class _Changes:
         # A file takes its place by being renamed, so it is another one each time.
         return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(self._folder)}
 
-    def files(self) -> Iterator[WeightFile]:
+    def files(self) -> Iterator[SentFile]:
         now = self._stamps()
         for name in sorted(now):
             if self._seen.get(name) != now[name]:
-                yield WeightFile(name, (self._folder / name).read_bytes())
+                yield SentFile(name, (self._folder / name).read_bytes())
         self._seen = now
 
 

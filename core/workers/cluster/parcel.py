@@ -1,14 +1,18 @@
-"""What a node needs to carry a run out: nothing is read from a disk that it would have to share with the app."""
+"""Messages between the bridge and a node: a run with all its files, the reports that come back, and its controls.
+
+A node reads nothing from a disk that it would have to share with the app.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
-import tempfile
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,7 +20,8 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.config.folders import translation_models
-from core.messages import N_
+from core.events import Event
+from core.messages import N_, Text
 from core.models.source import (
     SAFE_WEIGHTS,
     SMALL_FILES,
@@ -25,24 +30,25 @@ from core.models.source import (
     has_safe_weights,
     model_folder,
 )
-from core.store import Store
+from core.store import Store, rows_path
 from core.store.attempt import Attempt
-from core.tasks.kept import write_data
 from core.training.half_precision import Predictions
 from core.weight_files import weight_files
-from core.workers.run_rows import TaskSource
+from core.workers.run_rows import TaskSource, keep_rows
 from core.workers.run_worker import known_predictions, start_of
 
 TRANSLATIONS = "translations.db"
+# A control: kind, name and value, as `core.store.Control` has them.
+Asking = tuple[str, str | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file of a model: its place in the model's folder, and when it was written."""
+    """A file below the folder of a model, or of a run whose weights it holds from here on."""
 
     name: str
-    changed_ns: int
     content: bytes
+    changed_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Model:
     paths: Mapping[str, Path]
 
     def read(self) -> list[SentFile]:
-        return [SentFile(name, path.stat().st_mtime_ns, path.read_bytes()) for name, path in self.paths.items()]
+        return [SentFile(name, path.read_bytes(), path.stat().st_mtime_ns) for name, path in self.paths.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,62 @@ class Parcel:
     models: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A node has the run; `node_id` is Ray's."""
+
+    node_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line for the run's log."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The run cannot go on; what a person reads of it, and whether memory was short."""
+
+    message: Text
+    of_memory: bool = False
+
+
+Report = Arrived | Line | SentFile | Failed | Event
+
+
+class Switchboard:
+    """An actor beside the bridge that holds a list of controls per attempt at a run until the nodes hear them.
+
+    Its methods run in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[Asking]] = defaultdict(list)
+        self._news = asyncio.Condition()
+
+    async def ask(self, key: str, control: Asking) -> None:
+        """Add a control."""
+        async with self._news:
+            self._asked[key].append(control)
+            self._news.notify_all()
+
+    async def hear(self, key: str, after: int, wait_s: float) -> list[Asking]:
+        """The controls behind the first `after`, as soon as there is one; none where none came in `wait_s`."""
+        async with self._news:
+            try:
+                await asyncio.wait_for(self._news.wait_for(lambda: len(self._asked[key]) > after), wait_s)
+            except TimeoutError:
+                return []
+            return self._asked[key][after:]
+
+    async def forget(self, key: str) -> None:
+        """An attempt has ended."""
+        async with self._news:
+            self._asked.pop(key, None)
+
+
 def models_of(config: RunConfig) -> list[Model]:
     """The models that a run loads. Raises: EncoderError where one cannot be had."""
     found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
@@ -111,26 +173,20 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
     """
     config = store.effective_config(attempt.run_id)
     start = start_of(store, config)
+    # What is kept may be damaged, and had from where it came: then it is written again.
+    data = TaskSource(store.folder).kept(config.task, config.seed)
+    keep_rows(store.folder, data)
     return Parcel(
         run_id=attempt.run_id,
         attempt=attempt.number,
         config=config.to_json(),
-        rows=_rows(store, config),
+        rows=rows_path(store.folder, data.content_hash).read_bytes(),
         weights={path.name: path.read_bytes() for path in weight_files(attempt.folder)},
         start=None if start is None else start.read_bytes(),
         known=known_predictions(store, attempt.run_id),
         translations=_translations(store.cache_folder / TRANSLATIONS) if translation_models(config) else None,
         models={model.name: model.key for model in models},
     )
-
-
-def _rows(store: Store, config: RunConfig) -> bytes:
-    """The file of a run's rows, written again: what is kept may be damaged, and had from where it came."""
-    data = TaskSource(store.folder).kept(config.task, config.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
-        write_data(path, data)
-        return path.read_bytes()
 
 
 def _translations(path: Path) -> bytes | None:

@@ -6,7 +6,6 @@ import logging
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
 from core.settings import AUTO
-from core.workers.cluster.capacity import Resources
 from core.workers.cluster.node import warm, work
-from core.workers.cluster.parcel import Model, Parcel
-from core.workers.cluster.reports import Report
-from core.workers.cluster.switchboard import Asking, Switchboard
-from core.workers.processes import ROOT
-from core.workers.threads import PATIENT
+from core.workers.cluster.parcel import Asking, Model, Parcel, Switchboard
+from core.workers.cluster.ray_engine import Resources
+from core.workers.processes import PATIENT, ROOT
 
 CONNECT_S = 3.0
 # Messages that wait for the bridge before a node stops to wait for it.
@@ -29,16 +25,6 @@ MOST_WAITING = 64
 # What a node needs of the app.
 CODE = ("core", "assets")
 NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
-# What Ray raises for a task whose node or process is gone, through no fault of the run.
-LOST = (
-    ray.exceptions.NodeDiedError,
-    ray.exceptions.WorkerCrashedError,
-    ray.exceptions.ObjectLostError,
-    ray.exceptions.LocalRayletDiedError,
-)
-CANCELLED = ray.exceptions.TaskCancelledError
-OUT_OF_MEMORY = ray.exceptions.OutOfMemoryError
-BROKEN = ray.exceptions.RayError
 
 
 class RayCluster:
@@ -74,10 +60,7 @@ class RayCluster:
             work
         )
         self._models: dict[str, list[Any]] = {}
-        self._warm_up()
-
-    def _warm_up(self) -> None:
-        """Have a process on each node import what a run needs; returns without waiting."""
+        # Nobody waits until a process on each node has imported what a run needs.
         for node_id, has in self.nodes().items():
             if has.cpus:
                 there = NodeAffinitySchedulingStrategy(node_id, soft=True)
@@ -96,14 +79,14 @@ class RayCluster:
                 return str(address) if name in ("", address) else f"{name} ({address})"
         return node_id[:8]
 
-    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Stream:
-        """Send a run to whichever node has room, or will have."""
+    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Any:
+        """Send a run to whichever node has room, or will have. Returns: references to its reports, as they come."""
         for model in models:
             if model.key not in self._models:
                 self._models[model.key] = [ray.put(file) for file in model.read()]
         sent = {model.key: self._models[model.key] for model in models}
         options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
-        return Stream(self._work.options(**options).remote(parcel, sent, self._board))
+        return self._work.options(**options).remote(parcel, sent, self._board)
 
     def ask(self, key: str, control: Asking) -> None:
         """Ask something of an attempt at a run."""
@@ -111,22 +94,6 @@ class RayCluster:
 
     def forget(self, key: str) -> None:
         self._board.forget.remote(key)
-
-
-class Stream:
-    """The messages of one run, as they come."""
-
-    def __init__(self, references: Any) -> None:
-        self._references = references
-
-    def __iter__(self) -> Iterator[Report]:
-        """Raises: what Ray raises, see LOST, CANCELLED, OUT_OF_MEMORY and BROKEN."""
-        for reference in self._references:
-            yield ray.get(reference)
-
-    def cancel(self) -> None:
-        """End the task, wherever it is."""
-        ray.cancel(self._references, force=True)
 
 
 def _check_answer(address: str) -> None:
