@@ -142,12 +142,10 @@ class JobTable(WorkTable):
 
     def report(self, job_id: str, done: int, total: int | None, message: Text) -> None:
         """Write how far a job is."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE work SET done = ?, total = ?, message = ?, heartbeat_at = ? "
-                f"WHERE id = ? AND status IN {ACTIVE}",
-                (done, total, message, time.time(), job_id),
-            )
+        self.write(
+            f"UPDATE work SET done = ?, total = ?, message = ?, heartbeat_at = ? WHERE id = ? AND status IN {ACTIVE}",
+            (done, total, message, time.time(), job_id),
+        )
 
     def forget(self, job_ids: Sequence[str]) -> None:
         """Delete jobs and their folders."""

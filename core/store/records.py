@@ -169,7 +169,6 @@ class RunSummary:
     checkpoint_step: int | None
     device: str | None
     message: Text | None
-    slot: int | None
     probe_known: bool
     keep_weights: bool
     snapshots_dropped_at: float | None

@@ -41,7 +41,7 @@ SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
-    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
+    "checkpoint_step, device, message, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
     "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
     "background, place, owner, config_hash"
 )
@@ -83,7 +83,9 @@ class RunReader(WorkTable):
         row = self._row(run_id)
         if (problem := config_problem(row["config"])) is not None:
             raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
-        probe = _probe(row["probe"])
+        probe = None
+        if row["probe"]:
+            probe = Probe(**{name: tuple(values) for name, values in json.loads(row["probe"]).items()})
         turns = self._turns(run_id).get(run_id, ())
         return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
 
@@ -262,27 +264,18 @@ class RunReader(WorkTable):
 
 
 def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
-    names = {field.name for field in fields(RunSummary)} - {
-        "config",
-        "effective",
-        "status",
-        "probe_known",
-        "keep_weights",
-        "of_experiment",
-        "adopted",
-        "tags",
-    }
     status = observed_status(row)
-    known = {name: row[name] for name in names}
+    values = {
+        "config": stored_config(row["config"]),
+        "effective": with_turns(row["config"], turns),
+        "status": status,
+        "message": None if row["message"] is None else load_text(row["message"]),
+        "probe_known": bool(row["probe_known"]),
+        "keep_weights": bool(row["keep_weights"]),
+        "tags": tuple(json.loads(row["tags"])),
+        "of_experiment": bool(row["background"]),
+        "adopted": row["config_hash"] is None,
+    }
     if status == Status.INTERRUPTED:
-        known["ended_at"] = row["heartbeat_at"] or row["created_at"]
-    if row["message"] is not None:
-        known["message"] = load_text(row["message"])
-    flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
-    flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
-    configs = {"config": stored_config(row["config"]), "effective": with_turns(row["config"], turns)}
-    return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
-
-
-def _probe(text: str | None) -> Probe | None:
-    return Probe(**{name: tuple(values) for name, values in json.loads(text).items()}) if text else None
+        values["ended_at"] = row["heartbeat_at"] or row["created_at"]
+    return {field.name: row[field.name] for field in fields(RunSummary) if field.name not in values} | values

@@ -164,9 +164,8 @@ class Store(RunReader):
 
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
-        with self.transaction() as db:
-            if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-                raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
+        if not self.write("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
+            raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs that were discarded longer ago than that, and free their files."""
@@ -196,23 +195,20 @@ class Store(RunReader):
         """Call a run something else; "" goes back to its number. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_name(name)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
+        self.write("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags instead of those it had. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_tags(tags)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
+        self.write("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
 
     # Disk
 
     def keep_weights(self, run_id: str, keep: bool) -> None:
         """Have the disk budget leave a run's weights alone, or no longer. Raises: RunNotFoundError."""
         self._row(run_id)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
+        self.write("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
 
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
         """Record that a finished run's weights are dropped, before their files go.
@@ -223,8 +219,7 @@ class Store(RunReader):
             f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? WHERE id = ? AND discarded_at IS NULL "
             "AND NOT keep_weights AND EXISTS (SELECT 1 FROM work WHERE work.id = runs.id AND status = 'finished')"
         )
-        with self.transaction() as db:
-            return bool(db.execute(sql, (time.time(), budget_gb, run_id)).rowcount)
+        return bool(self.write(sql, (time.time(), budget_gb, run_id)).rowcount)
 
     # Controls
 
@@ -277,8 +272,7 @@ class Store(RunReader):
 
     def set_queue_message(self, message: Text | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
-        with self.transaction() as db:
-            db.execute("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
+        self.write("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
 
     def has_queued(self) -> bool:
         """Whether a run waits; only reads."""

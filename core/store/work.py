@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,26 +78,25 @@ class WorkTable(Database):
     ) -> None:
         """Put work in a line; work of no line is starting already, as its first attempt, in a process of its own."""
         now, starting = time.time(), line is None or worker is not None
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
-                "heartbeat_at, label, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    work_id,
-                    kind,
-                    line,
-                    Status.STARTING if starting else Status.QUEUED,
-                    owner,
-                    background,
-                    now,
-                    now,
-                    int(starting),
-                    to_json(worker),
-                    now,
-                    label,
-                    as_json(request or {}),
-                ),
-            )
+        self.write(
+            "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
+            "heartbeat_at, label, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                work_id,
+                kind,
+                line,
+                Status.STARTING if starting else Status.QUEUED,
+                owner,
+                background,
+                now,
+                now,
+                int(starting),
+                to_json(worker),
+                now,
+                label,
+                as_json(request or {}),
+            ),
+        )
 
     def claim_next(
         self,
@@ -122,8 +121,10 @@ class WorkTable(Database):
         """
         with self.transaction() as db:
             active = self._active(line)
-            taken = {slot for row in active for slot in _slots_of(row, slots)}
-            row = _first_readable(db.execute(IN_LINE, (line, _busy(active, most_of_owner))))
+            # A slot of somebody else's is none of these.
+            taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
+            waiting = db.execute(IN_LINE, (line, _busy(active, most_of_owner)))
+            row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
             if row is None or (row["config"] and not accepts(stored_config(row["config"]), bool(row["background"]))):
                 return None
             fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
@@ -175,13 +176,12 @@ class WorkTable(Database):
 
         Then the work reads as interrupted, unless its end is written.
         """
-        with self.transaction() as db:
-            # What a run's holder was told (settings) is for nobody else.
-            db.execute(
-                "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
-                "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
-                (to_json(worker), worker is not None, claim.id, claim.attempt),
-            )
+        # What a run's holder was told (settings) is for nobody else.
+        self.write(
+            "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
+            "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
+            (to_json(worker), worker is not None, claim.id, claim.attempt),
+        )
 
     def register(self, claim: Claim, worker: Liveness, holder: Liveness | None = None) -> bool:
         """Name the process that carries claimed work out from here on.
@@ -211,12 +211,11 @@ class WorkTable(Database):
 
     def queue_again(self, work_id: str, queued_at: float, message: Text | None = None) -> None:
         """Put work that was claimed back into its line."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
-                "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
-                (queued_at, message, work_id),
-            )
+        self.write(
+            "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
+            "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
+            (queued_at, message, work_id),
+        )
 
     def end(
         self, work_id: str, status: Status, message: Text | None = None, result: Mapping[str, Any] | None = None
@@ -308,12 +307,3 @@ def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[
     wanted = min(stored_config(row["config"]).processes if is_run else 1, len(slots))
     place = slots.index(first)
     return slots[place : place + wanted] if place + wanted <= len(slots) else ()
-
-
-def _slots_of(row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
-    """The slots that active work has; a slot of somebody else's is none of these."""
-    return _slots_from(row["slot"], row, slots) if row["slot"] in slots else ()
-
-
-def _first_readable(rows: Iterable[sqlite3.Row]) -> sqlite3.Row | None:
-    return next((row for row in rows if row["config"] is None or config_problem(row["config"]) is None), None)

@@ -112,10 +112,6 @@ class Engine(ABC):
         keep_rows(self.store.folder, data)
         return self.store.create(config, cell, owner)
 
-    def status(self, run_id: str) -> Status:
-        """As it is true now. Raises: RunNotFoundError."""
-        return self.store.run(run_id).status
-
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""
         self.store.send(run_id, "stop")

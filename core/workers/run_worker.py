@@ -64,7 +64,10 @@ def work(store_folder: Path, claim: Claim) -> int:
             break
         claim = following
         print_into(store.log_path(claim.id))
-    _start_next(store)
+    try:
+        chosen_engine(store).dispatch()
+    except PlaygroundError as error:
+        log(str(error))
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
 
 
@@ -86,7 +89,10 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         log(traceback.format_exc())
         _fail(store, attempt, error)
     make_room(store)
-    _free_memory()
+    # Given back before another run begins beside the end of this process.
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
     return status
 
 
@@ -104,13 +110,6 @@ def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
     except PlaygroundError as error:  # the run that ended may be deleted already, and the next starts as any other
         log(str(error))
         return None
-
-
-def _free_memory() -> None:
-    """Give back what the run had, before another one begins beside the end of this process."""
-    gc.collect()
-    if torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
 
 
 def work_in_log(store_folder: Path, claim: Claim) -> int:
@@ -265,13 +264,6 @@ def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     except StoreError as problem:
         # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.
         log(str(problem))
-
-
-def _start_next(store: Store) -> None:
-    try:
-        chosen_engine(store).dispatch()
-    except PlaygroundError as error:
-        log(str(error))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -47,22 +47,17 @@ def serve(store_folder: Path, line: str) -> int:
     """Carry out a line's jobs until there is a reason to leave. Returns: exit status."""
     if not (store_folder / DATABASE).exists():
         return 0  # the store went away before this process began
-    table = JobTable(store_folder)
+    table, server = JobTable(store_folder), WarmServer
+    if line in kinds.SERVERS:
+        module, _, name = kinds.SERVERS[line].partition(":")
+        server = getattr(importlib.import_module(module), name)
     try:
-        _server_class(line)(table, line).serve()
+        server(table, line).serve()
     except (OSError, StoreError):
         if table.exists():
             raise
         # The store's folder went away, and takes this process with it.
     return 0
-
-
-def _server_class(line: str) -> type[WarmServer]:
-    if line not in kinds.SERVERS:
-        return WarmServer
-    module, _, name = kinds.SERVERS[line].partition(":")
-    found: type[WarmServer] = getattr(importlib.import_module(module), name)
-    return found
 
 
 def environment_of(line: str) -> dict[str, str]:
@@ -210,20 +205,15 @@ class WarmServer:
         with self._table.transaction():
             if self._has_work():
                 return False
-            self._resign()
+            if self._is_named():
+                self._table.name_warm_process(self._line, None)
         return True
 
     def _hand_over(self) -> None:
         """To a process that knows the code as it is now. In a transaction."""
-        ensure_running(self._table, self._line, self._successor, leaving=self._me)
-
-    def _resign(self) -> None:
-        if self._is_named():
-            self._table.name_warm_process(self._line, None)
-
-    def _successor(self) -> Liveness | None:
         log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
-        return spawn([sys.executable, *sys.orig_argv[1:]], log_path, environment)
+        command = [sys.executable, *sys.orig_argv[1:]]
+        ensure_running(self._table, self._line, lambda: spawn(command, log_path, environment), leaving=self._me)
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         tempfile.tempdir = str(self._table.work_folder(claim.id))

@@ -1,11 +1,15 @@
-"""A connection to a Ray cluster."""
+"""A connection to a Ray cluster: runs are sent to its nodes, and what is asked of them is heard there."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import socket
 import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
 from core.settings import AUTO
-from core.workers.cluster.node import warm, work
-from core.workers.cluster.parcel import Asking, Model, Parcel, Switchboard
+from core.workers.cluster.node import Parcel, SentFile, warm, work
 from core.workers.cluster.ray_engine import Resources
 from core.workers.processes import PATIENT, ROOT
 
@@ -25,6 +28,58 @@ MOST_WAITING = 64
 # What a node needs of the app.
 CODE = ("core", "assets")
 NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
+
+
+# A control: kind, name and value, as `core.store.Control` has them.
+Asking = tuple[str, str | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An encoder or translation model on this machine.
+
+    Attributes:
+        name: as the run's config calls it.
+        key: the same for the same files.
+    """
+
+    name: str
+    key: str
+    paths: Mapping[str, Path]
+
+    def read(self) -> list[SentFile]:
+        return [SentFile(name, path.read_bytes(), path.stat().st_mtime_ns) for name, path in self.paths.items()]
+
+
+class Switchboard:
+    """An actor beside the bridge that holds a list of controls per attempt at a run until the nodes hear them.
+
+    Its methods run in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[Asking]] = defaultdict(list)
+        self._news = asyncio.Condition()
+
+    async def ask(self, key: str, control: Asking) -> None:
+        """Add a control."""
+        async with self._news:
+            self._asked[key].append(control)
+            self._news.notify_all()
+
+    async def hear(self, key: str, after: int, wait_s: float) -> list[Asking]:
+        """The controls behind the first `after`, as soon as there is one; none where none came in `wait_s`."""
+        async with self._news:
+            try:
+                await asyncio.wait_for(self._news.wait_for(lambda: len(self._asked[key]) > after), wait_s)
+            except TimeoutError:
+                return []
+            return self._asked[key][after:]
+
+    async def forget(self, key: str) -> None:
+        """An attempt has ended."""
+        async with self._news:
+            self._asked.pop(key, None)
 
 
 class RayCluster:

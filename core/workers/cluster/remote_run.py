@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import sqlite3
+import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import ray
 
 from core.atomic import atomic_write
+from core.config import RunConfig
+from core.config.folders import translation_models
 from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
-from core.messages import Message
+from core.messages import N_, Message
+from core.models.source import (
+    SAFE_WEIGHTS,
+    SMALL_FILES,
+    TORCH_WEIGHTS,
+    encoder_folder,
+    has_safe_weights,
+    model_folder,
+)
 from core.store import Status, Store
 from core.store.attempt import Attempt
-from core.workers.cluster.parcel import Arrived, Failed, Line, Report, SentFile, models_of, packed
-from core.workers.cluster.ray_cluster import RayCluster
+from core.tasks.kept import write_data
+from core.weight_files import weight_files
+from core.workers.cluster.node import (
+    ROWS,
+    START,
+    TRANSLATIONS,
+    WEIGHTS,
+    Arrived,
+    Failed,
+    Line,
+    Parcel,
+    Report,
+    SentFile,
+)
+from core.workers.cluster.ray_cluster import Model, RayCluster
 from core.workers.cluster.ray_engine import Resources
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlListener
-from core.workers.run_worker import make_room, plain_failure, requeued_with_less
+from core.workers.run_rows import TaskSource
+from core.workers.run_worker import known_predictions, make_room, plain_failure, requeued_with_less, start_of
 
 # Losses in a row without a new checkpoint, after which the run is what ends its nodes.
 MOST_LOSSES = 3
@@ -44,6 +74,8 @@ class RemoteRun(threading.Thread):
         self._store, self._cluster, self._run_id = store, cluster, run_id
         self._attempt = store.attempt(run_id, attempt)
         self._log_path = store.log_path(run_id)
+        self._log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._log_path.touch()
         self._listener: _RemoteControls | None = None
 
     def run(self) -> None:
@@ -61,10 +93,9 @@ class RemoteRun(threading.Thread):
             self._store.close()
 
     def _log(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk must not hide what went wrong before
-            self._log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self._log_path.open("a", encoding="utf-8") as log:
-                log.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
+        # A full disk must not hide what went wrong before.
+        with contextlib.suppress(OSError), self._log_path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
 
     def _carry(self) -> None:
         losses = 0
@@ -86,7 +117,7 @@ class RemoteRun(threading.Thread):
             except LOST as error:
                 self._log(str(error))
                 losses = losses + 1 if self._store.run(self._run_id).checkpoint_step == before else 1
-                if not self._goes_on(losses):
+                if not self._restart(losses):
                     return
             except ray.exceptions.RayError as error:
                 self._log(str(error))
@@ -105,7 +136,7 @@ class RemoteRun(threading.Thread):
         config = self._store.run(self._run_id).config
         self._attempt.end(Status.FAILED, plain_failure(error, config.phases[-1].batch_size))
 
-    def _goes_on(self, losses: int) -> bool:
+    def _restart(self, losses: int) -> bool:
         """Begin the next attempt after a node was lost. Returns: False where the run has ended with that."""
         run = self._store.run(self._run_id)
         if self._listener is not None and self._listener.stop_asked:
@@ -181,26 +212,26 @@ class _RemoteControls(ControlListener):
     """The link of a run that is on its way to a node, or there: controls go to the switchboard."""
 
     def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt, reports: Any) -> None:
-        super().__init__(store, attempt.run_id, attempt.number)
+        super().__init__(store, attempt.run_id, attempt.number, self._ask, self._cancel)
         self.stop_asked = False
         self._cluster, self._key, self._reports = cluster, f"{attempt.run_id}.{attempt.number}", reports
         self._has_arrived, self._lock = False, threading.Lock()
         if store.run(attempt.run_id).status == Status.PAUSED:
-            self.apply("pause", None, None)  # it was, when its node was lost
+            self._ask("pause", None, None)  # it was, when its node was lost
 
     def arrived(self) -> None:
         with self._lock:
             self._has_arrived = True
 
-    def apply(self, kind: str, name: str | None, value: float | None) -> None:
+    def _ask(self, kind: str, name: str | None, value: float | None) -> None:
         self._cluster.ask(self._key, (kind, name, value))
         if kind == "stop":
             self.stop_asked = True
             with self._lock:
                 if not self._has_arrived:  # a run that waits for a node hears nothing there
-                    self.replaced()
+                    self._cancel()
 
-    def replaced(self) -> None:
+    def _cancel(self) -> None:
         ray.cancel(self._reports, force=True)
 
     def __exit__(self, *arguments: object) -> None:
@@ -220,3 +251,53 @@ def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> M
     return Message(
         "{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step
     )
+
+
+def models_of(config: RunConfig) -> list[Model]:
+    """The models that a run loads. Raises: EncoderError where one cannot be had."""
+    found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
+    for name in translation_models(config):
+        found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
+    return found
+
+
+def _model(name: str, folder: Path) -> Model:
+    weights = SAFE_WEIGHTS if has_safe_weights(folder) else TORCH_WEIGHTS
+    patterns = (*SMALL_FILES, "*.spm", weights)
+    paths = {str(path.relative_to(folder)): path for pattern in patterns for path in sorted(folder.rglob(pattern))}
+    stamps = [[name, path.stat().st_size, path.stat().st_mtime_ns] for name, path in sorted(paths.items())]
+    return Model(name, hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], paths)
+
+
+def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
+    """A claimed run with everything that it needs but its models.
+
+    Raises: TaskError where its rows cannot be had, TrainingError where it starts from weights that are not there,
+        OSError for files that cannot be read.
+    """
+    config = store.effective_config(attempt.run_id)
+    start = start_of(store, config)
+    files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
+    with tempfile.TemporaryDirectory() as folder:
+        # Written again: what is kept may be damaged, and had from where it came.
+        rows = Path(folder) / ROWS
+        write_data(rows, TaskSource(store.folder).kept(config.task, config.seed))
+        files[ROWS] = rows.read_bytes()
+    if start is not None:
+        files[START] = start.read_bytes()
+    return Parcel(
+        run_id=attempt.run_id,
+        attempt=attempt.number,
+        config=config.to_json(),
+        files=files,
+        known=known_predictions(store, attempt.run_id),
+        translations=_translations(store.cache_folder / TRANSLATIONS) if translation_models(config) else None,
+        models={model.name: model.key for model in models},
+    )
+
+
+def _translations(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.serialize()
