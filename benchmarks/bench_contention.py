@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from statistics import median
 
 from benchmarks.measure import ROOT, in_turn, progress, report, sentences_file, spread
-from core.workers.threads import PATIENT
+from core.workers.processes import PATIENT
 
 POLICIES = {"ours": PATIENT, "default": {}}
 PLACES = {"alone": False, "beside": True}

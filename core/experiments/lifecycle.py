@@ -175,7 +175,7 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
             draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
             new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
         except PlaygroundError as error:
-            table.put_problem(experiment_id, cell.number, seed, error.message)
+            table.put_run(experiment_id, cell.number, seed, None, error.message)
     report(len(todo), len(todo), "done")
     return new
 

@@ -15,8 +15,7 @@ from typing import IO
 
 from core.errors import EngineError
 from core.messages import language
-from core.workers.processes import DETACHED, ROOT
-from core.workers.threads import ONE_THREAD, child_environment
+from core.workers.processes import DETACHED, ONE_THREAD, ROOT, child_environment
 
 # Until torch is imported on a busy machine, and for a batch of steps.
 BEGIN_S, ANSWER_S = 120.0, 20.0

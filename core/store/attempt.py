@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from typing import Any
 
 from core.config.compare import config_hash
 from core.errors import StaleAttemptError
@@ -39,6 +40,10 @@ class Attempt:
                 )
             yield db
 
+    def _write(self, sql: str, values: Sequence[Any]) -> None:
+        with self._writing() as db:
+            db.execute(sql, values)
+
     def check(self) -> None:
         """Raises: StaleAttemptError when a later attempt has the run."""
         with self._writing():
@@ -53,8 +58,7 @@ class Attempt:
 
     def placed(self, place: str) -> None:
         """The node of a cluster that carries it out."""
-        with self._writing() as db:
-            db.execute("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
+        self._write("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
     def restart_after_node_loss(self, message: Text) -> Attempt:
         """The next attempt, of the same holder, after the node that carried this one out was lost.
@@ -102,13 +106,10 @@ class Attempt:
             (self.folder / row["file"]).unlink(missing_ok=True)
         self._drop_snapshots(event.step)
         if event.step or cut:
-            self._drop_analysis()
-
-    def _drop_analysis(self) -> None:
-        """What was computed of frames of an earlier attempt: maps, measures, layers."""
-        for name in ("maps-*", "measures-*", "layers"):
-            for folder in self.folder.glob(name):
-                shutil.rmtree(folder, ignore_errors=True)
+            # What was computed of frames of an earlier attempt.
+            for name in ("maps-*", "measures-*", "layers"):
+                for folder in self.folder.glob(name):
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_snapshots(self, step: int) -> None:
         """Those behind the checkpoint come again, and one that was made by a stop was for a run that ends there."""
@@ -127,11 +128,10 @@ class Attempt:
             db.execute("UPDATE runs SET last_step = ? WHERE id = ?", (max(e.step for e in events), self.run_id))
 
     def evaluation(self, step: int, split: str, values: Mapping[str, float]) -> None:
-        with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO evaluations (run_id, step, split, measures) VALUES (?, ?, ?, ?)",
-                (self.run_id, step, split, json.dumps(dict(values))),
-            )
+        self._write(
+            "INSERT OR REPLACE INTO evaluations (run_id, step, split, measures) VALUES (?, ?, ?, ?)",
+            (self.run_id, step, split, json.dumps(dict(values))),
+        )
 
     def predictions(self, event: Predictions) -> None:
         """Keep what the model says of the rows of a split."""
@@ -143,10 +143,9 @@ class Attempt:
         self.check()
         name = f"frame-{frame.step:07d}.safetensors"
         frame_files.write_frame(self.folder / name, frame, points)
-        with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO frames (run_id, step, file) VALUES (?, ?, ?)", (self.run_id, frame.step, name)
-            )
+        self._write(
+            "INSERT OR REPLACE INTO frames (run_id, step, file) VALUES (?, ?, ?)", (self.run_id, frame.step, name)
+        )
 
     def tokens(self, event: Tokens) -> None:
         """Keep how the examples are read; a resumed run reads them the same way."""
@@ -168,16 +167,13 @@ class Attempt:
             db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 
     def checkpointed(self, step: int) -> None:
-        with self._writing() as db:
-            db.execute("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
+        self._write("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
 
     def notice(self, message: Text) -> None:
-        with self._writing() as db:
-            db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
+        self._write("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 
     def heartbeat(self) -> None:
-        with self._writing() as db:
-            db.execute("UPDATE work SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
+        self._write("UPDATE work SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
 
     def take_controls(self, after: int = 0) -> list[Control]:
         """Controls with a number above `after` that were not taken yet, oldest first.

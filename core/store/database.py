@@ -147,6 +147,11 @@ class Database:
                 raise
             connection.execute("COMMIT")
 
+    def write(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Carry one statement out, in a transaction of its own outside of others."""
+        with self.transaction() as db:
+            return db.execute(sql, values)
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Reads that all see the store as it is at the first of them."""

@@ -12,9 +12,9 @@ from core.errors import StoreError, shown
 from core.events import Evaluation
 from core.messages import Message, Text, load_text
 from core.store.database import UNDO_S, Database
+from core.store.liveness import observed_status, rows_of_work
 from core.store.names import checked_name, new_id
 from core.store.records import Status
-from core.store.work import observed_status
 
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
@@ -101,11 +101,10 @@ class ExperimentTable(Database):
     def create(self, name: str, design: str, owner: str | None = None) -> str:
         """Add an experiment whose runs are wanted; returns its id. Raises: ConfigError for a name that is too long."""
         experiment_id = new_id()
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO experiments (id, name, design, wanted, created_at, owner) VALUES (?, ?, ?, 1, ?, ?)",
-                (experiment_id, checked_name(name), design, time.time(), owner),
-            )
+        self.write(
+            "INSERT INTO experiments (id, name, design, wanted, created_at, owner) VALUES (?, ?, ?, 1, ?, ?)",
+            (experiment_id, checked_name(name), design, time.time(), owner),
+        )
         return experiment_id
 
     def adopt(self, experiment_id: str, name: str, design: str) -> None:
@@ -113,12 +112,11 @@ class ExperimentTable(Database):
 
         One that was discarded is restored; of one that is here, nothing changes.
         """
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 0, ?) "
-                "ON CONFLICT (id) DO UPDATE SET discarded_at = NULL",
-                (experiment_id, checked_name(name), design, time.time()),
-            )
+        self.write(
+            "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 0, ?) "
+            "ON CONFLICT (id) DO UPDATE SET discarded_at = NULL",
+            (experiment_id, checked_name(name), design, time.time()),
+        )
 
     def experiments(self) -> list[Experiment]:
         """All that were not discarded, the newest first."""
@@ -178,43 +176,36 @@ class ExperimentTable(Database):
 
     def restore(self, experiment_id: str) -> None:
         """Undo `discard`. Raises: StoreError when it is gone for good."""
-        with self.transaction() as db:
-            if not db.execute("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
-                raise StoreError(
-                    "Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id)
-                )
+        if not self.write("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
+            raise StoreError("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete those that were discarded longer ago than that, for good; their runs stay."""
-        with self.transaction() as db:
-            db.execute("DELETE FROM experiments WHERE discarded_at <= ?", (time.time() - older_than_s,))
+        self.write("DELETE FROM experiments WHERE discarded_at <= ?", (time.time() - older_than_s,))
 
     # Runs
 
     def runs(self, experiment_id: str) -> list[ExperimentRun]:
         """The runs that it has so far, by cell and seed."""
-        rows = self.all(RUNS_OF, (experiment_id,))
-        if any(row["status"] is not None and observed_status(row) == Status.INTERRUPTED for row in rows):
-            # A worker may have ended since its row was read, once it had written how its run ended.
-            rows = self.all(RUNS_OF, (experiment_id,))
-        return [_run(row) for row in rows]
+        return [_run(row) for row in rows_of_work(self, RUNS_OF, (experiment_id,))]
 
-    def put_run(self, experiment_id: str, cell: int, seed: int, run_id: str) -> None:
-        """A run that was there before is that of a cell under a seed."""
-        self._put(experiment_id, cell, seed, run_id, None)
-
-    def put_problem(self, experiment_id: str, cell: int, seed: int, problem: Text) -> None:
-        """There can be no run of a cell under a seed."""
-        self._put(experiment_id, cell, seed, None, problem)
+    def put_run(
+        self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
+    ) -> None:
+        """A run that was there before is that of a cell under a seed; None where a problem keeps it from being made."""
+        self.write(
+            "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (experiment_id, cell, seed, run_id, problem),
+        )
 
     def forget_missing(self, experiment_id: str) -> None:
         """Have cells without a run be as if nobody had tried to make it: those with a problem, and deleted runs."""
-        with self.transaction() as db:
-            db.execute(
-                "DELETE FROM experiment_runs WHERE experiment_id = ? AND (run_id IS NULL OR run_id IN "
-                "(SELECT id FROM runs WHERE discarded_at IS NOT NULL))",
-                (experiment_id,),
-            )
+        self.write(
+            "DELETE FROM experiment_runs WHERE experiment_id = ? AND (run_id IS NULL OR run_id IN "
+            "(SELECT id FROM runs WHERE discarded_at IS NOT NULL))",
+            (experiment_id,),
+        )
 
     def scores(self, experiment_id: str, split: str) -> dict[str, Evaluation]:
         """The newest evaluation of a split of every run that has one, by run id."""
@@ -239,8 +230,7 @@ class ExperimentTable(Database):
 
     def end_early(self, run_id: str) -> None:
         """A run is ended because others of its experiments are better."""
-        with self.transaction() as db:
-            db.execute("UPDATE experiment_runs SET ended_early = 1 WHERE run_id = ?", (run_id,))
+        self.write("UPDATE experiment_runs SET ended_early = 1 WHERE run_id = ?", (run_id,))
 
     def of_run(self, run_id: str) -> list[Experiment]:
         """The experiments that a run belongs to, the newest first."""
@@ -259,14 +249,6 @@ class ExperimentTable(Database):
             (experiment_id,),
         )
         return {row["run_id"] for row in rows} & set(run_ids)
-
-    def _put(self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None) -> None:
-        with self.transaction() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (experiment_id, cell, seed, run_id, problem),
-            )
 
     def _change(self, experiment_id: str, setting: str, value: object) -> None:
         with self.transaction() as db:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from core.messages import Message, Text, load_text
-from core.store.liveness import from_json
+from core.store.liveness import from_json, observed_status, rows_of_work
 from core.store.names import new_id
 from core.store.records import Liveness, Status
-from core.store.work import ACTIVE, LOADING, WorkTable, observed_status
+from core.store.work import ACTIVE, LOADING, WorkTable
 
+ONE_JOB = "SELECT * FROM work WHERE id = ? AND kind != 'run'"
 BEGINS = Message("starting")
 MESSAGES = {
     Status.STOPPED: Message("Cancelled."),
@@ -80,31 +81,22 @@ class JobTable(WorkTable):
 
     def jobs(self) -> list[JobRecord]:
         """Every job, the newest first."""
-        rows = self.all("SELECT * FROM work WHERE kind != 'run' ORDER BY number DESC")
-        return [record for row in rows if (record := self._record(row)) is not None]
+        rows = rows_of_work(self, "SELECT * FROM work WHERE kind != 'run' ORDER BY number DESC")
+        return [self._record(row) for row in rows]
 
     def job(self, job_id: str) -> JobRecord | None:
         """One job; None where there is none with that id."""
-        row = self._row(job_id)
-        return None if row is None else self._record(row)
+        return next((self._record(row) for row in rows_of_work(self, ONE_JOB, (job_id,))), None)
 
     def is_wanted(self, job_id: str) -> bool:
         """Whether a job is still there, and nobody asked for its end."""
-        row = self._row(job_id)
-        return row is not None and row["status"] in (Status.QUEUED, Status.STARTING, Status.RUNNING)
+        wanted = (Status.QUEUED, Status.STARTING, Status.RUNNING)
+        return any(row["status"] in wanted for row in self.all(ONE_JOB, (job_id,)))
 
-    def _row(self, job_id: str) -> sqlite3.Row | None:
-        return next(iter(self.all("SELECT * FROM work WHERE id = ? AND kind != 'run'", (job_id,))), None)
-
-    def _record(self, row: sqlite3.Row) -> JobRecord | None:
+    def _record(self, row: sqlite3.Row) -> JobRecord:
         status = observed_status(row)
-        if status == Status.INTERRUPTED:
-            # Its process may have ended since the row was read, once it had written how the job ended.
-            again = self._row(row["id"])
-            if again is None or again["status"] != row["status"]:
-                return None if again is None else self._record(again)
-            if row["status"] == Status.STOPPING:
-                status = Status.STOPPED
+        if status == Status.INTERRUPTED and row["status"] == Status.STOPPING:
+            status = Status.STOPPED
         said = BEGINS if row["message"] is None else load_text(row["message"])
         message = self._waiting_message(row["line"], row["id"]) if status == Status.QUEUED else said
         return JobRecord(
@@ -144,19 +136,16 @@ class JobTable(WorkTable):
     def ask_to_end(self, job_id: str) -> None:
         """Have a job end itself; one that nobody has begun has ended with that."""
         with self.transaction() as db:
-            row = self._row(job_id)
-            if row is not None and row["status"] == Status.QUEUED:
+            if any(row["status"] == Status.QUEUED for row in self.all(ONE_JOB, (job_id,))):
                 self.end(job_id, Status.STOPPED)
             db.execute(f"UPDATE work SET status = 'stopping' WHERE id = ? AND status IN {ACTIVE}", (job_id,))
 
     def report(self, job_id: str, done: int, total: int | None, message: Text) -> None:
         """Write how far a job is."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE work SET done = ?, total = ?, message = ?, heartbeat_at = ? "
-                f"WHERE id = ? AND status IN {ACTIVE}",
-                (done, total, message, time.time(), job_id),
-            )
+        self.write(
+            f"UPDATE work SET done = ?, total = ?, message = ?, heartbeat_at = ? WHERE id = ? AND status IN {ACTIVE}",
+            (done, total, message, time.time(), job_id),
+        )
 
     def forget(self, job_ids: Sequence[str]) -> None:
         """Delete jobs and their folders."""

@@ -11,8 +11,8 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -56,7 +56,10 @@ class LibraryTask:
 
 
 class TaskLibrary:
-    """The tasks in a store's folder, in which nothing is created by reading."""
+    """The tasks in a store's folder, in which nothing is created by reading.
+
+    Every method raises StoreError where the database cannot be read or changed.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser().absolute()
@@ -73,16 +76,30 @@ class TaskLibrary:
         task_id = task_id_of(rows)
         self._make_folder()
         write_rows(self._file(task_id), rows, {})  # takes a while, so nobody waits for it
-        with self._changing() as db:
+        with self._database.transaction() as db:
             if not self._file(task_id).is_file():
                 write_rows(self._file(task_id), rows, {})  # they were purged in between
             now = time.time()
             if self._row(task_id) is None:
                 # One that was discarded is as good as gone, but for the moment at which it came.
                 kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
-                entry = entry_of(rows, self._free_name(name), source, kept["created_at"] if kept else now)
-                columns, marks = ", ".join(entry), ", ".join("?" * len(entry))
-                db.execute(f"INSERT INTO tasks ({columns}) VALUES ({marks})", tuple(entry.values()))
+                classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
+                db.execute(
+                    "INSERT INTO tasks (id, name, source, kind, pairs, rows, classes, splits, created_at, changed_at) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        task_id,
+                        self._free_name(name),
+                        source,
+                        rows.kind,
+                        rows.seconds is not None,
+                        len(rows),
+                        json.dumps(classes, ensure_ascii=False),
+                        json.dumps(Counter[str](rows.splits or ())),
+                        kept["created_at"] if kept else now,
+                        now,
+                    ),
+                )
             db.execute("UPDATE tasks SET changed_at = ? WHERE id = ?", (now, task_id))
         return self.task(task_id)
 
@@ -135,7 +152,7 @@ class TaskLibrary:
     def rename(self, task_id: str, name: str) -> LibraryTask:
         """Raises: ConfigError for a name that is empty, too long or taken; TaskError for no such task."""
         name = checked_task_name(name)
-        with self._changing() as db:
+        with self._database.transaction() as db:
             self.task(task_id)
             if any(other.name == name and other.id != task_id for other in self.tasks()):
                 raise ConfigError("name", name, "another task has it; choose another name.")
@@ -149,7 +166,7 @@ class TaskLibrary:
 
         Raises: TaskError when there is no such task.
         """
-        with self._changing() as db:
+        with self._database.transaction() as db:
             self.task(task_id)
             db.execute("UPDATE tasks SET discarded_at = ? WHERE id = ?", (time.time(), task_id))
 
@@ -161,13 +178,13 @@ class TaskLibrary:
 
     def delete(self, task_id: str) -> None:
         """Delete one task for good. Raises: TaskError when there is no such task."""
-        with self._changing() as db:
+        with self._database.transaction() as db:
             self.task(task_id)
             self._free(db, task_id)
 
     def restore(self, task_id: str) -> None:
         """Undo `discard`, under another name if a task has got its own. Raises: TaskError when the rows are gone."""
-        with self._changing() as db:
+        with self._database.transaction() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
                 raise TaskError("Task {id} is deleted for good: add its data again.", id=shown(task_id))
@@ -184,10 +201,10 @@ class TaskLibrary:
         """
         limit = time.time() - older_than_s
         due = "SELECT id FROM tasks WHERE discarded_at <= ?"
-        with suppress(TaskError):
+        with suppress(TaskError, StoreError):
             if not self._all(due, (limit,)) and not self._leftovers():
                 return
-            with self._changing() as db:
+            with self._database.transaction() as db:
                 for row in db.execute(due, (limit,)).fetchall():
                     self._free(db, row["id"])
                 for path in self._leftovers():
@@ -226,15 +243,6 @@ class TaskLibrary:
             number += 1
         return free
 
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One at a time, over all processes. Raises: TaskError when that cannot be had."""
-        try:
-            with self._database.transaction() as db:
-                yield db
-        except StoreError as error:
-            raise TaskError(error.message) from None
-
     def _make_folder(self) -> None:
         try:
             self.rows_folder.mkdir(parents=True, exist_ok=True)
@@ -253,10 +261,7 @@ class TaskLibrary:
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         if not (self.folder / DATABASE).exists() and not self.rows_folder.exists():
             return []
-        try:
-            return self._database.all(sql, values)
-        except StoreError as error:
-            raise TaskError(error.message) from None
+        return self._database.all(sql, values)
 
     def _row(self, task_id: str) -> sqlite3.Row | None:
         """What is said of a task, unless it was discarded."""
@@ -277,18 +282,9 @@ class TaskLibrary:
 
 
 def _task(row: sqlite3.Row) -> LibraryTask:
-    return LibraryTask(
-        id=row["id"],
-        name=row["name"],
-        source=row["source"],
-        kind=row["kind"],
-        pairs=bool(row["pairs"]),
-        rows=row["rows"],
-        classes=json.loads(row["classes"]),
-        splits=json.loads(row["splits"]),
-        created_at=row["created_at"],
-        discarded_at=row["discarded_at"],
-    )
+    known = {name: row[name] for name in ("id", "name", "source", "kind", "rows", "created_at", "discarded_at")}
+    counted = {name: json.loads(row[name]) for name in ("classes", "splits")}
+    return LibraryTask(**known, **counted, pairs=bool(row["pairs"]))
 
 
 @lru_cache(maxsize=4)
@@ -308,20 +304,3 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def task_id_of(rows: Rows) -> str:
     return OWN_TASK + rows.content_hash[:16]
-
-
-def entry_of(rows: Rows, name: str, source: str, created_at: float) -> dict[str, Any]:
-    """The columns of the table of tasks for these rows."""
-    classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
-    return {
-        "id": task_id_of(rows),
-        "name": name,
-        "source": source,
-        "kind": rows.kind,
-        "pairs": rows.seconds is not None,
-        "rows": len(rows),
-        "classes": json.dumps(classes, ensure_ascii=False),
-        "splits": json.dumps(Counter[str](rows.splits or ())),
-        "created_at": created_at,
-        "changed_at": created_at,
-    }

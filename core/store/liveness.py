@@ -1,17 +1,21 @@
-"""Whether the process that has a run still exists: never a guess."""
+"""Whether the process that has a run or a job still exists, and the status of the work: never a guess."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from core.store.database import Database
 from core.store.records import Liveness, Status
 
 # A worker beats every HEARTBEAT_S; one that cannot be looked at (another host) is given up after SILENCE_S.
@@ -92,13 +96,27 @@ def from_json(text: str | None) -> Liveness | None:
     return Liveness(**json.loads(text)) if text else None
 
 
-def observed(status: Status, worker: Liveness | None, heartbeat_at: float | None) -> Status:
-    """The status as it is true now."""
+def observed_status(row: sqlite3.Row) -> Status:
+    """Return the status of a row of work as it is true now."""
+    status, worker, heartbeat_at = Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"]
     if not status.active:
         return status
-    silence_s = time.time() - (heartbeat_at or 0.0)
-    if status == Status.STARTING and silence_s > HAND_OVER_S:
-        return Status.INTERRUPTED  # whoever took it over never started a worker that beats
-    if worker is None:
-        return status if silence_s <= HAND_OVER_S else Status.INTERRUPTED
-    return status if is_alive(worker, heartbeat_at) else Status.INTERRUPTED
+    # A run is held by another process until its own registers; a job's process has no holder before it.
+    is_job = "kind" in row.keys() and row["kind"] != "run"  # noqa: SIM118 # a row looks among its values otherwise
+    may_be_held = worker is None or (status == Status.STARTING and not is_job)
+    if may_be_held and time.time() - (heartbeat_at or 0.0) > HAND_OVER_S:
+        return Status.INTERRUPTED
+    return status if worker is None or is_alive(worker, heartbeat_at) else Status.INTERRUPTED
+
+
+def rows_of_work(database: Database, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+    """Return rows with the status of work, read again where one reads as interrupted.
+
+    Its process may have ended since the row was read, once it had written how the work ended.
+    """
+    rows = database.all(sql, values)
+    while any(row["status"] is not None and observed_status(row) == Status.INTERRUPTED for row in rows):
+        before, rows = rows, database.all(sql, values)
+        if [row["status"] for row in rows] == [row["status"] for row in before]:
+            break
+    return rows

@@ -7,10 +7,13 @@ from sqlite_utils import Database, Migrations
 from core.config.compare import config_hash
 
 migrations = Migrations("runs")
+# A store is known by the number of its migrations.
+EARLIER = ("m001_runs", "m002_begun_attempt", "m003_disk_budget", "m004_worked", "m005_tags", "m006_jobs")
 
 
 @migrations()  # type: ignore[untyped-decorator]
-def m001_runs(db: Database) -> None:
+def m007_tasks(db: Database) -> None:
+    """Create the schema of version 0.1.0, which had taken seven migrations."""
     for statement in (
         """
         CREATE TABLE runs (
@@ -34,7 +37,15 @@ def m001_runs(db: Database) -> None:
             probe TEXT,
             facts TEXT,
             message TEXT,
-            discarded_at REAL
+            discarded_at REAL,
+            begun_attempt INTEGER NOT NULL DEFAULT 0,
+            keep_weights INTEGER NOT NULL DEFAULT 0,
+            snapshots_dropped_at REAL,
+            weights_dropped_at REAL,
+            dropped_gb REAL,
+            worked_s REAL NOT NULL DEFAULT 0,
+            working_since REAL,
+            tags TEXT NOT NULL DEFAULT '[]'
         )
         """,
         "CREATE INDEX runs_status ON runs (status)",
@@ -85,49 +96,6 @@ def m001_runs(db: Database) -> None:
         )
         """,
         "CREATE INDEX controls_run ON controls (run_id, taken_at)",
-    ):
-        db.conn.execute(statement)
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m002_begun_attempt(db: Database) -> None:
-    """Which attempt began last: claiming a run says nothing yet about the frames that are there."""
-    db.conn.execute("ALTER TABLE runs ADD COLUMN begun_attempt INTEGER NOT NULL DEFAULT 0")
-    db.conn.execute("UPDATE runs SET begun_attempt = attempt WHERE probe IS NOT NULL")
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m003_disk_budget(db: Database) -> None:
-    """Which runs keep their weights whatever the budget says, and when others lost theirs, under which budget."""
-    for column in (
-        "keep_weights INTEGER NOT NULL DEFAULT 0",
-        "snapshots_dropped_at REAL",
-        "weights_dropped_at REAL",
-        "dropped_gb REAL",
-    ):
-        db.conn.execute(f"ALTER TABLE runs ADD COLUMN {column}")
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m004_worked(db: Database) -> None:
-    """Count the seconds that a run works; of older runs only start and end are known, pauses included."""
-    db.conn.execute("ALTER TABLE runs ADD COLUMN worked_s REAL NOT NULL DEFAULT 0")
-    db.conn.execute("ALTER TABLE runs ADD COLUMN working_since REAL")
-    db.conn.execute(
-        "UPDATE runs SET worked_s = coalesce(ended_at, heartbeat_at, started_at) - started_at "
-        "WHERE started_at IS NOT NULL AND status != 'running'"
-    )
-    db.conn.execute("UPDATE runs SET working_since = started_at WHERE status = 'running'")
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m005_tags(db: Database) -> None:
-    db.conn.execute("ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'")
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m006_jobs(db: Database) -> None:
-    for statement in (
         """
         CREATE TABLE jobs (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -156,14 +124,6 @@ def m006_jobs(db: Database) -> None:
             failed_starts INTEGER NOT NULL
         ) WITHOUT ROWID
         """,
-    ):
-        db.conn.execute(statement)
-
-
-@migrations()  # type: ignore[untyped-decorator]
-def m007_tasks(db: Database) -> None:
-    """The tasks that people brought; their rows are files in `tasks/`."""
-    db.conn.execute(
         """
         CREATE TABLE tasks (
             id TEXT NOT NULL PRIMARY KEY,
@@ -178,8 +138,14 @@ def m007_tasks(db: Database) -> None:
             changed_at REAL NOT NULL,
             discarded_at REAL
         ) WITHOUT ROWID
-        """
-    )
+        """,
+    ):
+        db.conn.execute(statement)
+    for name in EARLIER:
+        db.conn.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('runs', ?, datetime('now'))",
+            (name,),
+        )
 
 
 @migrations()  # type: ignore[untyped-decorator]

@@ -87,13 +87,6 @@ class KnobState(NamedTuple):
     pending: Mapping[str, float]
 
 
-class NextRun(NamedTuple):
-    """What is known of the run whose turn it is, before anybody takes it."""
-
-    config: RunConfig
-    of_experiment: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A queued run. Attributes: background: of an experiment; turn_at: when its owner last had a turn."""
@@ -176,7 +169,6 @@ class RunSummary:
     checkpoint_step: int | None
     device: str | None
     message: Text | None
-    slot: int | None
     probe_known: bool
     keep_weights: bool
     snapshots_dropped_at: float | None

@@ -20,6 +20,7 @@ from core.messages import load_text
 from core.representation.projections import Points
 from core.store import frames as frame_files
 from core.store.database import UNDO_S
+from core.store.liveness import observed_status, rows_of_work
 from core.store.records import (
     Discarded,
     KnobState,
@@ -33,14 +34,14 @@ from core.store.records import (
     with_turns,
 )
 from core.store.sizes import FolderSizes, RunSize
-from core.store.work import WorkTable, observed_status
+from core.store.work import WorkTable
 
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
-    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
+    "checkpoint_step, device, message, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
     "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
     "background, place, owner, config_hash"
 )
@@ -59,10 +60,8 @@ class RunReader(WorkTable):
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
-        every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL"
-        rows = self.all(f"{every} ORDER BY number DESC")
-        if any(observed_status(row) == Status.INTERRUPTED for row in rows):
-            rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
+        every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
+        rows = rows_of_work(self, every)
         turns = self._turns()
         readable = [row for row in rows if config_problem(row["config"]) is None]
         return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in readable]
@@ -84,7 +83,9 @@ class RunReader(WorkTable):
         row = self._row(run_id)
         if (problem := config_problem(row["config"])) is not None:
             raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
-        probe = _probe(row["probe"])
+        probe = None
+        if row["probe"]:
+            probe = Probe(**{name: tuple(values) for name, values in json.loads(row["probe"]).items()})
         turns = self._turns(run_id).get(run_id, ())
         return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
 
@@ -113,10 +114,7 @@ class RunReader(WorkTable):
 
     def _row(self, run_id: str) -> sqlite3.Row:
         named = "SELECT *, probe IS NOT NULL AS probe_known FROM run_rows WHERE id = ? AND discarded_at IS NULL"
-        rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
-        if rows and observed_status(rows[0]) == Status.INTERRUPTED:
-            # Its worker may have ended since the row was read, once it had written how the run ended.
-            rows = self.all(named, (run_id,))
+        rows = rows_of_work(self, named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
         if not rows:
             raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
         return rows[0]
@@ -266,27 +264,18 @@ class RunReader(WorkTable):
 
 
 def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
-    names = {field.name for field in fields(RunSummary)} - {
-        "config",
-        "effective",
-        "status",
-        "probe_known",
-        "keep_weights",
-        "of_experiment",
-        "adopted",
-        "tags",
-    }
     status = observed_status(row)
-    known = {name: row[name] for name in names}
+    values = {
+        "config": stored_config(row["config"]),
+        "effective": with_turns(row["config"], turns),
+        "status": status,
+        "message": None if row["message"] is None else load_text(row["message"]),
+        "probe_known": bool(row["probe_known"]),
+        "keep_weights": bool(row["keep_weights"]),
+        "tags": tuple(json.loads(row["tags"])),
+        "of_experiment": bool(row["background"]),
+        "adopted": row["config_hash"] is None,
+    }
     if status == Status.INTERRUPTED:
-        known["ended_at"] = row["heartbeat_at"] or row["created_at"]
-    if row["message"] is not None:
-        known["message"] = load_text(row["message"])
-    flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
-    flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
-    configs = {"config": stored_config(row["config"]), "effective": with_turns(row["config"], turns)}
-    return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
-
-
-def _probe(text: str | None) -> Probe | None:
-    return Probe(**{name: tuple(values) for name, values in json.loads(text).items()}) if text else None
+        values["ended_at"] = row["heartbeat_at"] or row["created_at"]
+    return {field.name: row[field.name] for field in fields(RunSummary) if field.name not in values} | values

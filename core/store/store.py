@@ -17,12 +17,12 @@ from core.messages import N_, Message, Text
 from core.settings import settings
 from core.store.attempt import Attempt
 from core.store.database import UNDO_S
-from core.store.liveness import liveness_of
+from core.store.liveness import liveness_of, observed_status
 from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
-from core.store.records import NextRun, Status, Waiting, config_problem, stored_config
+from core.store.records import Status, Waiting, config_problem
 from core.store.run_reader import RUN_ID, RunReader
 from core.store.sizes import Dropped
-from core.store.work import IN_LINE, RUN, RUNS, count_time, observed_status
+from core.store.work import IN_LINE, RUN, RUNS, count_time
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
@@ -133,18 +133,15 @@ class Store(RunReader):
                 return True
             if observed_status(row).active:
                 raise StoreError("Run {id} is being opened: try again in a moment.", id=run_id)
-            self._forget_adoption(db, run_id)
+            self.drop_adopted(run_id)
         return False
 
     def drop_adopted(self, run_id: str) -> None:
         """Delete a run whose adoption goes wrong, with its files; there is nothing to bring back."""
         with self.transaction() as db:
-            self._forget_adoption(db, run_id)
-
-    def _forget_adoption(self, db: sqlite3.Connection, run_id: str) -> None:
-        folder = self.run_folder(run_id)
-        db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
-        shutil.rmtree(folder, ignore_errors=True)
+            folder = self.run_folder(run_id)
+            db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+            shutil.rmtree(folder, ignore_errors=True)
 
     def discard(self, *run_ids: str) -> None:
         """Take runs out of sight at one moment; `restore` brings one back until `purge_discarded` frees its files.
@@ -167,9 +164,8 @@ class Store(RunReader):
 
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
-        with self.transaction() as db:
-            if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-                raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
+        if not self.write("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
+            raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs that were discarded longer ago than that, and free their files."""
@@ -199,23 +195,20 @@ class Store(RunReader):
         """Call a run something else; "" goes back to its number. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_name(name)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
+        self.write("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags instead of those it had. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_tags(tags)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
+        self.write("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
 
     # Disk
 
     def keep_weights(self, run_id: str, keep: bool) -> None:
         """Have the disk budget leave a run's weights alone, or no longer. Raises: RunNotFoundError."""
         self._row(run_id)
-        with self.transaction() as db:
-            db.execute("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
+        self.write("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
 
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
         """Record that a finished run's weights are dropped, before their files go.
@@ -226,8 +219,7 @@ class Store(RunReader):
             f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? WHERE id = ? AND discarded_at IS NULL "
             "AND NOT keep_weights AND EXISTS (SELECT 1 FROM work WHERE work.id = runs.id AND status = 'finished')"
         )
-        with self.transaction() as db:
-            return bool(db.execute(sql, (time.time(), budget_gb, run_id)).rowcount)
+        return bool(self.write(sql, (time.time(), budget_gb, run_id)).rowcount)
 
     # Controls
 
@@ -253,11 +245,6 @@ class Store(RunReader):
         return int(number or 0)
 
     # What the engine writes
-
-    def next_in_line(self, most_of_owner: int | None = None) -> NextRun | None:
-        """The run that `claim_next` would take; None when nothing waits."""
-        row = self._first(RUNS, most_of_owner)
-        return None if row is None else NextRun(stored_config(row["config"]), bool(row["background"]))
 
     def line(self) -> list[Waiting]:
         """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""
@@ -285,8 +272,7 @@ class Store(RunReader):
 
     def set_queue_message(self, message: Text | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
-        with self.transaction() as db:
-            db.execute("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
+        self.write("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
 
     def has_queued(self) -> bool:
         """Whether a run waits; only reads."""

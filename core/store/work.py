@@ -6,13 +6,14 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from core.config import RunConfig
 from core.messages import Text
 from core.store.database import Database
-from core.store.liveness import from_json, is_alive, observed, to_json
+from core.store.liveness import from_json, is_alive, observed_status, to_json
 from core.store.records import Liveness, Status, config_problem, stored_config
 
 # The kind of the work that is a run, and the line in which runs wait.
@@ -77,26 +78,25 @@ class WorkTable(Database):
     ) -> None:
         """Put work in a line; work of no line is starting already, as its first attempt, in a process of its own."""
         now, starting = time.time(), line is None or worker is not None
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
-                "heartbeat_at, label, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    work_id,
-                    kind,
-                    line,
-                    Status.STARTING if starting else Status.QUEUED,
-                    owner,
-                    background,
-                    now,
-                    now,
-                    int(starting),
-                    to_json(worker),
-                    now,
-                    label,
-                    as_json(request or {}),
-                ),
-            )
+        self.write(
+            "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
+            "heartbeat_at, label, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                work_id,
+                kind,
+                line,
+                Status.STARTING if starting else Status.QUEUED,
+                owner,
+                background,
+                now,
+                now,
+                int(starting),
+                to_json(worker),
+                now,
+                label,
+                as_json(request or {}),
+            ),
+        )
 
     def claim_next(
         self,
@@ -106,6 +106,7 @@ class WorkTable(Database):
         *,
         line: str = RUNS,
         request: Mapping[str, Any] | None = None,
+        accepts: Callable[[RunConfig, bool], bool] = lambda _config, _of_experiment: True,
     ) -> Claim | None:
         """Take the next work of a line for a free slot, so that nobody else can.
 
@@ -115,13 +116,16 @@ class WorkTable(Database):
             worker: the process that it is handed to, until the one that carries it out registers.
             most_of_owner: how much of one visitor's may go on at a time; None for any number.
             request: what the process that begins a run needs to know of the one that claimed it.
-        Returns: None when nothing waits or no slot is free.
+            accepts: called with the config of the next run, and True for one of an experiment.
+        Returns: None when nothing waits, no slot is free, or the next run is not accepted.
         """
         with self.transaction() as db:
             active = self._active(line)
-            taken = {slot for row in active for slot in _slots_of(row, slots)}
-            row = _first_readable(db.execute(IN_LINE, (line, _busy(active, most_of_owner))))
-            if row is None:
+            # A slot of somebody else's is none of these.
+            taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
+            waiting = db.execute(IN_LINE, (line, _busy(active, most_of_owner)))
+            row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
+            if row is None or (row["config"] and not accepts(stored_config(row["config"]), bool(row["background"]))):
                 return None
             fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
             first = next(fitting, None)
@@ -141,11 +145,6 @@ class WorkTable(Database):
                     (row["owner"], time.time()),
                 )
             return Claim(row["id"], row["attempt"] + 1, first)
-
-    def _first(self, line: str, most_of_owner: int | None) -> sqlite3.Row | None:
-        """What `claim_next` would take, were a slot free; None when nothing waits."""
-        active = self._active(line) if most_of_owner is not None else []
-        return _first_readable(self.all(IN_LINE, (line, _busy(active, most_of_owner))))
 
     def _active(self, line: str) -> list[sqlite3.Row]:
         """What goes on in a line; what was handed to its process counts, which another one begins where that dies."""
@@ -177,13 +176,12 @@ class WorkTable(Database):
 
         Then the work reads as interrupted, unless its end is written.
         """
-        with self.transaction() as db:
-            # What a run's holder was told (settings) is for nobody else.
-            db.execute(
-                "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
-                "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
-                (to_json(worker), worker is not None, claim.id, claim.attempt),
-            )
+        # What a run's holder was told (settings) is for nobody else.
+        self.write(
+            "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
+            "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
+            (to_json(worker), worker is not None, claim.id, claim.attempt),
+        )
 
     def register(self, claim: Claim, worker: Liveness, holder: Liveness | None = None) -> bool:
         """Name the process that carries claimed work out from here on.
@@ -213,12 +211,11 @@ class WorkTable(Database):
 
     def queue_again(self, work_id: str, queued_at: float, message: Text | None = None) -> None:
         """Put work that was claimed back into its line."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
-                "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
-                (queued_at, message, work_id),
-            )
+        self.write(
+            "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
+            "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
+            (queued_at, message, work_id),
+        )
 
     def end(
         self, work_id: str, status: Status, message: Text | None = None, result: Mapping[str, Any] | None = None
@@ -248,15 +245,6 @@ class WorkTable(Database):
         )
         return [row["id"] for row in self.all(found, (line, line))]
 
-    def awaiting_lines(self) -> list[str]:
-        """The lines whose process has something to begin."""
-        found = (
-            "SELECT line FROM work WHERE status = 'queued' AND kind != 'run' UNION SELECT line FROM work "
-            "JOIN warm_processes ON warm_group = line AND warm_processes.worker = work.worker "
-            "WHERE status IN ('starting', 'stopping')"
-        )
-        return [row["line"] for row in self.all(found)]
-
     def warm_process(self, line: str) -> WarmProcess | None:
         """The process that was last named, alive or not; None when it left in good order."""
         for row in self.all("SELECT * FROM warm_processes WHERE warm_group = ?", (line,)):
@@ -282,15 +270,6 @@ class WorkTable(Database):
                     "AND status IN ('starting', 'stopping') AND worker = ?",
                     (to_json(process.worker), time.time(), line, to_json(before.worker)),
                 )
-
-
-def observed_status(row: sqlite3.Row) -> Status:
-    """The status of a row of work as it is true now."""
-    status, worker = Status(row["status"]), from_json(row["worker"])
-    is_job = "kind" in row.keys() and row["kind"] != RUN  # noqa: SIM118 # a row looks among its values otherwise
-    if is_job and status == Status.STARTING and worker is not None:  # its process has no holder before it
-        return status if is_alive(worker, row["heartbeat_at"]) else Status.INTERRUPTED
-    return observed(status, worker, row["heartbeat_at"])
 
 
 def count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:
@@ -328,12 +307,3 @@ def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[
     wanted = min(stored_config(row["config"]).processes if is_run else 1, len(slots))
     place = slots.index(first)
     return slots[place : place + wanted] if place + wanted <= len(slots) else ()
-
-
-def _slots_of(row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
-    """The slots that active work has; a slot of somebody else's is none of these."""
-    return _slots_from(row["slot"], row, slots) if row["slot"] in slots else ()
-
-
-def _first_readable(rows: Iterable[sqlite3.Row]) -> sqlite3.Row | None:
-    return next((row for row in rows if row["config"] is None or config_problem(row["config"]) is None), None)

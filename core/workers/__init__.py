@@ -5,12 +5,10 @@ artifacts; here it is kept in the store.
 """
 
 from core.store.job_table import JobRecord
-from core.workers.chosen import chosen_engine
-from core.workers.engine import Engine
+from core.workers.engine import Engine, LocalEngine, chosen_engine
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
 from core.workers.job_worker import Cancelled, carry_out
 from core.workers.jobs import Jobs
-from core.workers.local import LocalEngine
 
 __all__ = [
     "KINDS",

@@ -1,17 +1,32 @@
-"""What carries runs out: submitting, steering and resuming are the same everywhere, starting them is not."""
+"""Engines carry runs out: submitting, steering and resuming are the same everywhere, starting them is not.
+
+On this machine one run at a time per GPU goes on, or one on a machine without; the others wait in a queue.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import logging
+import os
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.errors import ConfigError, RunNotFoundError
+from core.errors import ConfigError, EngineError, RunNotFoundError
+from core.messages import Message
+from core.settings import LOCAL, PREFIX, settings
 from core.store import Status, Store
+from core.store.liveness import liveness_of
+from core.store.work import LOADING, RUNS, Claim
 from core.tasks import TaskData
 from core.workers import machine
-from core.workers.limits import check_paths, check_waiting
+from core.workers.job_kinds import HAS_FORK
+from core.workers.jobs import Jobs
+from core.workers.limits import check_paths, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
+from core.workers.processes import spawn
 from core.workers.run_rows import TaskSource, keep_rows
 
 
@@ -97,10 +112,6 @@ class Engine(ABC):
         keep_rows(self.store.folder, data)
         return self.store.create(config, cell, owner)
 
-    def status(self, run_id: str) -> Status:
-        """As it is true now. Raises: RunNotFoundError."""
-        return self.store.run(run_id).status
-
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""
         self.store.send(run_id, "stop")
@@ -119,3 +130,76 @@ class Engine(ABC):
         """Queue a stopped, failed or interrupted run again, from its checkpoint. Raises: EngineError."""
         self.store.requeue(run_id)
         self.dispatch()
+
+
+class LocalEngine(Engine):
+    """Runs in processes of this machine, each in a session of its own, which writes into the run's log.
+
+    Where the warm process of runs lives (`core.workers.warm.RunStarter`), it forks one in milliseconds; a new
+    interpreter needs seconds to import torch.
+    """
+
+    def __init__(self, store: Store, *, slots: Sequence[int] | None = None, forks: bool = HAS_FORK) -> None:
+        """`forks`: whether to make use of a warm process."""
+        super().__init__(store)
+        self._slots = machine.slots() if slots is None else slots
+        self._forks = forks
+        self._jobs = Jobs(store.folder)
+
+    def warm_up(self) -> None:
+        """Have a warm process ready, so that the next run starts at once; returns without waiting.
+
+        Without one a run starts all the same, some seconds later, so trouble with it is only logged.
+        """
+        try:
+            if self._forks:
+                self._jobs.warm_up(RUNS)
+        except EngineError as error:
+            logging.getLogger(__name__).warning("no warm process: %s", error)
+
+    def dispatch(self) -> None:
+        if self._forks and self.store.awaiting(RUNS):
+            self.warm_up()  # the process that is to begin them may have died
+        while self.store.has_queued() and self._start_one():
+            pass
+
+    def _start_one(self) -> bool:
+        # The warm process may be older than the settings that count now.
+        known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+        with self.store.transaction():
+            warm = self.store.warm_process(RUNS) if self._forks else None
+            if warm is not None and (not warm.alive or (warm.doing == LOADING and warm.failed_starts)):
+                warm = None
+            holder = warm.worker if warm else liveness_of()
+            claim = self.store.claim_next(self._slots, holder, most_of_visitor(), request=known if warm else None)
+        if claim is not None and warm is None:
+            self._spawn(claim)
+        return claim is not None
+
+    def _spawn(self, claim: Claim) -> None:
+        given = map(str, (self.store.folder, *claim))
+        try:
+            log_path = self.store.log_path(claim.id)
+            log_path.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, "-m", "core.workers.run_worker", *given]
+            worker = spawn(command, log_path, machine.visible_gpus())
+        except OSError as error:
+            message = Message(
+                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
+            )
+            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, message)
+            return
+        # We may be a worker that ended itself and is gone before the new one has imported torch.
+        self.store.hand_over(claim, worker)
+
+
+def chosen_engine(store: Store) -> Engine:
+    """This machine's processes, or a Ray cluster. Raises: ConfigError for settings that cannot be followed."""
+    address = settings().engine
+    if address == LOCAL:
+        return LocalEngine(store)
+    if importlib.util.find_spec("ray") is None:
+        raise ConfigError("SCL_ENGINE", address, "install Ray (pip install -r requirements-ray.txt), or give local.")
+    from core.workers.cluster.ray_engine import RayEngine
+
+    return RayEngine(store)

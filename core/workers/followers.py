@@ -1,36 +1,29 @@
-"""The other processes of a run that trains in several: started beside the worker, ended with it.
-
-`python -m core.workers.followers ORDERS` is one of them.
-"""
+"""The other processes of a run that trains in several: started beside the worker, ended with it."""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.errors import TrainingError
 from core.tasks import TaskData
-from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints
 from core.training.data_parallel import Ranks
 from core.training.loop import follow
-from core.workers.processes import ROOT, free_port
-from core.workers.threads import child_environment
+from core.workers.processes import free_port
 
 # How long a follower may take to import torch, and to end once it is asked to.
 READY_S, END_S = 120.0, 5.0
-LOOK_EVERY_S = 0.05
 THREADS = "OMP_NUM_THREADS"
 
 
@@ -47,55 +40,55 @@ def ranks_of(
     if config.processes == 1:
         yield None
         return
-    with tempfile.TemporaryDirectory() as folder:
-        orders = Path(folder) / "orders.json"
-        write_data(orders.with_name("rows.parquet"), data)
-        said = {"weights": weights, "start": start, "translations": translations}
-        texts = {name: None if path is None else str(path.absolute()) for name, path in said.items()}
-        orders.write_text(json.dumps({"config": config.to_json(), "content_hash": data.content_hash} | texts))
-        threads = torch.get_num_threads()
-        share = str(max(1, threads // config.processes))
-        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(config.processes)}
-        others = [_started(orders, common | _of_rank(rank) | {THREADS: share}) for rank in range(1, config.processes)]
-        try:
-            _wait_until_ready(orders.parent, others)
-            torch.set_num_threads(int(share))
-            with _environment(common | _of_rank(0)):
-                ranks = Ranks(config.device)
-                try:
-                    yield ranks
-                finally:
-                    ranks.leave()
-        finally:
-            torch.set_num_threads(threads)
-            for other in others:
-                _end(other)
+    threads = torch.get_num_threads()
+    share = max(1, threads // config.processes)
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(config.processes)}
+    others: list[SpawnProcess] = []
+    try:
+        ready = _start(others, config, data, weights, start, translations, environment=common | {THREADS: str(share)})
+        if not ready:
+            raise TrainingError("A process of the run did not start: its log has the details; try fewer processes.")
+        torch.set_num_threads(share)
+        with _environment(common | _of_rank(0)):
+            ranks = Ranks(config.device)
+            try:
+                yield ranks
+            finally:
+                ranks.leave()
+    finally:
+        torch.set_num_threads(threads)
+        for other in others:
+            if other.pid is not None:
+                other.join(END_S)
+                other.kill()
+                other.join()
 
 
 def _of_rank(rank: int) -> dict[str, str]:
     return {"RANK": str(rank), "LOCAL_RANK": str(rank)}
 
 
-def _started(orders: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """In our own session and with our output, so that whatever ends us ends it."""
-    command = [sys.executable, "-m", "core.workers.followers", str(orders)]
-    return subprocess.Popen(command, cwd=ROOT, env=child_environment(environment), stdin=subprocess.DEVNULL)
+def _start(others: list[SpawnProcess], config: RunConfig, *given: Any, environment: Mapping[str, str]) -> bool:
+    """Start the other processes, in our session and with our output, so that whatever ends us ends them.
 
-
-def _wait_until_ready(folder: Path, others: Sequence[subprocess.Popen[bytes]]) -> None:
-    deadline = time.monotonic() + READY_S
-    while len(list(folder.glob("ready.*"))) < len(others):
-        if any(other.poll() is not None for other in others) or time.monotonic() > deadline:
-            raise TrainingError("A process of the run did not start: its log has the details; try fewer processes.")
-        time.sleep(LOOK_EVERY_S)
-
-
-def _end(other: subprocess.Popen[bytes]) -> None:
+    Args:
+        others: gets each process as it is started.
+        given: what `_follow` takes besides.
+    Returns: whether all of them have imported torch.
+    """
+    spawning = multiprocessing.get_context("spawn")
+    readers = []
     try:
-        other.wait(timeout=END_S)
-    except subprocess.TimeoutExpired:
-        other.kill()
-        other.wait()
+        for rank in range(1, config.processes):
+            reader, writer = spawning.Pipe(duplex=False)
+            readers.append(reader)
+            others.append(spawning.Process(target=_follow, args=(writer, config, *given), daemon=True))
+            with _environment({**environment, **_of_rank(rank)}):
+                others[-1].start()
+            writer.close()
+        return all(reader.poll(READY_S) and reader.recv() for reader in readers)
+    except (OSError, EOFError):
+        return False
 
 
 @contextmanager
@@ -112,31 +105,15 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Take the steps that the first process leads. Returns: exit status."""
+def _follow(
+    ready: Connection, config: RunConfig, data: TaskData, weights: Path, start: Path | None, translations: Path | None
+) -> None:
+    """Take the steps that the first process leads."""
     # The first process hears what is asked of the run; a Ctrl-C in a terminal reaches every process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    orders = Path(arguments[0])
-    said = json.loads(orders.read_text())
-    config = parse_config(said["config"])
-    data = read_data(orders.with_name("rows.parquet"), said["content_hash"])
-    path = {name: None if said[name] is None else Path(said[name]) for name in ("weights", "start", "translations")}
-    assert path["weights"] is not None
-    orders.with_name(f"ready.{os.environ['RANK']}").touch()
+    ready.send(True)
     ranks = Ranks(config.device)
     try:
-        follow(
-            config,
-            data,
-            ranks,
-            checkpoints=Checkpoints(path["weights"]),
-            translations=path["translations"],
-            start=path["start"],
-        )
+        follow(config, data, ranks, checkpoints=Checkpoints(weights), translations=translations, start=start)
     finally:
         ranks.leave()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -84,15 +84,11 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
         split_rows(rows, name)
     except PlaygroundError as error:
         reason = error.remedy if isinstance(error, ConfigError) else error.message
-        cut = max(Counter(rows.splits).values()) >= request.max_rows
-        raise _other_choice(reason, cut) from None
-
-
-def _other_choice(reason: Message, cut: bool) -> TaskError:
-    """Args: reason: a sentence; cut: whether more rows might help."""
-    if cut:
-        return TaskError("{reason} Ask for more rows, or choose other splits or another label column.", reason=reason)
-    return TaskError("{reason} Choose other splits or another label column.", reason=reason)
+        if max(Counter(rows.splits).values()) >= request.max_rows:
+            raise TaskError(
+                "{reason} Ask for more rows, or choose other splits or another label column.", reason=reason
+            ) from None
+        raise TaskError("{reason} Choose other splits or another label column.", reason=reason) from None
 
 
 @contextmanager

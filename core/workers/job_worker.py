@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 import traceback
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from core.store.records import Status
 from core.store.work import Claim
 from core.workers import job_kinds as kinds
 from core.workers.job_kinds import Progress
+from core.workers.processes import flush, log
 
 WAIT_S = 0.5
 # Progress is written this often at most, and whether somebody cancelled is asked this often.
@@ -54,7 +54,7 @@ def carry_out(table: JobTable, claim: Claim) -> bool:
     except MemoryError:
         state.end(Status.FAILED, message=NO_MEMORY)
     except Exception as error:
-        _log(traceback.format_exc())
+        log(traceback.format_exc().rstrip())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         state.end(
             Status.FAILED, message=Message("The job ended with an error ({cause}): its log says more.", cause=cause)
@@ -92,8 +92,7 @@ class _State:
 
     def end(self, status: Status, *, message: Text = "", result: Mapping[str, Any] | None = None) -> None:
         # Whoever reads that it has ended finds its whole log, how far it came, and none of its temporary files.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         shutil.rmtree(self._table.work_folder(self._job_id), ignore_errors=True)
         if not self._table.exists():
             return  # the store went away, and nobody is left to read this
@@ -113,8 +112,3 @@ class _State:
     def _write(self) -> None:
         self._table.report(self._job_id, *self._said)
         self._written_at = time.monotonic()
-
-
-def _log(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

@@ -125,8 +125,10 @@ class Jobs:
 
     def _same(self, kind: str, request: dict[str, Any]) -> str | None:
         """A job that does the same. Makes room, and raises: EngineError where there is none."""
-        found = self._table.jobs()
-        self._table.forget([record.id for record in found if _is_old(record)])
+        found, now = self._table.jobs(), time.time()
+        ended = [record for record in found if not record.active]
+        kept_s = {record.id: kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S) for record in ended}
+        self._table.forget([record.id for record in ended if now - record.updated_at > kept_s[record.id]])
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
@@ -157,10 +159,11 @@ class Jobs:
         ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
 
     def _revive(self) -> None:
-        for line in self._table.awaiting_lines():
+        for line in kinds.lines():
             # The next look tries again, and until then the job reads as waiting, which it is.
             with contextlib.suppress(OSError):
-                self._ensure_running(line)
+                if self._table.awaiting(line):
+                    self._ensure_running(line)
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)
@@ -183,8 +186,3 @@ class Jobs:
                 processes.signal_group(record.worker.pid, processes.KILL)
             worker = record.worker
             processes.wait_for(lambda: not is_alive(worker, None), lambda: GRACE_S)
-
-
-def _is_old(record: JobRecord) -> bool:
-    ended_s = time.time() - record.updated_at
-    return not record.active and ended_s > kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S)

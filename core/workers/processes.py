@@ -1,24 +1,29 @@
-"""Processes of jobs: each in a session of its own, so that it belongs to no server, and ended with its children."""
+"""Processes of runs and jobs: each has a session of its own, belongs to no server and ends with its children.
+
+How they use the processor, what they print, and whether their code is still that on disk.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from core.store.liveness import is_alive, liveness_of
 from core.store.records import Liveness
-from core.workers.threads import child_environment
 
 ROOT = Path(__file__).resolve().parents[2]
+CODE = ROOT / "core"
 # Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
 DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -31,6 +36,19 @@ NICENESS = 19
 AUTOGROUP = Path("/proc/self/autogroup")
 # The kernel takes one change in a tenth of a second, of all sessions together, from those without special rights.
 AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 5, 0.11
+# By default OpenMP's threads spin at every barrier. Beside another busy process one of them then waits for a processor
+# that the others hold by spinning. With threads that sleep a step beside such a process takes half the time, and one
+# with the machine to itself a quarter more (two cores, benchmarks/bench_contention.py).
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+# Thread pools are made when a library is imported. One thread also adds numbers in one order: the same map again.
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "RAYON")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+
+
+def child_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that we start: ours, where a person's own waiting policy holds, and `more`."""
+    return {**PATIENT, **os.environ, **more}
 
 
 def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
@@ -115,3 +133,52 @@ def _lower_session() -> None:
                 return
             except BlockingIOError:
                 time.sleep(AUTOGROUP_WAIT_S)
+
+
+def code_stamp() -> str:
+    """Changes with every edit of a file that a process of ours may have imported."""
+    stamps = []
+    for path in sorted(CODE.rglob("*.py")):
+        with contextlib.suppress(FileNotFoundError):  # an editor's own file, gone since
+            stat = path.stat()
+            stamps.append(f"{path} {stat.st_mtime_ns} {stat.st_size}")
+    return hashlib.sha256("\n".join(stamps).encode()).hexdigest()
+
+
+# What processes print
+
+
+def log(text: str) -> None:
+    """Print a line into this process's log; a full disk must not hide what went wrong before."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def print_into(path: Path) -> None:
+    """Have this process and its children print into a file, never a pipe, so that they outlive everybody."""
+    flush()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    os.close(descriptor)
+
+
+@contextlib.contextmanager
+def output_to(path: Path) -> Iterator[None]:
+    """What this process and its children print meanwhile goes to a file, also what no Python prints."""
+    flush()
+    kept = [(number, os.dup(number)) for number in (1, 2)]
+    print_into(path)
+    try:
+        yield
+    finally:
+        flush()
+        for number, copy in kept:
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()

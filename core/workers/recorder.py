@@ -25,7 +25,7 @@ from core.representation.projections import Points, pca_map
 from core.store import ExperimentTable, Status, Store
 from core.store.attempt import Attempt
 from core.workers.early_stopping import reason_to_end
-from core.workers.run_log import log
+from core.workers.processes import log
 
 
 class Recorder:

@@ -5,32 +5,36 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from core.errors import StaleAttemptError, StoreError
 from core.store import Store
 from core.store.liveness import HEARTBEAT_S
-from core.workers.run_log import log
+from core.workers.processes import log
 
 POLL_S = 0.2
 
 
-class ControlListener(ABC):
+class ControlListener:
     """Listens in a thread of its own for as long as the block lasts."""
 
-    def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
-        self._store, self._run_id, self._number = store, run_id, attempt_number
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        attempt_number: int,
+        apply: Callable[[str, str | None, float | None], None],
+        replaced: Callable[[], None],
+    ) -> None:
+        """Tie the listener to one attempt at a run.
+
+        Args:
+            apply: takes a control, as `core.store.Control` has it.
+            replaced: called where another attempt has the run: nothing that is done here counts any more.
+        """
+        self._attempt, self._apply, self._replaced = store.attempt(run_id, attempt_number), apply, replaced
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="link", daemon=True)
-
-    @abstractmethod
-    def apply(self, kind: str, name: str | None, value: float | None) -> None:
-        """Take a control, as `core.store.Control` has it."""
-
-    @abstractmethod
-    def replaced(self) -> None:
-        """Another attempt has the run: nothing that is done here counts any more."""
 
     def __enter__(self) -> ControlListener:
         self._thread.start()
@@ -41,22 +45,22 @@ class ControlListener(ABC):
         self._thread.join(timeout=10)
 
     def _listen(self) -> None:
-        attempt = self._store.attempt(self._run_id, self._number)
+        attempt = self._attempt
         next_beat, heard = 0.0, 0
         while not self._closed.wait(POLL_S):
             try:
                 for control in attempt.take_controls(after=heard):
                     heard = control.number
-                    self.apply(control.kind, control.name, control.value)
+                    self._apply(control.kind, control.name, control.value)
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
             except StaleAttemptError:
-                self.replaced()
+                self._replaced()
                 break
             except StoreError as error:
                 log(str(error))
-        self._store.close()
+        attempt.store.close()
 
 
 class ControlState:
@@ -103,14 +107,9 @@ class WorkerControls(ControlListener):
     """The link of a process that trains by itself; a polite kill is a stop, which leaves a checkpoint."""
 
     def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
-        super().__init__(store, run_id, attempt_number)
         self.state = ControlState()
-
-    def apply(self, kind: str, name: str | None, value: float | None) -> None:
-        self.state.apply(kind, name, value)
-
-    def replaced(self) -> None:
-        self.state.ask_stop()  # the loop's next write is refused too, and ends the worker
+        # The loop's next write is refused once another attempt has the run, and ends the worker.
+        super().__init__(store, run_id, attempt_number, self.state.apply, self.state.ask_stop)
 
     def __enter__(self) -> WorkerControls:
         self._previous = signal.signal(signal.SIGTERM, lambda *_: self.state.ask_stop())

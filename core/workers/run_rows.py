@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from core.config import TaskConfig
-from core.errors import PlaygroundError, TaskError
+from core.errors import PlaygroundError, StoreError, TaskError
 from core.events import VALIDATION
 from core.store import RunRecord, TaskLibrary, rows_path
 from core.tasks import TaskData, load_task
@@ -23,10 +23,10 @@ class TaskSource:
         self._folder = folder
 
     def __call__(self, config: TaskConfig, seed: int) -> TaskData:
-        """The rows. Raises: TaskError or ConfigError of `load_task`, when they are not kept either."""
+        """The rows. Raises: TaskError, StoreError or ConfigError of `load_task`, when they are not kept either."""
         try:
             return load_task(config, seed, TaskLibrary(self._folder))
-        except TaskError:
+        except (TaskError, StoreError):
             if (kept := self._kept(config)) is None:
                 raise
             return kept

@@ -6,7 +6,8 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -14,25 +15,26 @@ import torch
 
 from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
-from core.events import Finished
+from core.events import Event, Finished
 from core.messages import Message
 from core.store import RunRecord, Status, Store
 from core.store.attempt import Attempt
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import liveness_of
 from core.store.work import Claim
+from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions
 from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path, snapshot_steps
-from core.workers.code_stamp import code_stamp
+from core.workers.engine import chosen_engine
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
 from core.workers.machine import gpu_ids
+from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
-from core.workers.run_controls import WorkerControls
-from core.workers.run_log import log, open_log
+from core.workers.run_controls import ControlState, WorkerControls
 from core.workers.run_rows import TaskSource
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
@@ -61,8 +63,11 @@ def work(store_folder: Path, claim: Claim) -> int:
         if following is None:
             break
         claim = following
-        _log_into(store.log_path(claim.id))
-    _start_next(store)
+        print_into(store.log_path(claim.id))
+    try:
+        chosen_engine(store).dispatch()
+    except PlaygroundError as error:
+        log(str(error))
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
 
 
@@ -84,7 +89,10 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         log(traceback.format_exc())
         _fail(store, attempt, error)
     make_room(store)
-    _free_memory()
+    # Given back before another run begins beside the end of this process.
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
     return status
 
 
@@ -94,62 +102,82 @@ def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
         run = store.run(ended.id)
         if not run.of_experiment or run.config.processes > 1:
             return None
-        with store.transaction():
-            following = store.next_in_line(most_of_visitor())
-            if following is None or not following.of_experiment or following.config.processes > 1:
-                return None
-            return store.claim_next([ended.slot], liveness_of(), most_of_visitor())
+
+        def may_follow(config: RunConfig, of_experiment: bool) -> bool:
+            return of_experiment and config.processes == 1
+
+        return store.claim_next([ended.slot], liveness_of(), most_of_visitor(), accepts=may_follow)
     except PlaygroundError as error:  # the run that ended may be deleted already, and the next starts as any other
         log(str(error))
         return None
 
 
-def _log_into(path: Path) -> None:
-    """Have what this process prints go into the log of another run."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    descriptor = open_log(path)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
-
-
-def _free_memory() -> None:
-    """Give back what the run had, before another one begins beside the end of this process."""
-    gc.collect()
-    if torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
-
-
 def work_in_log(store_folder: Path, claim: Claim) -> int:
     """As `work`, with what this process prints in the run's log."""
-    _log_into(Store(store_folder).log_path(claim.id))
+    print_into(Store(store_folder).log_path(claim.id))
     return work(store_folder, claim)
 
 
 def _train(store: Store, attempt: Attempt, controls: WorkerControls) -> Status:
     config = store.effective_config(attempt.run_id)
-    checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
-    data = TaskSource(store.folder).kept(config.task, config.seed)
-    translations, start = store.cache_folder / "translations.db", start_of(store, config)
-    with ranks_of(config, data, weights=attempt.folder, start=start, translations=translations) as ranks:
+    events = training_events(
+        config,
+        TaskSource(store.folder).kept(config.task, config.seed),
+        attempt.folder,
+        guard=attempt.check,
+        controls=controls.state,
+        cache=store.cache_folder,
+        translations=store.cache_folder / "translations.db",
+        start=start_of(store, config),
+        known=known_predictions(store, attempt.run_id),
+        log=log,
+    )
+    with closing(events):
+        for event in events:
+            recorder.record(event)
+    assert isinstance(event, Finished)
+    return Status(event.status)
+
+
+def training_events(
+    config: RunConfig,
+    data: TaskData,
+    weights: Path,
+    *,
+    guard: Callable[[], None] = lambda: None,
+    controls: ControlState,
+    cache: Path,
+    translations: Path,
+    start: Path | None,
+    known: Mapping[int, Predictions],
+    log: Callable[[str], None],
+) -> Generator[Event, None, None]:
+    """Train in as many processes as the run asks for, on this machine; between events it waits while it is paused.
+
+    Args:
+        weights: the folder of its checkpoint.
+        guard: as `Checkpoints` has it.
+        cache: the folder of what is computed before training.
+        translations, start, known, log: as `fine_tune` takes them.
+    Yields: the run's events.
+    """
+    checkpoints = Checkpoints(weights, config.checkpoint.every_steps, guard)
+    with ranks_of(config, data, weights=weights, start=start, translations=translations) as ranks:
         for event in fine_tune(
             config,
             data,
             checkpoints,
-            controls=controls.state,
-            cache=FolderCache(store.cache_folder),
+            controls=controls,
+            cache=FolderCache(cache),
             translations=translations,
             start=start,
-            known=known_predictions(store, attempt.run_id),
+            known=known,
             log=log,
             ranks=ranks,
         ):
-            recorder.record(event)
-            controls.state.wait_while_paused()
-    assert isinstance(event, Finished)
-    return Status(event.status)
+            yield event
+            controls.wait_while_paused()
 
 
 def start_of(store: Store, config: RunConfig) -> Path | None:
@@ -236,15 +264,6 @@ def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     except StoreError as problem:
         # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.
         log(str(problem))
-
-
-def _start_next(store: Store) -> None:
-    from core.workers.chosen import chosen_engine
-
-    try:
-        chosen_engine(store).dispatch()
-    except PlaygroundError as error:
-        log(str(error))
 
 
 def main(arguments: Sequence[str]) -> int:

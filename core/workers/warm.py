@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
 
@@ -30,11 +30,9 @@ from core.store.liveness import liveness_of
 from core.store.records import Liveness, Status
 from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
-from core.workers.code_stamp import code_stamp
 from core.workers.job_worker import carry_out
 from core.workers.machine import visible_gpus
-from core.workers.processes import lower_priority, spawn
-from core.workers.threads import ONE_THREAD
+from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.
@@ -49,22 +47,17 @@ def serve(store_folder: Path, line: str) -> int:
     """Carry out a line's jobs until there is a reason to leave. Returns: exit status."""
     if not (store_folder / DATABASE).exists():
         return 0  # the store went away before this process began
-    table = JobTable(store_folder)
+    table, server = JobTable(store_folder), WarmServer
+    if line in kinds.SERVERS:
+        module, _, name = kinds.SERVERS[line].partition(":")
+        server = getattr(importlib.import_module(module), name)
     try:
-        _server_class(line)(table, line).serve()
+        server(table, line).serve()
     except (OSError, StoreError):
         if table.exists():
             raise
         # The store's folder went away, and takes this process with it.
     return 0
-
-
-def _server_class(line: str) -> type[WarmServer]:
-    if line not in kinds.SERVERS:
-        return WarmServer
-    module, _, name = kinds.SERVERS[line].partition(":")
-    found: type[WarmServer] = getattr(importlib.import_module(module), name)
-    return found
 
 
 def environment_of(line: str) -> dict[str, str]:
@@ -212,20 +205,15 @@ class WarmServer:
         with self._table.transaction():
             if self._has_work():
                 return False
-            self._resign()
+            if self._is_named():
+                self._table.name_warm_process(self._line, None)
         return True
 
     def _hand_over(self) -> None:
         """To a process that knows the code as it is now. In a transaction."""
-        ensure_running(self._table, self._line, self._successor, leaving=self._me)
-
-    def _resign(self) -> None:
-        if self._is_named():
-            self._table.name_warm_process(self._line, None)
-
-    def _successor(self) -> Liveness | None:
         log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
-        return spawn([sys.executable, *sys.orig_argv[1:]], log_path, environment)
+        command = [sys.executable, *sys.orig_argv[1:]]
+        ensure_running(self._table, self._line, lambda: spawn(command, log_path, environment), leaving=self._me)
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         tempfile.tempdir = str(self._table.work_folder(claim.id))
@@ -285,28 +273,5 @@ class RunStarter(WarmServer):
         except BaseException:
             traceback.print_exc()
         finally:
-            _flush()
+            flush()
             os._exit(status)
-
-
-@contextlib.contextmanager
-def output_to(path: Path) -> Iterator[None]:
-    """What this process and its children print meanwhile goes to a file, also what no Python prints."""
-    _flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
-    log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-    for number, _ in kept:
-        os.dup2(log, number)
-    os.close(log)
-    try:
-        yield
-    finally:
-        _flush()
-        for number, copy in kept:
-            os.dup2(copy, number)
-            os.close(copy)
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()

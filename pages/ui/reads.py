@@ -15,7 +15,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.advice.prepare import prepare
 from core.config import ReadingConfig, RunConfig
-from core.errors import TaskError
+from core.errors import StoreError, TaskError
 from core.events import Step
 from core.messages import _, language
 from core.store import RunRecord, RunSummary, Store, TaskLibrary, default_folder
@@ -164,6 +164,6 @@ def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
         except (OSError, ValueError):
             stamps.append((str(path), 0, 0))
     if is_own(draft.task.id):
-        with contextlib.suppress(TaskError):  # preparing says what is wrong
+        with contextlib.suppress(TaskError, StoreError):  # preparing says what is wrong
             stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
     return tuple(stamps)

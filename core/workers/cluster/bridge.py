@@ -12,9 +12,8 @@ from core.errors import EngineError
 from core.settings import settings
 from core.store import Status, Store
 from core.store.job_table import JobTable
-from core.workers.cluster.capacity import Resources, fits, refusal
 from core.workers.cluster.ray_cluster import RayCluster
-from core.workers.cluster.ray_engine import identity_of_settings, requested
+from core.workers.cluster.ray_engine import fits, identity_of_settings, refusal, requested
 from core.workers.cluster.remote_run import RemoteRun
 from core.workers.limits import most_of_visitor
 from core.workers.warm import WarmServer
@@ -91,23 +90,18 @@ class Bridge(WarmServer):
             return
         self._next_try = time.monotonic() + LOOK_EVERY_S
         nodes = cluster.nodes()
-        while (following := self._store.next_in_line(most_of_visitor())) is not None:
-            asked = _resources(following.config)
+
+        def has_room(config: RunConfig, _of_experiment: bool) -> bool:
+            asked, running = requested(config), [(run.node_id, run.asked) for run in self._runs]
+            return fits(nodes, running, asked) or refusal(nodes.values(), asked) is not None
+
+        slots = range(FIRST_SLOT, LAST_SLOT)
+        while claim := self._store.claim_next(slots, self._me, most_of_visitor(), accepts=has_room):
+            asked = requested(self._store.run(claim.id).config)
             never = refusal(nodes.values(), asked)
-            if never is None and not fits(nodes, [(run.node_id, run.asked) for run in self._runs], asked):
-                return
-            claim = self._store.claim_next(range(FIRST_SLOT, LAST_SLOT), self._me, most_of_visitor())
-            if claim is None:
-                return
-            run_id, attempt, _ = claim
             if never is not None:
-                self._store.attempt(run_id, attempt).end(Status.FAILED, never)
+                self._store.attempt(claim.id, claim.attempt).end(Status.FAILED, never)
                 continue
-            run = RemoteRun(self._store, cluster, run_id, attempt, _resources(self._store.run(run_id).config))
+            run = RemoteRun(self._store, cluster, claim.id, claim.attempt, asked)
             run.start()
             self._runs.append(run)
-
-
-def _resources(config: RunConfig) -> Resources:
-    asked = requested(config)
-    return Resources(asked.cpus or 0.0, asked.gpus or 0.0)

@@ -1,12 +1,15 @@
-"""A connection to a Ray cluster."""
+"""A connection to a Ray cluster: runs are sent to its nodes, and what is asked of them is heard there."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError, first_line
 from core.settings import AUTO
-from core.workers.cluster.capacity import Resources
-from core.workers.cluster.node import warm, work
-from core.workers.cluster.parcel import Model, Parcel
-from core.workers.cluster.reports import Report
-from core.workers.cluster.switchboard import Asking, Switchboard
-from core.workers.processes import ROOT
-from core.workers.threads import PATIENT
+from core.workers.cluster.node import Parcel, SentFile, warm, work
+from core.workers.cluster.ray_engine import Resources
+from core.workers.processes import PATIENT, ROOT
 
 CONNECT_S = 3.0
 # Messages that wait for the bridge before a node stops to wait for it.
@@ -29,16 +28,58 @@ MOST_WAITING = 64
 # What a node needs of the app.
 CODE = ("core", "assets")
 NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
-# What Ray raises for a task whose node or process is gone, through no fault of the run.
-LOST = (
-    ray.exceptions.NodeDiedError,
-    ray.exceptions.WorkerCrashedError,
-    ray.exceptions.ObjectLostError,
-    ray.exceptions.LocalRayletDiedError,
-)
-CANCELLED = ray.exceptions.TaskCancelledError
-OUT_OF_MEMORY = ray.exceptions.OutOfMemoryError
-BROKEN = ray.exceptions.RayError
+
+
+# A control: kind, name and value, as `core.store.Control` has them.
+Asking = tuple[str, str | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An encoder or translation model on this machine.
+
+    Attributes:
+        name: as the run's config calls it.
+        key: the same for the same files.
+    """
+
+    name: str
+    key: str
+    paths: Mapping[str, Path]
+
+    def read(self) -> list[SentFile]:
+        return [SentFile(name, path.read_bytes(), path.stat().st_mtime_ns) for name, path in self.paths.items()]
+
+
+class Switchboard:
+    """An actor beside the bridge that holds a list of controls per attempt at a run until the nodes hear them.
+
+    Its methods run in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[Asking]] = defaultdict(list)
+        self._news = asyncio.Condition()
+
+    async def ask(self, key: str, control: Asking) -> None:
+        """Add a control."""
+        async with self._news:
+            self._asked[key].append(control)
+            self._news.notify_all()
+
+    async def hear(self, key: str, after: int, wait_s: float) -> list[Asking]:
+        """The controls behind the first `after`, as soon as there is one; none where none came in `wait_s`."""
+        async with self._news:
+            try:
+                await asyncio.wait_for(self._news.wait_for(lambda: len(self._asked[key]) > after), wait_s)
+            except TimeoutError:
+                return []
+            return self._asked[key][after:]
+
+    async def forget(self, key: str) -> None:
+        """An attempt has ended."""
+        async with self._news:
+            self._asked.pop(key, None)
 
 
 class RayCluster:
@@ -74,10 +115,7 @@ class RayCluster:
             work
         )
         self._models: dict[str, list[Any]] = {}
-        self._warm_up()
-
-    def _warm_up(self) -> None:
-        """Have a process on each node import what a run needs; returns without waiting."""
+        # Nobody waits until a process on each node has imported what a run needs.
         for node_id, has in self.nodes().items():
             if has.cpus:
                 there = NodeAffinitySchedulingStrategy(node_id, soft=True)
@@ -96,14 +134,14 @@ class RayCluster:
                 return str(address) if name in ("", address) else f"{name} ({address})"
         return node_id[:8]
 
-    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Stream:
-        """Send a run to whichever node has room, or will have."""
+    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Any:
+        """Send a run to whichever node has room, or will have. Returns: references to its reports, as they come."""
         for model in models:
             if model.key not in self._models:
                 self._models[model.key] = [ray.put(file) for file in model.read()]
         sent = {model.key: self._models[model.key] for model in models}
         options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
-        return Stream(self._work.options(**options).remote(parcel, sent, self._board))
+        return self._work.options(**options).remote(parcel, sent, self._board)
 
     def ask(self, key: str, control: Asking) -> None:
         """Ask something of an attempt at a run."""
@@ -111,22 +149,6 @@ class RayCluster:
 
     def forget(self, key: str) -> None:
         self._board.forget.remote(key)
-
-
-class Stream:
-    """The messages of one run, as they come."""
-
-    def __init__(self, references: Any) -> None:
-        self._references = references
-
-    def __iter__(self) -> Iterator[Report]:
-        """Raises: what Ray raises, see LOST, CANCELLED, OUT_OF_MEMORY and BROKEN."""
-        for reference in self._references:
-            yield ray.get(reference)
-
-    def cancel(self) -> None:
-        """End the task, wherever it is."""
-        ray.cancel(self._references, force=True)
 
 
 def _check_answer(address: str) -> None:

@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import hashlib
+import json
+import sqlite3
+import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import ray
 
 from core.atomic import atomic_write
+from core.config import RunConfig
+from core.config.folders import translation_models
 from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
-from core.messages import Message
+from core.messages import N_, Message
+from core.models.source import (
+    SAFE_WEIGHTS,
+    SMALL_FILES,
+    TORCH_WEIGHTS,
+    encoder_folder,
+    has_safe_weights,
+    model_folder,
+)
 from core.store import Status, Store
 from core.store.attempt import Attempt
-from core.workers.cluster.capacity import Resources
-from core.workers.cluster.parcel import models_of, packed
-from core.workers.cluster.ray_cluster import BROKEN, CANCELLED, LOST, OUT_OF_MEMORY, RayCluster, Stream
-from core.workers.cluster.reports import Arrived, Failed, Line, Report, WeightFile
+from core.tasks.kept import write_data
+from core.weight_files import weight_files
+from core.workers.cluster.node import (
+    ROWS,
+    START,
+    TRANSLATIONS,
+    WEIGHTS,
+    Arrived,
+    Failed,
+    Line,
+    Parcel,
+    Report,
+    SentFile,
+)
+from core.workers.cluster.ray_cluster import Model, RayCluster
+from core.workers.cluster.ray_engine import Resources
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlListener
-from core.workers.run_log import open_log
-from core.workers.run_worker import make_room, plain_failure, requeued_with_less
+from core.workers.run_rows import TaskSource
+from core.workers.run_worker import known_predictions, make_room, plain_failure, requeued_with_less, start_of
 
 # Losses in a row without a new checkpoint, after which the run is what ends its nodes.
 MOST_LOSSES = 3
+# What Ray raises for a task whose node or process is gone, through no fault of the run.
+LOST = (
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.LocalRayletDiedError,
+)
 
 
 class RemoteRun(threading.Thread):
@@ -35,196 +72,171 @@ class RemoteRun(threading.Thread):
         self.asked = asked
         self.node_id: str | None = None
         self._store, self._cluster, self._run_id = store, cluster, run_id
-        self._first_attempt = attempt
-        self._log = _RunLog(store.log_path(run_id))
+        self._attempt = store.attempt(run_id, attempt)
+        self._log_path = store.log_path(run_id)
+        self._log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._log_path.touch()
+        self._listener: _RemoteControls | None = None
 
     def run(self) -> None:
-        attempt = self._store.attempt(self._run_id, self._first_attempt)
         try:
-            attempt.register()
-            make_room(self._store, attempt)
-            self._carry(attempt)
+            self._attempt.register()
+            make_room(self._store, self._attempt)
+            self._carry()
         except StaleAttemptError as error:
-            self._log.write(str(error))
+            self._log(str(error))
         except BaseException:
-            self._log.write(traceback.format_exc())
+            self._log(traceback.format_exc())
             raise
         finally:
             make_room(self._store)
-            self._log.close()
             self._store.close()
 
-    def _carry(self, attempt: Attempt) -> None:
+    def _log(self, text: str) -> None:
+        # A full disk must not hide what went wrong before.
+        with contextlib.suppress(OSError), self._log_path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
+
+    def _carry(self) -> None:
         losses = 0
         while True:
             before = self._store.run(self._run_id).checkpoint_step
-            tracked = _Tracked(self._store, self._cluster, attempt)
             try:
-                self._once(attempt, tracked)
+                self._send()
                 return
             except StaleAttemptError:
                 raise
-            except CANCELLED:
+            except ray.exceptions.TaskCancelledError:
                 begun = self._store.run(self._run_id).checkpoint_step is not None
-                attempt.end(Status.STOPPED, None if begun else Message("Stopped before a node took it."))
+                self._attempt.end(Status.STOPPED, None if begun else Message("Stopped before a node took it."))
                 return
-            except OUT_OF_MEMORY:
-                if not requeued_with_less(attempt, self._store.run(self._run_id)):
-                    self._fail(attempt, MemoryError())
+            except ray.exceptions.OutOfMemoryError:
+                if not requeued_with_less(self._attempt, self._store.run(self._run_id)):
+                    self._fail(MemoryError())
                 return
             except LOST as error:
-                self._log.write(str(error))
-                run = self._store.run(self._run_id)
-                if tracked.stop_asked:
-                    attempt.end(
-                        Status.STOPPED,
-                        Message(
-                            "Its node was lost while it stopped: it is as of step {step}.",
-                            step=run.checkpoint_step or 0,
-                        ),
-                    )
+                self._log(str(error))
+                losses = losses + 1 if self._store.run(self._run_id).checkpoint_step == before else 1
+                if not self._restart(losses):
                     return
-                losses = losses + 1 if run.checkpoint_step == before else 1
-                if losses >= MOST_LOSSES:
-                    attempt.end(
-                        Status.FAILED,
-                        Message(
-                            "Its node was lost {times} times in a row without a new checkpoint: its log has the "
-                            "details.",
-                            times=losses,
-                        ),
-                    )
-                    return
-                self.node_id = None
-                attempt = attempt.restart_after_node_loss(
-                    _sentence_of_loss(run.place, run.last_step, run.checkpoint_step)
+            except ray.exceptions.RayError as error:
+                self._log(str(error))
+                message = Message(
+                    "The cluster could not carry the run out ({error}): its log has the details.",
+                    error=type(error).__name__,
                 )
-            except BROKEN as error:
-                self._log.write(str(error))
-                attempt.end(
-                    Status.FAILED,
-                    Message(
-                        "The cluster could not carry the run out ({error}): its log has the details.",
-                        error=type(error).__name__,
-                    ),
-                )
+                self._attempt.end(Status.FAILED, message)
                 return
             except Exception as error:
-                self._log.write(traceback.format_exc())
-                self._fail(attempt, error)
+                self._log(traceback.format_exc())
+                self._fail(error)
                 return
 
-    def _fail(self, attempt: Attempt, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         config = self._store.run(self._run_id).config
-        attempt.end(Status.FAILED, plain_failure(error, config.phases[-1].batch_size))
+        self._attempt.end(Status.FAILED, plain_failure(error, config.phases[-1].batch_size))
 
-    def _once(self, attempt: Attempt, tracked: _Tracked) -> None:
+    def _restart(self, losses: int) -> bool:
+        """Begin the next attempt after a node was lost. Returns: False where the run has ended with that."""
+        run = self._store.run(self._run_id)
+        if self._listener is not None and self._listener.stop_asked:
+            message = Message(
+                "Its node was lost while it stopped: it is as of step {step}.", step=run.checkpoint_step or 0
+            )
+            self._attempt.end(Status.STOPPED, message)
+            return False
+        if losses >= MOST_LOSSES:
+            message = Message(
+                "Its node was lost {times} times in a row without a new checkpoint: its log has the details.",
+                times=losses,
+            )
+            self._attempt.end(Status.FAILED, message)
+            return False
+        self.node_id = None
+        message = _sentence_of_loss(run.place, run.last_step, run.checkpoint_step)
+        self._attempt = self._attempt.restart_after_node_loss(message)
+        return True
+
+    def _send(self) -> None:
         """Send it to a node, and record what comes back."""
         models = models_of(self._store.effective_config(self._run_id))
-        recorder = Recorder(self._store, attempt, self._log.write)
-        with tracked:
-            stream = self._cluster.start(packed(self._store, attempt, models), models, self.asked)
-            tracked.follow(stream)
+        recorder = Recorder(self._store, self._attempt, self._log)
+        reports = self._cluster.start(packed(self._store, self._attempt, models), models, self.asked)
+        self._listener = _RemoteControls(self._store, self._cluster, self._attempt, reports)
+        with self._listener:
             try:
-                for message in stream:
-                    if self._take(message, attempt, recorder, tracked):
+                for reference in reports:
+                    if self._take(ray.get(reference), recorder, self._listener):
                         return
-            except BROKEN:
+            except ray.exceptions.RayError:
                 raise  # there is nothing left to cancel
             except BaseException:
-                stream.cancel()
+                ray.cancel(reports, force=True)
                 raise
 
-    def _take(self, message: Report, attempt: Attempt, recorder: Recorder, tracked: _Tracked) -> bool:
-        """Returns: whether that was the last message."""
-        match message:
+    def _take(self, report: Report, recorder: Recorder, listener: _RemoteControls) -> bool:
+        """Returns: whether that was the last report."""
+        attempt = self._attempt
+        match report:
             case Arrived():
-                self.node_id = message.node_id
-                tracked.arrived()
-                attempt.placed(self._cluster.name_of(message.node_id))
+                self.node_id = report.node_id
+                listener.arrived()
+                attempt.placed(self._cluster.name_of(report.node_id))
             case Line():
-                self._log.write(message.text)
-            case WeightFile():
-                self._keep(attempt, message)
+                self._log(report.text)
+            case SentFile():
+                self._keep(report)
             case Failed():
-                if not (message.of_memory and requeued_with_less(attempt, self._store.run(self._run_id))):
-                    attempt.end(Status.FAILED, message.message)
+                if not (report.of_memory and requeued_with_less(attempt, self._store.run(self._run_id))):
+                    attempt.end(Status.FAILED, report.message)
                 return True
             case _:
-                recorder.record(message)
-        return isinstance(message, Finished)
+                recorder.record(report)
+        return isinstance(report, Finished)
 
-    def _keep(self, attempt: Attempt, file: WeightFile) -> None:
+    def _keep(self, file: SentFile) -> None:
         """The file first, then the event that names it: a checkpoint that is recorded is there."""
-        attempt.folder.mkdir(parents=True, exist_ok=True)
+        folder = self._attempt.folder
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            with atomic_write(attempt.folder / file.name) as partial:
+            with atomic_write(folder / file.name) as partial:
                 partial.write_bytes(file.content)
-                attempt.check()
+                self._attempt.check()
         except OSError as error:
             raise StoreError(
                 "{what} could not be written ({reason}): make room on the disk.", what=file.name, reason=error.strerror
             ) from error
 
 
-class _Tracked(ControlListener):
-    """The link of a run that is on its way to a node, or there: what is asked goes to the switchboard."""
+class _RemoteControls(ControlListener):
+    """The link of a run that is on its way to a node, or there: controls go to the switchboard."""
 
-    def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt) -> None:
-        super().__init__(store, attempt.run_id, attempt.number)
+    def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt, reports: Any) -> None:
+        super().__init__(store, attempt.run_id, attempt.number, self._ask, self._cancel)
         self.stop_asked = False
-        self._cluster, self._key = cluster, f"{attempt.run_id}.{attempt.number}"
+        self._cluster, self._key, self._reports = cluster, f"{attempt.run_id}.{attempt.number}", reports
         self._has_arrived, self._lock = False, threading.Lock()
-        self._stream: Stream | None = None
         if store.run(attempt.run_id).status == Status.PAUSED:
-            self.apply("pause", None, None)  # it was, when its node was lost
-
-    def follow(self, stream: Stream) -> None:
-        with self._lock:
-            self._stream = stream
-        if self.stop_asked:
-            self._end_waiting()
+            self._ask("pause", None, None)  # it was, when its node was lost
 
     def arrived(self) -> None:
         with self._lock:
             self._has_arrived = True
 
-    def apply(self, kind: str, name: str | None, value: float | None) -> None:
+    def _ask(self, kind: str, name: str | None, value: float | None) -> None:
         self._cluster.ask(self._key, (kind, name, value))
         if kind == "stop":
             self.stop_asked = True
-            self._end_waiting()
+            with self._lock:
+                if not self._has_arrived:  # a run that waits for a node hears nothing there
+                    self._cancel()
 
-    def replaced(self) -> None:
-        with self._lock:
-            if self._stream is not None:
-                self._stream.cancel()
-
-    def _end_waiting(self) -> None:
-        """A run that waits for a node hears nothing there."""
-        with self._lock:
-            if self._stream is not None and not self._has_arrived:
-                self._stream.cancel()
+    def _cancel(self) -> None:
+        ray.cancel(self._reports, force=True)
 
     def __exit__(self, *arguments: object) -> None:
         super().__exit__(*arguments)
         self._cluster.forget(self._key)
-
-
-class _RunLog:
-    """The log of a run, to which only this thread writes."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = open_log(path)
-
-    def write(self, text: str) -> None:
-        try:
-            os.write(self._descriptor, f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n".encode())
-        except OSError:
-            return  # a full disk must not hide what went wrong before
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> Message:
@@ -239,3 +251,53 @@ def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> M
     return Message(
         "{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step
     )
+
+
+def models_of(config: RunConfig) -> list[Model]:
+    """The models that a run loads. Raises: EncoderError where one cannot be had."""
+    found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
+    for name in translation_models(config):
+        found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
+    return found
+
+
+def _model(name: str, folder: Path) -> Model:
+    weights = SAFE_WEIGHTS if has_safe_weights(folder) else TORCH_WEIGHTS
+    patterns = (*SMALL_FILES, "*.spm", weights)
+    paths = {str(path.relative_to(folder)): path for pattern in patterns for path in sorted(folder.rglob(pattern))}
+    stamps = [[name, path.stat().st_size, path.stat().st_mtime_ns] for name, path in sorted(paths.items())]
+    return Model(name, hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], paths)
+
+
+def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
+    """A claimed run with everything that it needs but its models.
+
+    Raises: TaskError where its rows cannot be had, TrainingError where it starts from weights that are not there,
+        OSError for files that cannot be read.
+    """
+    config = store.effective_config(attempt.run_id)
+    start = start_of(store, config)
+    files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
+    with tempfile.TemporaryDirectory() as folder:
+        # Written again: what is kept may be damaged, and had from where it came.
+        rows = Path(folder) / ROWS
+        write_data(rows, TaskSource(store.folder).kept(config.task, config.seed))
+        files[ROWS] = rows.read_bytes()
+    if start is not None:
+        files[START] = start.read_bytes()
+    return Parcel(
+        run_id=attempt.run_id,
+        attempt=attempt.number,
+        config=config.to_json(),
+        files=files,
+        known=known_predictions(store, attempt.run_id),
+        translations=_translations(store.cache_folder / TRANSLATIONS) if translation_models(config) else None,
+        models={model.name: model.key for model in models},
+    )
+
+
+def _translations(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.serialize()

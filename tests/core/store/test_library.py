@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError, TaskError
+from core.errors import ConfigError, StoreError, TaskError
 from core.store import database
 from core.store import library as library_module
 from core.store.database import Database
@@ -213,7 +213,7 @@ class TestInTheWay:
         task = library.add(ROWS, name="pets", source="")
         with Database(library.folder).transaction():
             for change in self.changes(library, task):
-                with pytest.raises(TaskError, match="is being changed by another process: try again"):
+                with pytest.raises(StoreError, match="is being changed by another process: try again"):
                     change()
             library.purge_discarded(0.0)  # it is left for later
         assert library.tasks() == [task]
@@ -249,14 +249,14 @@ class TestInTheWay:
     def test_rows_that_were_purged_while_waiting_are_written_again(
         self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        changing = library_module.TaskLibrary._changing
+        transaction = Database.transaction
 
-        def purged_before(self: TaskLibrary) -> object:
-            for path in self.rows_folder.glob("*.parquet"):
+        def purged_before(self: Database) -> object:
+            for path in library.rows_folder.glob("*.parquet"):
                 path.unlink()
-            return changing(self)
+            return transaction(self)
 
-        monkeypatch.setattr(library_module.TaskLibrary, "_changing", purged_before)
+        monkeypatch.setattr(Database, "transaction", purged_before)
         task = library.add(ROWS, name="pets", source="")
         assert library.rows(task.id) == ROWS
 

@@ -57,8 +57,8 @@ def test_nobody_has_more_than_they_may(store: Store) -> None:
     running = [run.owner for run in store.runs() if run.status == Status.STARTING]
     assert sorted(map(str, running)) == ["None", "None", "ada", "bob"]
     assert next_owner(store, most=1) is None
-    assert store.next_in_line(1) is None
-    assert store.next_in_line() is not None
+    assert store.claim_next(range(50), accepts=lambda _config, of_experiment: of_experiment) is None
+    assert store.has_queued()
     ended = next(run for run in store.runs() if run.owner == "ada" and run.status == Status.STARTING)
     store.attempt(ended.id, 1).end(Status.FINISHED)
     assert next_owner(store, most=1) == "ada"

@@ -15,11 +15,10 @@ from typing import Any
 
 from core.errors import TaskError
 from core.store.work import RUNS, Claim
-from core.workers import Progress, code_stamp, job_worker, processes, warm
+from core.workers import Progress, job_worker, processes, warm
 from core.workers import job_kinds as kinds
 from core.workers.__main__ import main
-from core.workers.processes import AUTOGROUP, NICENESS
-from core.workers.threads import ONE_THREAD, PATIENT
+from core.workers.processes import AUTOGROUP, NICENESS, ONE_THREAD, PATIENT
 
 Json = dict[str, Any]
 
@@ -134,5 +133,5 @@ if __name__ == "__main__":
     job_worker.WAIT_S = 0.05
     # One that lets everything else go first takes minutes on a busy machine.
     processes.NICENESS = int(os.environ.get("JOBS_NICENESS", "0"))
-    code_stamp.CODE = Path(os.environ.get("JOBS_CODE", code_stamp.CODE / "nowhere"))
+    processes.CODE = Path(os.environ.get("JOBS_CODE", processes.CODE / "nowhere"))
     sys.exit(main(sys.argv[1:]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from core.config import RunConfig
 from core.errors import TrainingError
 from core.store import Status, Store
 from core.store.work import RUNS
-from core.workers import LocalEngine, followers
+from core.workers import LocalEngine
 from core.workers.followers import ranks_of
 from tests.core.workers.following_runs import wait_until
 
@@ -32,7 +34,7 @@ def following() -> list[psutil.Process]:
     """The processes that follow somebody, whoever started them."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        if "core.workers.followers" in (process.info["cmdline"] or []):
+        if "--multiprocessing-fork" in (process.info["cmdline"] or []):
             found.append(process)
     return found
 
@@ -76,7 +78,7 @@ def test_it_takes_knobs_stops_and_resumes(engine: LocalEngine, draft: Draft) -> 
 
 def test_a_process_that_does_not_start_is_named(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, data = prepare(draft(more={"processes": 2}), gpu=False)
-    monkeypatch.setattr(followers.sys, "executable", "false")
+    monkeypatch.setattr("multiprocessing.spawn._python_exe", os.fsencode(shutil.which("false") or ""))
     with (
         pytest.raises(TrainingError, match="did not start"),
         ranks_of(config, data, weights=tmp_path, start=None, translations=None),

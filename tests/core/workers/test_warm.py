@@ -22,10 +22,9 @@ from core.store import Status, Store
 from core.store.job_table import JobTable
 from core.store.liveness import liveness_of
 from core.store.work import LOADING, RUNS, WarmProcess
-from core.workers import Jobs, LocalEngine, code_stamp
+from core.workers import Jobs, LocalEngine, processes
 from core.workers import job_kinds as kinds
-from core.workers.processes import NICENESS
-from core.workers.threads import ONE_THREAD, PATIENT
+from core.workers.processes import NICENESS, ONE_THREAD, PATIENT
 from tests.cases import slow_but
 from tests.core.workers.conftest import PROGRAM
 from tests.core.workers.watching import ended, is_gone, only_process_on, process_of, processes_on, wait_for, wait_until
@@ -420,15 +419,15 @@ def test_every_warm_kind_exists_and_every_line_is_loaded_by_its_own() -> None:
 
 
 def test_the_stamp_of_the_code_changes_with_every_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_stamp, "CODE", tmp_path)
+    monkeypatch.setattr(processes, "CODE", tmp_path)
     (tmp_path / "inner").mkdir()
-    stamps = [code_stamp.code_stamp()]
+    stamps = [processes.code_stamp()]
     for name, text in (("a.py", ""), ("inner/b.py", "1"), ("a.py", "22"), ("inner/b.py", "3")):
         (tmp_path / name).write_text(text)
         os.utime(tmp_path / name, ns=(len(stamps), len(stamps)))
-        stamps.append(code_stamp.code_stamp())
+        stamps.append(processes.code_stamp())
     (tmp_path / "a.py").unlink()
-    stamps.append(code_stamp.code_stamp())
+    stamps.append(processes.code_stamp())
     assert len(set(stamps)) == 6
     (tmp_path / "notes.txt").touch()
-    assert code_stamp.code_stamp() == stamps[-1]
+    assert processes.code_stamp() == stamps[-1]

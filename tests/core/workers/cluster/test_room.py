@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from core.workers.cluster.capacity import Resources, fits, refusal
+from core.workers.cluster.ray_engine import Resources, fits, refusal
 
 
 def cores(count: float, gpus: float = 0.0) -> Resources:
