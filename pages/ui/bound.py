@@ -167,16 +167,14 @@ def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], defa
         choices: with their names, marked with `N_`.
     """
     value, tied = bound(item, list(choices), default)
-    st.segmented_control(
-        label,
-        list(choices),
-        format_func=lambda one: _(choices[one]),
-        label_visibility="collapsed",
-        required=True,
-        wrap=True,
-        **tied.by_default,
-    )
+    segments(label, choices, tied, wrap=True)
     return value
+
+
+def segments(label: str, choices: Mapping[str, str], tied: Tied, **look: Any) -> None:
+    """Draw choices side by side, one of which is always chosen. Args: look: as `st.segmented_control` takes it."""
+    look = {"label_visibility": "collapsed", "required": True, **look}
+    st.segmented_control(label, list(choices), format_func=lambda one: _(choices[one]), **look, **tied.by_default)
 
 
 def forget(items: Iterable[Item[Any]]) -> None:
