@@ -51,34 +51,29 @@ def page() -> None:
     if run.probe is None or not frames:
         st.info(_("This run has no frames yet; the first comes right after its first step."))
     else:
-        _drawn(Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe)), view)
+        place = Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe))
+        try:
+            if view == "classes":
+                _classes(place)
+            else:
+                _text(place, view)
+        except StoreError as error:
+            st.warning(escaped(str(error)))
     if run.status.active:
         st.fragment(_watch, run_every=WATCH_S)(store, run.id, frames)
-
-
-def _drawn(place: Place, view: str) -> None:
-    try:
-        if view == "classes":
-            _classes(place)
-        else:
-            _text(place, view)
-    except StoreError as error:
-        st.warning(escaped(str(error)))
 
 
 def _text(place: Place, view: str) -> None:
     reading = choose_text(place)
     if reading is None:
         return
-    longest = max(place.known.longest, len(reading.words))
-    known_steps = {*place.frames, *reading.steps}
     compares = view == "text"
     chosen = choose(
         reading.shape,
         reading.steps,
-        longest=longest,
+        longest=max(place.known.longest, len(reading.words)),
         usual=place.known.usual,
-        known_steps=known_steps,
+        known_steps={*place.frames, *reading.steps},
         with_before=compares,
     )
     if place.run.config.encoder.pooling == "mean":
@@ -95,8 +90,7 @@ def _text(place: Place, view: str) -> None:
 def _classes(place: Place) -> None:
     shape = token_reads.shape(place.known, place.frames[-1]) if place.known.texts else None
     if shape is None:
-        remedy = _("The part “One text” takes a text of your own.")
-        st.info(sentences([_(NOT_KEPT), remedy]))
+        st.info(sentences([_(NOT_KEPT), _("The part “One text” takes a text of your own.")]))
         return
     known = place.known
     chosen = choose(shape, place.frames, longest=known.longest, usual=known.usual, known_steps=place.frames)

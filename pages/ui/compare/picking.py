@@ -48,11 +48,6 @@ class Shown(NamedTuple):
     frames: Frames
 
 
-def with_frames(runs: Sequence[Compared]) -> list[Shown]:
-    """Those that have frames, in their order."""
-    return [Shown(one.name, one.frames) for one in runs if one.frames is not None]
-
-
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
     """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
     chosen = _chosen(store, runs)
@@ -70,7 +65,7 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
         label_visibility="collapsed",
         width="stretch",
         key=KEY,
-        on_change=_picked,
+        on_change=lambda: put_runs(state.widget_value(KEY) or []),
     )
     return chosen
 
@@ -105,10 +100,6 @@ def _frames(store: Store, run: RunRecord) -> Frames | None:
         st.warning(escaped(problem))
     frames = frames_of(store, run, None)
     return frames if frames.numbers else None
-
-
-def _picked() -> None:
-    put_runs(state.widget_value(KEY) or [])
 
 
 def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
@@ -170,12 +161,8 @@ class Linked:
         return [i for i in self.ids[one] if i in self.rows[other]]
 
 
-def linked(runs: Sequence[Shown]) -> Linked:
-    """The examples of runs, linked by text, class and split."""
-    return _linked(tuple(one.frames for one in runs))
-
-
 @kept(max_entries=16)
-def _linked(every: tuple[Frames, ...]) -> Linked:
+def linked(every: tuple[Frames, ...]) -> Linked:
+    """The examples of runs, linked by text, class and split."""
     ids = linked_ids([example_keys(frames.probe) for frames in every])
     return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))

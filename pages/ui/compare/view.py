@@ -22,7 +22,7 @@ from pages.ui.bound import bound, segments
 from pages.ui.compare.curves import curves
 from pages.ui.compare.maps import about, choose_map, maps_of, panels_of
 from pages.ui.compare.pair import ASKED, pair
-from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked, with_frames
+from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked
 from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
@@ -118,10 +118,10 @@ def _maps(runs: Sequence[Compared]) -> bool:
         st.caption(_("No frames yet: {runs}. The first comes right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
-    shown = with_frames(runs)
+    shown = [Shown(one.name, one.frames) for one in runs if one.frames is not None]
     wanted, colour = choose_map()
     spec, maps, busy = maps_of(shown, wanted)
-    examples = linked(shown)
+    examples = linked(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)
     on_map = _map_view(shown, panels, examples)
     st.caption(about(shown, spec, wanted, turns, colour))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
 from core.artifacts.sentence import Deletions, deletions
+from core.artifacts.weights import weight_stamps
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
@@ -27,6 +26,7 @@ from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
+from pages.ui.text_table import csv_button
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Place, Settings
 from pages.ui.waiting import ask, is_going_on
@@ -49,7 +49,7 @@ RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
 def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     """Draw what deleting words does, or offer to find out."""
     try:
-        stamps = place.stamps()
+        stamps = weight_stamps(place.store, place.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
@@ -67,7 +67,17 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
         return
     found = deletions(place.store.run_folder(place.run.id), first, second, step, stamps[step])
     if found is None:
-        _offer(request, reading)
+        st.markdown(
+            ngettext(
+                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+                "word in turn.",
+                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+                "words in turn.",
+                len(reading.words),
+            )
+        )
+        if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
+            ask("inspect", request, N_("Deleting words of {text}"), text=shown(first))
     elif len(found.read.words) != len(reading.words):
         st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:
@@ -87,20 +97,6 @@ def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
         wanted=f"{chosen.after:,}",
         steps=listed(f"{known:,}" for known in kept),
     )
-
-
-def _offer(request: dict[str, Any], reading: Reading) -> None:
-    st.markdown(
-        ngettext(
-            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-            "word in turn.",
-            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-            "words in turn.",
-            len(reading.words),
-        )
-    )
-    if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
-        ask("inspect", request, N_("Deleting words of {text}"), text=shown(request["text"]))
 
 
 def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
@@ -123,7 +119,11 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             )
         )
         st.caption(_colours(reading, chosen))
-        _note(attention, effects, agreement, chosen)
+        with st.container(border=True):
+            st.markdown(_("**Attention is not explanation**"))
+            st.markdown(_evidence(attention, effects, agreement))
+            where = _("{said}.", said=f"{chosen.where[:1].upper()}{chosen.where[1:]}")
+            st.caption(sentences([where, _(SOURCES)]))
     with right:
         figure = attention_against_effect_figure(
             reading.words, attention, effects, agreement, revision=f"{reading.key}.{step}"
@@ -159,14 +159,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     return sentences([said, turns])
 
 
-def _note(attention: Doubles, effects: Doubles, agreement: RankAgreement, chosen: Settings) -> None:
-    with st.container(border=True):
-        st.markdown(_("**Attention is not explanation**"))
-        st.markdown(evidence(attention, effects, agreement))
-        st.caption(sentences([_("{said}.", said=f"{chosen.where[:1].upper()}{chosen.where[1:]}"), _(SOURCES)]))
-
-
-def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
+def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
     """What this very text says of it, in plain words."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
@@ -178,7 +171,9 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
         spearman=signed(agreement.spearman, 2),
         words=ngettext("{count} word", "{count} words", agreement.words),
     )
-    return sentences([_overlap(most, len(shared), _chance(most, len(attention))), correlations])
+    # How many two choices of this many words share on average, if nothing but chance makes them.
+    chance = f"{most * most / len(attention):.1f}"
+    return sentences([_overlap(most, len(shared), chance), correlations])
 
 
 def _overlap(most: int, shared: int, chance: str) -> str:
@@ -214,11 +209,6 @@ def _overlap(most: int, shared: int, chance: str) -> str:
     )
 
 
-def _chance(most: int, words: int) -> str:
-    """How many two choices of this many words share on average, if nothing but chance makes them."""
-    return f"{most * most / words:.1f}"
-
-
 def _colours(reading: Reading, chosen: Settings) -> str:
     about = _(
         "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
@@ -226,18 +216,12 @@ def _colours(reading: Reading, chosen: Settings) -> str:
         k=chosen.k,
         where=chosen.where,
     )
-    if not _is_cut(reading):
-        return about
-    note = _("Where a text is cut off, another word may take the place of the deleted one.")
-    return sentences([about, note])
-
-
-def _is_cut(reading: Reading) -> bool:
-    """Deleting a word of a text that was cut off lets another one in."""
     ends = [0] * len(reading.read.sides)
     for word in reading.read.words:
         ends[word.side] = max(ends[word.side], word.end)
-    return any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True))
+    if any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True)):
+        about = sentences([about, _("Where a text is cut off, another word may take the place of the deleted one.")])
+    return about
 
 
 def _table(place: Place, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles) -> None:
@@ -266,13 +250,11 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
                 ),
             },
         )
-        st.download_button(
+        csv_button(
             _("Deletions as CSV"),
             lambda: csv_file(_records(table, reading)),
             f"{place.run.id}-deletions-step-{step}.csv",
-            "text/csv",
             key="tokens.deletions.csv",
-            icon=":material/download:",
             on_click="ignore",
         )
 

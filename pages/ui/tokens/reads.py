@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
@@ -123,12 +122,6 @@ def _tokens(store: Store, run: RunRecord) -> Tokens:
     return store.tokens(run.id)
 
 
-@cached(64)
-def pairs(store: Store, run: RunRecord) -> bool:
-    """Whether a run reads two texts at once. Raises: TaskError or ConfigError where its rows cannot be had."""
-    return takes_pairs(store, run)
-
-
 def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:
     """An example at the frames that hold attention, and a sentence where one cannot be read; None where none does."""
     found: dict[int, tuple[Attention, FloatArray]] = {}
@@ -156,11 +149,6 @@ def _example_row(known: Examples, step: int, place: int) -> tuple[Attention, Flo
         return None
     mine = split_attention(attention, [text.length for text in known.texts])[place]
     return np.array(mine), np.array(known.store.logits(known.run_id, step)[known.rows[place]])
-
-
-def own_reading(found: Inspected, key: str) -> Reading:
-    """A visitor's text at the steps whose weights are kept."""
-    return Reading(key, found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
 @kept(max_entries=4)

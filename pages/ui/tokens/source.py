@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.artifacts.sentence import check_text, inspected
+from core.artifacts.sentence import check_text, inspected, takes_pairs
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
@@ -17,9 +17,10 @@ from core.representation.attention import punctuation
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
-from pages.ui.address import Item, Tokens
+from pages.ui.address import Tokens
 from pages.ui.bound import Tied, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
+from pages.ui.text_table import cut
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Examples, Reading
 from pages.ui.waiting import ask, is_going_on, job_of
@@ -105,20 +106,24 @@ def choose(
     layers, heads = shape
     first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
     most = min(K_MAX, max(longest, first))
-    head_names = [MEAN, *(str(number) for number in range(1, heads + 1) if heads > 1)]
+    head_names = {MEAN: _mean_of(heads).capitalize()}
+    if heads > 1:
+        head_names |= {str(number): _("Head {head}", head=number) for number in range(1, heads + 1)}
     # All are read before any is drawn: what the address has wrong is said above the row.
     problem = _("this encoder has layers 1 to {layers}", layers=layers)
     layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, problem)
     head, to_head = bound(Tokens.HEAD, head_names, problem=_("this encoder has heads 1 to {heads}", heads=heads))
     problem = _("k goes from 1 to {most} here", most=most)
     k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, problem, range(1, K_MAX + 1))
-    before, to_before = _step(Tokens.BEFORE, steps, steps[0], known_steps) if with_before else (steps[0], None)
-    after, to_after = _step(Tokens.AFTER, steps, steps[-1], known_steps)
+    before, to_before = steps[0], None
+    if with_before:
+        before, to_before = bound_nearest(Tokens.BEFORE, steps, before, known=known_steps)
+    after, to_after = bound_nearest(Tokens.AFTER, steps, steps[-1], known=known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if layers > 1:
             _slider(_("Layer"), layers, _("The output of that block, the last by default."), to_layer)
         st.selectbox(
-            _("Head"), head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head.by_index
+            _("Head"), list(head_names), format_func=head_names.__getitem__, width=CONTROL_PX, **to_head.by_index
         )
         _slider(_("Top k words"), most, _("How many words the selection takes."), to_k)
         if to_before is not None:
@@ -137,14 +142,6 @@ def choose(
         else:
             st.caption(_("Step {step} is the only one so far.", step=only))
     return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
-
-
-def _step(item: Item[int], steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, Tied]:
-    return bound_nearest(item, steps, default, known=known)
-
-
-def _head_label(name: str, heads: int) -> str:
-    return _mean_of(heads).capitalize() if name == MEAN else _("Head {head}", head=name)
 
 
 def _mean_of(heads: int) -> str:
@@ -176,13 +173,9 @@ class Place:
     frames: tuple[int, ...]
     known: Examples
 
-    def stamps(self) -> Mapping[int, int]:
-        """Each step whose weights are kept, and what identifies them. Raises: TrainingError."""
-        return weight_stamps(self.store, self.run)
-
 
 def choose_text(place: Place) -> Reading | None:
-    """Draw the choice and read it; None where there is nothing to show yet, which is said."""
+    """Draw the choice and read it; None where there is nothing to show yet, which the page says."""
     if not place.known.texts:
         own = _("A text of your own can be looked at wherever weights are kept.")
         st.info(sentences([_(NOT_KEPT), own]))
@@ -191,29 +184,8 @@ def choose_text(place: Place) -> Reading | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         source = bound_segments(_("Text"), Tokens.SOURCE, SOURCES, default)
         position = _pick(place) if source == EXAMPLE else None
-    return _own(place) if position is None else _example(place, position)
-
-
-def _pick(place: Place) -> int:
-    """Which of the examples."""
-    known = place.known
-    position = {example: i for i, example in enumerate(known.ids)}
-    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
-    left_out = len(place.probe.ids) - len(known.ids)
-    about = [_("Type to search.")]
-    if left_out:
-        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
-    st.selectbox(
-        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
-        known.ids,
-        format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
-        help=sentences(about),
-        **tied.by_index,
-    )
-    return position[value]
-
-
-def _example(place: Place, position: int) -> Reading | None:
+    if position is None:
+        return _own(place)
     reading, problem = reads.example_reading(place.known, position, place.frames)
     if problem is not None:
         st.warning(escaped(problem))
@@ -222,22 +194,32 @@ def _example(place: Place, position: int) -> Reading | None:
     return reading
 
 
-def _options(place: Place) -> list[str]:
-    labels = [_option(place, position) for position in range(len(place.known.ids))]
-    return distinct(labels, [_("example {number}", number=example) for example in place.known.ids])
-
-
-def _option(place: Place, position: int) -> str:
-    text = " ↔ ".join(" ".join(side.split()) for side in place.known.texts[position].sides)
-    label = place.probe.classes[place.known.labels[position]]
-    cut = f"{text[:OPTION_CHARS]} …" if len(text) > OPTION_CHARS else text
-    return with_more(cut, label)
+def _pick(place: Place) -> int:
+    """Which of the examples."""
+    known, labels = place.known, []
+    for read, label in zip(known.texts, known.labels, strict=True):
+        text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
+        labels.append(with_more(cut(text, OPTION_CHARS), place.probe.classes[label]))
+    options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
+    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
+    left_out = len(place.probe.ids) - len(known.ids)
+    about = [_("Type to search.")]
+    if left_out:
+        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
+    st.selectbox(
+        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
+        known.ids,
+        format_func=dict(zip(known.ids, options, strict=True)).__getitem__,
+        help=sentences(about),
+        **tied.by_index,
+    )
+    return known.ids.index(value)
 
 
 def _own(place: Place) -> Reading | None:
     try:
-        stamps = place.stamps()
-        pair = reads.pairs(place.store, place.run)
+        stamps = weight_stamps(place.store, place.run)
+        pair = takes_pairs(place.store, place.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None
@@ -258,7 +240,7 @@ def _own(place: Place) -> Reading | None:
         st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
-    return reads.own_reading(found, f"{place.run.id}.own.{key}")
+    return Reading(f"{place.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
 def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
@@ -278,7 +260,13 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
         ]
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.form_submit_button(_("Read it"), icon=":material/visibility:", type="primary")
-            st.caption(_read_with(stamps), width="stretch")
+            about = ngettext(
+                "Read with the weights that this run keeps: step {steps}.",
+                "Read with the weights that this run keeps: steps {steps}.",
+                len(stamps),
+                steps=listed(f"{step:,}" for step in stamps),
+            )
+            st.caption(about, width="stretch")
     missing_weights(place.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
     asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
@@ -286,10 +274,12 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     if not pressed and not given:
         return None
     try:
-        sides = _checked(typed if pressed else given, pair, most)
+        first, *rest = typed if pressed else given
+        checked = check_text(first, (rest[0] or "") if pair else None, pair=pair, most_chars=most)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return None
+    sides = (checked, None) if isinstance(checked, str) else checked
     Tokens.TEXT.put(sides[0])
     Tokens.SECOND.put(sides[1])
     state.remember(f"tokens.asked.{place.run.id}", list(sides))
@@ -299,18 +289,3 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
         if job is None or not job.active:
             ask("inspect", request, N_("Reading the text {text}"), text=shown(sides[0]))
     return sides
-
-
-def _checked(sides: Sequence[str | None], pair: bool, most: int) -> tuple[str, str | None]:
-    """Raises: TaskError."""
-    checked = check_text(sides[0], (sides[1] or "") if pair else None, pair=pair, most_chars=most)
-    return (checked, None) if isinstance(checked, str) else checked
-
-
-def _read_with(stamps: Mapping[int, int]) -> str:
-    return ngettext(
-        "Read with the weights that this run keeps: step {steps}.",
-        "Read with the weights that this run keeps: steps {steps}.",
-        len(stamps),
-        steps=listed(f"{step:,}" for step in stamps),
-    )
