@@ -122,8 +122,21 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
     Args:
         scope: what has the parameter; others may have one of the same name.
     """
-    item: Item[Any] = Item(parameter.name, str, parameter.default, _bounds(parameter))
-    value, tied = _tied(item, [scope], lambda: item.read(lambda text: _number(parameter, text), parameter.default))
+    if parameter.kind == "integer":
+        problem = _("it is a whole number {bounds}", bounds=parameter.bounds)
+    else:
+        problem = _("it is a number {bounds}", bounds=parameter.bounds)
+
+    def number(text: str) -> Any:
+        """The parameter as the address says it, None for what it cannot be."""
+        try:
+            value = int(text) if parameter.kind == "integer" else float(text)
+            return parameter.check(parameter.name, value) if math.isfinite(value) else None
+        except (ConfigError, ValueError, OverflowError):
+            return None
+
+    item: Item[Any] = Item(parameter.name, str, parameter.default, problem)
+    value, tied = _tied(item, [scope], lambda: item.read(number, parameter.default))
     item.put(value)
     return value, tied
 
@@ -231,21 +244,6 @@ def _as_number(text: str | None, like: Number) -> Number | None:
         return value if math.isfinite(value) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _number(parameter: Parameter, text: str) -> Any:
-    """A parameter as the address says it, None for what it cannot be."""
-    try:
-        value = int(text) if parameter.kind == "integer" else float(text)
-        return parameter.check(parameter.name, value) if math.isfinite(value) else None
-    except (ConfigError, ValueError, OverflowError):
-        return None
-
-
-def _bounds(parameter: Parameter) -> str:
-    if parameter.kind == "integer":
-        return _("it is a whole number {bounds}", bounds=parameter.bounds)
-    return _("it is a number {bounds}", bounds=parameter.bounds)
 
 
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
