@@ -9,14 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from core.messages import N_, _, listed, ngettext, sentences
-from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, WordChange, WordStatistics
+from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
 from pages.ui.bound import bound
 from pages.ui.parts import escaped
 from pages.ui.text_table import csv_button
 from pages.ui.tokens import reads
-from pages.ui.tokens.source import Place, Settings
+from pages.ui.tokens.reads import TokenRun
+from pages.ui.tokens.source import Settings
 
 TABLE_PX = 460
 ROWS_MAX = 500
@@ -30,16 +31,15 @@ COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("
 WORD, LIFT, CLASS, CHANGE = N_("Word"), N_("Lift"), N_("Class"), N_("Change")
 
 
-def over_the_classes(place: Place, chosen: Settings) -> None:
+def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     """Draw both tables. Raises: StoreError for a damaged frame."""
-    known = place.known
     rule = reads.Rule(chosen.layer, chosen.head, chosen.k, chosen.punctuation)
     steps = (chosen.before, chosen.after)
     without = next((step for step in steps if reads.selected(known, step, rule) is None), None)
     if without is not None:
         st.info(_("The frame of step {step} holds no attention: choose another step.", step=f"{without:,}"))
         return
-    least, label = _least_and_class(place)
+    least, label = _least_and_class(known)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))
@@ -50,22 +50,22 @@ def over_the_classes(place: Place, chosen: Settings) -> None:
     st.caption(sentences(about))
     left, right = st.columns(2, gap="large")
     with left:
-        classes = len(place.probe.classes)
+        classes = len(known.probe.classes)
         found = reads.statistics(known, chosen.after, rule, at_least=least, classes=classes)
-        _selected(place, chosen, label, found)
+        _selected(known, chosen, label, found)
     with right:
-        _changes(place, chosen, reads.changes(known, steps, rule, at_least=least))
+        _changes(known, chosen, reads.changes(known, steps, rule, at_least=least))
 
 
-def _least_and_class(place: Place) -> tuple[int, int | None]:
+def _least_and_class(known: TokenRun) -> tuple[int, int | None]:
     """How many texts a word has to be selected in, and the class that is looked at, None for all."""
-    classes = place.probe.classes
-    most = max(2, min(LEAST_MAX, len(place.known.ids)))
+    classes = known.probe.classes
+    most = max(2, min(LEAST_MAX, len(known.ids)))
     problem = _("it goes from 1 to {most} here", most=most)
     least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
     options = {ALL: _("All, each word with the class of its greatest lift")}
     for label, name in enumerate(classes):
-        texts = ngettext("{count} text", "{count} texts", place.known.labels.count(label))
+        texts = ngettext("{count} text", "{count} texts", known.labels.count(label))
         options[str(label)] = f"{name} · {texts}"
     chosen, to_class = bound(Tokens.CLASS, options)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -75,9 +75,9 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
     return least, None if chosen == ALL else int(chosen)
 
 
-def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
+def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordStatistics) -> None:
     st.markdown(_("**Selected words by class, step {step}**", step=f"{chosen.after:,}"))
-    classes = place.probe.classes
+    classes = known.probe.classes
     rows = found.rows if label is None else found.of_class(label)
     if rows:
         table: dict[str, list[Any]] = {WORD: [_short(row.word) for row in rows]}
@@ -110,21 +110,19 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
     if found.left_out:
         about.append(ngettext("{count} rarer word is left out.", "{count} rarer words are left out.", found.left_out))
     st.caption(sentences(about))
-    records = [
-        {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
-        | {"selected": str(row.count), "occurs": str(row.occurs)}
-        | {
-            f"{what} in class {c + 1}": value
-            for c in range(len(classes))
-            for what, value in (
-                ("selected", str(row.counts[c])),
-                ("occurs", str(row.occurrences[c])),
-                ("lift", f"{row.lifts[c]:.4f}"),
-            )
-        }
-        for row in found.rows
-    ]
-    _csv("words", _("Words as CSV"), records, f"{place.run.id}-words-step-{chosen.after}")
+    records = [_record(row, classes) for row in found.rows]
+    _csv("words", _("Words as CSV"), records, f"{known.run.id}-words-step-{chosen.after}")
+
+
+def _record(row: SelectedWord, classes: Sequence[str]) -> dict[str, str]:
+    """A line of the file: a word in all classes, then in each."""
+    record = {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
+    record |= {"selected": str(row.count), "occurs": str(row.occurs)}
+    for c in range(len(classes)):
+        record[f"selected in class {c + 1}"] = str(row.counts[c])
+        record[f"occurs in class {c + 1}"] = str(row.occurrences[c])
+        record[f"lift in class {c + 1}"] = f"{row.lifts[c]:.4f}"
+    return record
 
 
 def _table(columns_of: dict[str, list[Any]], key: str, columns: dict[str, Any]) -> None:
@@ -144,7 +142,7 @@ def _table(columns_of: dict[str, list[Any]], key: str, columns: dict[str, Any]) 
     )
 
 
-def _changes(place: Place, chosen: Settings, moved: Sequence[WordChange]) -> None:
+def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> None:
     first, last = f"{chosen.before:,}", f"{chosen.after:,}"
     st.markdown(_("**Entered and left, step {first} to {last}**", first=first, last=last))
     changed = [change for change in moved if change.change]
@@ -171,7 +169,7 @@ def _changes(place: Place, chosen: Settings, moved: Sequence[WordChange]) -> Non
         }
         for change in moved
     ]
-    _csv("changes", _("Changes as CSV"), records, f"{place.run.id}-changes-{chosen.before}-{chosen.after}")
+    _csv("changes", _("Changes as CSV"), records, f"{known.run.id}-changes-{chosen.before}-{chosen.after}")
 
 
 def _most_moved(changed: Sequence[WordChange]) -> str:

@@ -27,8 +27,8 @@ from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import csv_button
-from pages.ui.tokens.reads import Reading
-from pages.ui.tokens.source import Place, Settings
+from pages.ui.tokens.reads import Reading, TokenRun
+from pages.ui.tokens.source import Settings
 from pages.ui.waiting import ask, is_going_on
 
 Doubles = NDArray[np.float64]
@@ -46,26 +46,26 @@ WORD, ATTENTION, RANK, DROP = N_("Word"), N_("Attention"), N_("Rank"), N_("Drop"
 RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
 
 
-def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
+def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     """Draw what deleting words does, or offer to find out."""
     try:
-        stamps = weight_stamps(place.store, place.run)
+        stamps = weight_stamps(known.store, known.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
     both = [step for step in reading.steps if step in stamps]
     if not both:
         st.info(_("At no step are both attention and weights of this text known, so nothing can be compared."))
-        missing_weights(place.run)
+        missing_weights(known.run)
         return
     step = nearest(both, chosen.after)
     st.caption(_which_step(step, chosen, list(stamps)))
-    missing_weights(place.run)
+    missing_weights(known.run)
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
-    request = {"run": place.run.id, "what": "deletions", "text": first, "second": second, "step": step}
+    request = {"run": known.run.id, "what": "deletions", "text": first, "second": second, "step": step}
     if is_going_on("inspect", request):
         return
-    found = deletions(place.store.run_folder(place.run.id), first, second, step, stamps[step])
+    found = deletions(known.store.run_folder(known.run.id), first, second, step, stamps[step])
     if found is None:
         st.markdown(
             ngettext(
@@ -81,7 +81,7 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     elif len(found.read.words) != len(reading.words):
         st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:
-        _draw(place, reading, chosen, step, found)
+        _draw(known, reading, chosen, step, found)
 
 
 def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
@@ -99,8 +99,8 @@ def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
     )
 
 
-def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
-    classes = place.probe.classes
+def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
+    classes = known.probe.classes
     target = int(found.base.argmax())
     effects = deletion_effects(found.base, found.deleted, target)
     attention = word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head).words
@@ -135,7 +135,7 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             description=_("Attention to each word against what deleting it does."),
         )
         st.caption(_("The correlations compare attention with the size of the change, whichever way it goes."))
-    _table(place, reading, step, found, attention, effects)
+    _table(known, reading, step, found, attention, effects)
 
 
 def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
@@ -224,7 +224,9 @@ def _colours(reading: Reading, chosen: Settings) -> str:
     return about
 
 
-def _table(place: Place, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles) -> None:
+def _table(
+    known: TokenRun, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles
+) -> None:
     labels = found.deleted.argmax(1)
     table = pd.DataFrame(
         {
@@ -233,7 +235,7 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
             RANK: _ranks(attention),
             DROP: effects,
             RANK_OF_CHANGE: _ranks(np.abs(effects)),
-            PREDICTION: [place.probe.classes[label] for label in labels],
+            PREDICTION: [known.probe.classes[label] for label in labels],
         }
     ).sort_values(RANK_OF_CHANGE, kind="stable")
     with st.expander(_("All {words} as a table", words=ngettext("{count} word", "{count} words", len(table)))):
@@ -253,7 +255,7 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
         csv_button(
             _("Deletions as CSV"),
             lambda: csv_file(_records(table, reading)),
-            f"{place.run.id}-deletions-step-{step}.csv",
+            f"{known.run.id}-deletions-step-{step}.csv",
             key="tokens.deletions.csv",
             on_click="ignore",
         )
@@ -262,13 +264,13 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
 def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
     return [
         {
-            "position": str(int(str(place)) + 1),
-            "word": reading.words[int(str(place))],
+            "position": str(int(str(position)) + 1),
+            "word": reading.words[int(str(position))],
             "attention": f"{row[ATTENTION]:.6f}",
             "drop": f"{row[DROP]:.6f}",
             "prediction_without": str(row[PREDICTION]),
         }
-        for place, row in table.iterrows()
+        for position, row in table.iterrows()
     ]
 
 

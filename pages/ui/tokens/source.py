@@ -11,18 +11,16 @@ import streamlit as st
 from core.artifacts.sentence import check_text, inspected, takes_pairs
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
-from core.events import Probe
 from core.messages import N_, _, listed, ngettext, sentences, with_more
 from core.representation.attention import punctuation
 from core.settings import settings
-from core.store import RunRecord, Store
 from pages.ui import state
-from pages.ui.address import Tokens
+from pages.ui.address import Item, Tokens
 from pages.ui.bound import Tied, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.text_table import cut
 from pages.ui.tokens import reads
-from pages.ui.tokens.reads import Examples, Reading
+from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.waiting import ask, is_going_on, job_of
 
 # A third of the words, but no more than can be taken in at a glance.
@@ -158,35 +156,19 @@ def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
         st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The run that is looked at.
-
-    Attributes:
-        frames: steps, at least one.
-        known: the examples whose attention it kept, maybe none.
-    """
-
-    store: Store
-    run: RunRecord
-    probe: Probe
-    frames: tuple[int, ...]
-    known: Examples
-
-
-def choose_text(place: Place) -> Reading | None:
+def choose_text(known: TokenRun) -> Reading | None:
     """Draw the choice and read it; None where there is nothing to show yet, which the page says."""
-    if not place.known.texts:
+    if not known.texts:
         own = _("A text of your own can be looked at wherever weights are kept.")
         st.info(sentences([_(NOT_KEPT), own]))
-        return _own(place)
+        return _own(known)
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         source = bound_segments(_("Text"), Tokens.SOURCE, SOURCES, default)
-        position = _pick(place) if source == EXAMPLE else None
+        position = _pick(known) if source == EXAMPLE else None
     if position is None:
-        return _own(place)
-    reading, problem = reads.example_reading(place.known, position, place.frames)
+        return _own(known)
+    reading, problem = reads.example_reading(known, position, known.frames)
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
@@ -194,15 +176,15 @@ def choose_text(place: Place) -> Reading | None:
     return reading
 
 
-def _pick(place: Place) -> int:
+def _pick(known: TokenRun) -> int:
     """Which of the examples."""
-    known, labels = place.known, []
+    labels = []
     for read, label in zip(known.texts, known.labels, strict=True):
         text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
-        labels.append(with_more(cut(text, OPTION_CHARS), place.probe.classes[label]))
+        labels.append(with_more(cut(text, OPTION_CHARS), known.probe.classes[label]))
     options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
     value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
-    left_out = len(place.probe.ids) - len(known.ids)
+    left_out = len(known.probe.ids) - len(known.ids)
     about = [_("Type to search.")]
     if left_out:
         about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
@@ -216,23 +198,23 @@ def _pick(place: Place) -> int:
     return known.ids.index(value)
 
 
-def _own(place: Place) -> Reading | None:
+def _own(known: TokenRun) -> Reading | None:
     try:
-        stamps = weight_stamps(place.store, place.run)
-        pair = takes_pairs(place.store, place.run)
+        stamps = weight_stamps(known.store, known.run)
+        pair = takes_pairs(known.store, known.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None
-    asked = _form(place, pair, stamps)
+    asked = _asked(known, pair, stamps)
     if asked is None:
         return None
-    request = {"run": place.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
+    request = {"run": known.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
     if is_going_on("inspect", request):
         return None
-    found = inspected(place.store.run_folder(place.run.id), *asked)
+    found = inspected(known.store.run_folder(known.run.id), *asked)
     if found is None:
         return None
-    if not all_known(place.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
+    if not all_known(known.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
         st.caption(_("Weights of more steps have been kept since."))
         if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
             ask("inspect", request, N_("Reading the text {text}"), text=shown(asked[0]))
@@ -240,13 +222,12 @@ def _own(place: Place) -> Reading | None:
         st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
-    return Reading(f"{place.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
+    return Reading(f"{known.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
-def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
-    """The text that the address holds, once it can be read; pressing the button puts another one there."""
-    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
-    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
+def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mapping[int, int]) -> tuple[list[str], bool]:
+    """Draw a field for each text; what they hold, and whether the button was pressed."""
+    pair = len(items) > 1
     with st.form("tokens.own", border=False):
         typed = [
             st.text_area(
@@ -254,7 +235,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
                 item.text or "",
                 max_chars=most,
                 height=90,
-                key=f"tokens.{item.name}.{place.run.id}",
+                key=f"tokens.{item.name}.{known.run.id}",
             )
             for item in items
         ]
@@ -267,9 +248,17 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
                 steps=listed(f"{step:,}" for step in stamps),
             )
             st.caption(about, width="stretch")
-    missing_weights(place.run)
+    return typed, pressed
+
+
+def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
+    """The text that the address holds, once it can be read; pressing the button puts another one there."""
+    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
+    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
+    typed, pressed = _form(known, items, most, stamps)
+    missing_weights(known.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
-    asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
+    asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
     given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:
         return None
@@ -282,9 +271,9 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     sides = (checked, None) if isinstance(checked, str) else checked
     Tokens.TEXT.put(sides[0])
     Tokens.SECOND.put(sides[1])
-    state.remember(f"tokens.asked.{place.run.id}", list(sides))
+    state.remember(f"tokens.asked.{known.run.id}", list(sides))
     if pressed:
-        request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
+        request = {"run": known.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
             ask("inspect", request, N_("Reading the text {text}"), text=shown(sides[0]))
