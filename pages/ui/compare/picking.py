@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.shared_examples import example_keys, linked_ids
 from core.config import RunConfig
-from core.config.describe import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _
@@ -19,6 +18,7 @@ from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
+from pages.ui.bound import run_labels
 from pages.ui.explore.run_reads import Frames, frames_of, kept, readable
 from pages.ui.parts import escaped, run_titles
 
@@ -52,14 +52,13 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
     """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
     chosen = _chosen(store, runs)
     Compare.RUNS.put(chosen)
-    names = dict(zip([run.id for run in runs], run_titles(runs), strict=True))
-    by_id = {run.id: run for run in runs}
+    labels = run_labels(runs)
     if state.widget_value(KEY) != chosen:
         state.set_widget(KEY, chosen)
     head.multiselect(
         _("Runs"),
-        list(by_id),
-        format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].effective)}",
+        list(labels),
+        format_func=labels.__getitem__,
         max_selections=MOST_RUNS,
         placeholder=_("Choose two to six runs"),
         label_visibility="collapsed",

@@ -129,17 +129,16 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     if not found.measures:
         st.caption(_("No scores yet: the first come with a run's first frame."))
         return busy
-    heads = [_head(group, runs) for group in found.groups]
     rows = []
     for name, (measure, about) in found.measures.items():
         cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in found.groups]
         label = ARROWS[measure.better] + measure.label
-        rows.append({MEASURE: label} | dict(zip(heads, cells, strict=True)) | {HOW: about})
+        rows.append({MEASURE: label} | dict(zip(found.heads, cells, strict=True)) | {HOW: about})
     with st.container(key="compare_scores"):
         _table(pd.DataFrame(rows), pinned=MEASURE, wide=HOW)
     st.caption(_legend(found, runs))
     csv_button(_("Scores as CSV"), lambda: scores_csv(store, runs), "scores.csv", key="compare.scores.csv")
-    _significance(store, found.groups, heads, runs)
+    _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return busy
 
@@ -168,11 +167,13 @@ class Scores:
     """The scores of runs, in groups of those that differ in the seed only.
 
     Attributes:
+        heads: what the groups are called.
         measures: those that some run has, with how each is measured, by name.
         rows_differ: whether none is marked because runs were scored on different validation rows.
     """
 
     groups: tuple[SeedGroup, ...]
+    heads: list[str]
     measures: Mapping[str, tuple[Measure, str]]
     rows_differ: bool
 
@@ -190,7 +191,9 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
         else:
             fair.append(replace(measure, marked=False))
             differ = differ or (measure.marked and measure.better is not None)
-    return Scores(scores_over_seeds([one.config for one in runs], scores, fair), measures, differ)
+    groups = scores_over_seeds([one.config for one in runs], scores, fair)
+    heads = [group_name([runs[number].name for number in group.runs]) for group in groups]
+    return Scores(groups, heads, measures, differ)
 
 
 def validation_sets(runs: Sequence[Compared]) -> list[int]:
@@ -233,7 +236,6 @@ def _validation_rows(one: Compared) -> str:
 def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
     """The scores for other programs, in English: a row for each measure of each group of seeds, shares from 0 to 1."""
     found = _scores_of(store, runs)
-    heads = [_head(group, runs) for group in found.groups]
     return csv_file(
         [
             {
@@ -245,7 +247,7 @@ def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
                 "How it is measured": about,
             }
             for name, (measure, about) in found.measures.items()
-            for head, group in zip(heads, found.groups, strict=True)
+            for head, group in zip(found.heads, found.groups, strict=True)
             if (spread := group.scores[name]) is not None
         ]
     )
@@ -330,10 +332,6 @@ def _measuring(runs: Sequence[Compared]) -> bool:
         label = _("Measuring {run}", run=one.name)
         busy = ensure_job("measures", measures_request(one.run), label, since=complete_since(one.run)) or busy
     return busy
-
-
-def _head(group: SeedGroup, runs: Sequence[Compared]) -> str:
-    return group_name([runs[number].name for number in group.runs])
 
 
 def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:

@@ -31,7 +31,6 @@ from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
 from core.representation.projections.entry import MODES
 from core.store import RunSummary
-from core.tasks.survey import search
 from pages.ui.address import Explore
 from pages.ui.bound import bound, bound_parameter, bound_text, segments
 from pages.ui.explore import run_reads
@@ -150,7 +149,7 @@ class Choices:
     layers_at: int | None
 
 
-def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
+def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
     method, to_method = bound(Explore.MAP, still())
@@ -161,7 +160,7 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
     _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(Explore.MODE, MODES)
-    frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_weights}
+    frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_layers}
     frames = {"": _("Steps of the run"), **frames}
     layers, to_layers = bound(Explore.LAYERS, frames)
     parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
@@ -294,13 +293,6 @@ def draw(
         name=f"{frames.run.id}-{spec.method}",
         unit="layer" if frames.layers_at is not None else "step",
     )
-
-
-def found(frames: Frames, choices: Choices) -> list[int] | None:
-    """Ids of the texts that hold the words that are looked for; None where none are."""
-    if not choices.search.strip():
-        return None
-    return [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
 
 
 def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:

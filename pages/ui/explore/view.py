@@ -11,6 +11,7 @@ from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext
 from core.representation.projections import MapSpec
 from core.store import RunRecord, Store
+from core.tasks.survey import search
 from pages.ui import state
 from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
@@ -50,13 +51,13 @@ class Focus:
     anchor: int | None
 
 
-def view(store: Store, run: RunRecord, steps_with_weights: Sequence[int]) -> None:
+def view(store: Store, run: RunRecord, steps_with_layers: Sequence[int]) -> None:
     """Draw it; it looks again by itself while something is being computed, or while the run goes on."""
     polling = state.remembered(POLLING, lambda: run.status.active)
-    st.fragment(_view, run_every=POLL_S if polling else None)(store, run.id, steps_with_weights)
+    st.fragment(_view, run_every=POLL_S if polling else None)(store, run.id, steps_with_layers)
 
 
-def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
+def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
     try:
         run = store.run(run_id)
         steps, problem = run_reads.readable(store, run)
@@ -68,7 +69,7 @@ def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
     if not steps:
         return
     state.repeat_complaints(but=Explore.RUN.name)
-    choices = frame_map.choose(run, steps_with_weights)
+    choices = frame_map.choose(run, steps_with_layers)
     busy = False
     try:
         frames = frames_of(store, run, choices.layers_at)
@@ -103,12 +104,15 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             near = choose_near(frames, focus.number, focus.anchor)
         elif side == "forces":
             acts = choose_forces(frames, focus.number, focus.anchor)
-    found = frame_map.found(frames, choices)
+    found = None
+    if choices.search.strip():
+        found = [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
     try:
         with right:  # before the map, which takes longer: a click on it is answered here
             _draw_panel(side, frames, spec, focus, near, acts, own)
         with above:
-            _offer_found(frames, found)
+            if found is not None:
+                _offer_found(frames, found)
             panel = frame_map.panel_of(
                 frames,
                 spec,
@@ -131,10 +135,8 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         _follow(frames, on_map, focus)
 
 
-def _offer_found(frames: Frames, ids: list[int] | None) -> None:
+def _offer_found(frames: Frames, ids: list[int]) -> None:
     """What the search has found, and a way to select it without a pointer."""
-    if ids is None:
-        return
     with st.container(horizontal=True, vertical_alignment="center"):
         texts = ngettext("{count} text", "{count} texts", len(frames.probe.ids))
         st.caption(_("Found in {found} of {texts}.", found=f"{len(ids):,}", texts=texts), width="content")
