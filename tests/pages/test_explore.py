@@ -21,6 +21,7 @@ from core.representation.projections import pca_map
 from core.store import Status
 from core.workers import Jobs
 from pages.ui.explore.forces import Acting, arrows_of
+from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
 from pages.ui.parts import distinct
 from tests.pages.test_pages import ROOT, made_run, words
 
@@ -349,3 +350,7 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
         turned = moved - (moved @ z[anchor]) * z[anchor]  # what moves the anchor on the sphere
         assert float((end - start) @ turned) > 0
         assert arrow.text.startswith("pulls" if arrow.weight > 0 else "pushes")
+
+
+def test_the_share_of_losses_that_look_alike_is_the_one_that_is_cut_off() -> None:
+    assert f"the highest {100 * (1 - LOSS_QUANTILE):g}% alike" in COLOURINGS["loss"].about

@@ -124,7 +124,13 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         return
     lines = groups if gathered else [(number,) for number in range(len(runs))]
     names = [group_name([runs[number].name for number in group]) for group in lines]
-    unlike = _unlike(records, chosen)
+    # Losses that are not the same quantity in all runs that have them.
+    known = [(run.one.config, set(run.names())) for run in records]
+    unlike = [
+        name
+        for name in filter(is_loss, chosen)
+        if not same_loss([config for config, of_run in known if name in of_run], name)
+    ]
     panels = [
         MeasurePanel(
             _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
@@ -164,16 +170,6 @@ def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
     if len(records) > 1 and known:
         return mean_curve(known)
     return known[0] if known else None
-
-
-def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
-    """The losses among these measures that are not the same quantity in all runs that have them."""
-    known = [(run.one.config, set(run.names())) for run in records]
-    return [
-        name
-        for name in filter(is_loss, names)
-        if not same_loss([config for config, of_run in known if name in of_run], name)
-    ]
 
 
 def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:

@@ -180,7 +180,15 @@ class Scores:
 
 def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """What the runs have scored so far."""
-    scores = [_scores(store, one) for one in runs]
+    scores: list[dict[str, float | None]] = []
+    for one in runs:
+        of_run: dict[str, float | None] = {}
+        newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
+        for split, evaluation in newest.items():
+            who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
+            of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
+        measured = last_measures(one)
+        scores.append(of_run | (dict(measured[1].values) if measured else {}))
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
     sets = validation_sets(runs)
     fair, differ = [], False
@@ -294,16 +302,6 @@ def _measures() -> dict[str, tuple[Measure, str]]:
         better = None if entry.better == "neither" else entry.better
         found[entry.name] = (Measure(entry.name, _(entry.label), better), _(entry.settings))
     return found
-
-
-def _scores(store: Store, one: Compared) -> dict[str, float | None]:
-    newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
-    found: dict[str, float | None] = {}
-    for split, evaluation in newest.items():
-        who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
-        found |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
-    measured = last_measures(one)
-    return found | (dict(measured[1].values) if measured else {})
 
 
 def _measuring(runs: Sequence[Compared]) -> bool:

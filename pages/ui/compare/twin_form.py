@@ -134,7 +134,12 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
     )
     if chosen != OTHER:
         return suggested[chosen].value
-    value, parameter = _start(change), change.parameter
+    parameter = change.parameter
+    try:
+        value = parameter.check("value", json.loads(Compare.VALUE.text or "null"))
+    except (ConfigError, ValueError):  # the address has none that is valid
+        known = (change.value, *(one.value for one in change.suggestions), parameter.default)
+        value = next(value for value in known if value is not None)
     key = f"compare.value.{original.run.id}.{change.path}"
     if parameter.kind != "number" or parameter.slider is not None:
         value = parameter_widget(st, parameter, value, key)
@@ -144,15 +149,6 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
         value = float(number_field(st, parameter, size, step=step, format="%g", key=key))
     Compare.VALUE.put(json.dumps(value))
     return value
-
-
-def _start(change: TwinSetting) -> Value:
-    """What the widget shows first: the address's value, where it is valid, or the one that the run has."""
-    try:
-        return change.parameter.check("value", json.loads(Compare.VALUE.text or "null"))
-    except (ConfigError, ValueError):
-        known = (change.value, *(one.value for one in change.suggestions), change.parameter.default)
-        return next(value for value in known if value is not None)
 
 
 def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked
 from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
-from pages.ui.explore.run_reads import Frames, predictions_of
+from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, Panel, map_now, map_view
 from pages.ui.parts import escaped, status_badge
@@ -181,8 +181,7 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
         st.markdown(_("**{count} selected**, the first {shown} shown", count=count, shown=f"{MOST_ROWS:,}"))
     else:
         st.markdown(_("**{count} selected**", count=count))
-    names = [one.name for one in runs]
-    table = pd.DataFrame([_in_words(record, names) for record in records[:MOST_ROWS]])
+    table = pd.DataFrame([_in_words(record) for record in records[:MOST_ROWS]])
     st.dataframe(
         table,
         hide_index=True,
@@ -200,14 +199,14 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
     )
     csv_button(
         _("Selection as CSV"),
-        lambda: csv_file([_flat(record, names) for record in records]),
+        lambda: csv_file([_flat(record) for record in records]),
         "selection.csv",
         key="compare.selection.csv",
     )
 
 
 def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[dict[str, Any]]:
-    """Text, label and split of each example, and under "runs" what each run says: None, or right, class, confidence."""
+    """Text, label and split of each example, and under "runs" what each run says: right, class, confidence, or None."""
     scores: list[ExampleScores | None] = []  # of the frame that each run's map shows
     for _name, frames in runs:
         at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
@@ -216,10 +215,12 @@ def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: 
     for i in ids:
         run = next(number for number, rows in enumerate(examples.rows) if i in rows)
         probe, row = runs[run].frames.probe, examples.rows[run][i]
-        said = [
-            _said(frames, found, rows.get(i))
-            for (_name, frames), found, rows in zip(runs, scores, examples.rows, strict=True)
-        ]
+        said: dict[str, tuple[bool, str, float] | None] = {}
+        for (name, frames), found, rows in zip(runs, scores, examples.rows, strict=True):
+            said[name] = None
+            if found is not None and (at := rows.get(i)) is not None:
+                predicted = frames.probe.classes[found.predicted[at]]
+                said[name] = bool(found.correct[at]), predicted, float(found.confidence[at])
         split = probe.splits[row] if probe.splits else "validation"
         records.append(
             {"Text": probe.texts[row], "Label": probe.classes[probe.labels[row]], "Split": split, "runs": said}
@@ -227,23 +228,16 @@ def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: 
     return records
 
 
-def _said(frames: Frames, scores: ExampleScores | None, row: int | None) -> tuple[bool, str, float] | None:
-    if scores is None or row is None:
-        return None
-    predicted = frames.probe.classes[scores.predicted[row]]
-    return bool(scores.correct[row]), predicted, float(scores.confidence[row])
-
-
-def _in_words(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+def _in_words(record: dict[str, Any]) -> dict[str, str]:
     words = {name: record[name] for name in ("Text", "Label")}
-    for name, said in zip(names, record["runs"], strict=True):
+    for name, said in record["runs"].items():
         words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {percent(said[2])}"
     return words | {"Split": _(SPLITS.get(record["Split"], record["Split"]))}
 
 
-def _flat(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+def _flat(record: dict[str, Any]) -> dict[str, str]:
     words = {name.lower(): record[name] for name in ("Text", "Label", "Split")}
-    for name, said in zip(names, record["runs"], strict=True):
+    for name, said in record["runs"].items():
         _right, predicted, confidence = said or (False, "", None)
         words |= {f"{name}: prediction": predicted, f"{name}: confidence": f"{confidence:.6f}" if said else ""}
     return words

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
-TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
+TAUS: Sequence[float] = np.geomspace(0.01, 2.0, 41).tolist()
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 # Of more texts than a map has, a batch is all of them.
 ANY_BATCH = range(1, sys.maxsize)
@@ -112,7 +112,7 @@ def _blocks(encoder_id: str) -> int | None:
 def _choose_temperature(shown: ShownContrast, own: float) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
     named = {*NAMED, own}
-    between = {tau for tau in map(float, temperatures()) if all(abs(np.log(tau / one)) > SAME for one in named)}
+    between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
     taus = sorted({*(round(tau, 3) for tau in between), *named})
     temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own, known=Valid(temperature_parameter(own)))
     about = _("Computed from the vectors of this frame, with no training.")
@@ -129,10 +129,6 @@ def _choose_temperature(shown: ShownContrast, own: float) -> float:
         **to_temperature.by_value,
     )
     return temperature
-
-
-def temperatures() -> np.ndarray:
-    return np.geomspace(TAU_LOW, TAU_HIGH, TAU_STEPS)
 
 
 def _acting(
@@ -320,11 +316,10 @@ def _table(frames: Frames, acting: Acting) -> None:
 def _curves(frames: Frames, acting: Acting, temperature: float, own: float) -> None:
     from core.losses.forces import push_spreads
 
-    taus = temperatures().tolist()
-    curves = push_spreads(acting.features, acting.labels, taus, law=acting.law)
+    curves = push_spreads(acting.features, acting.labels, TAUS, law=acting.law)
     losses = [law.symbol for law in acting.law.variants]
     live_figure(
-        spread_figure(taus, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
+        spread_figure(TAUS, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",
         height=SPREAD_HEIGHT,
         description=_("Loss, entropy, effective number of negatives and share of the push over the temperature."),

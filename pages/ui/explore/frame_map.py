@@ -32,7 +32,7 @@ from core.representation.projections import PROJECTIONS, MapSpec, Points, by_lib
 from core.representation.projections.entry import MODES
 from core.store import RunSummary
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_parameter, bound_text, segments
+from pages.ui.bound import bound, bound_parameter, bound_text, forget, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -201,7 +201,9 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 _("Frames are"),
                 list(frames),
                 format_func=frames.__getitem__,
-                on_change=_forget_the_frame,
+                # A layer's number is no step, and what was zoomed to means nothing on its map.
+                on_change=forget,
+                args=([Explore.FRAME, Explore.CAMERA],),
                 **to_layers.by_index,
             )
             missing_weights(run)
@@ -213,12 +215,6 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
         st.warning(escaped(str(error)))
         spec = MapSpec(entry.name, int(dims))
     return Choices(spec, colour, search, int(layers) if layers else None)
-
-
-def _forget_the_frame() -> None:
-    """A layer's number is no step, and what was zoomed to means nothing on its map."""
-    Explore.FRAME.forget()
-    Explore.CAMERA.forget()
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:

@@ -136,8 +136,8 @@ def _from_list(text: str, most: int) -> set[int]:
 
 def _from_bits(text: str, highest: int) -> set[int]:
     packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    bits = zlib.decompressobj().decompress(packed, highest // 8 + 1)
-    return {number for number in range(min(8 * len(bits), highest + 1)) if bits[number // 8] >> number % 8 & 1}
+    bits = np.frombuffer(zlib.decompressobj().decompress(packed, highest // 8 + 1), np.uint8)
+    return set(np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist())
 
 
 def camera_from_text(text: str) -> str | None:
