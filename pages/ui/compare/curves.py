@@ -124,13 +124,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         return
     lines = groups if gathered else [(number,) for number in range(len(runs))]
     names = [group_name([runs[number].name for number in group]) for group in lines]
-    # Losses that are not the same quantity in all runs that have them.
-    known = [(run.one.config, set(run.names())) for run in records]
-    unlike = [
-        name
-        for name in filter(is_loss, chosen)
-        if not same_loss([config for config, of_run in known if name in of_run], name)
-    ]
+    unlike = _unlike(records, chosen)
     panels = [
         MeasurePanel(
             _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
@@ -170,6 +164,16 @@ def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
     if len(records) > 1 and known:
         return mean_curve(known)
     return known[0] if known else None
+
+
+def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """The losses among these measures that are not the same quantity in all runs that have them."""
+    known = [(run.one.config, set(run.names())) for run in records]
+    return [
+        name
+        for name in filter(is_loss, names)
+        if not same_loss([config for config, of_run in known if name in of_run], name)
+    ]
 
 
 def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:

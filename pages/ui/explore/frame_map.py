@@ -29,10 +29,10 @@ from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
-from core.representation.projections.entry import MODES
+from core.representation.projections.entry import MODES, Projection
 from core.store import RunSummary
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_parameter, bound_text, forget, segments
+from pages.ui.bound import Tied, bound, bound_parameter, bound_text, forget, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -188,14 +188,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             if other is not None:
                 st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
             entry = other if other is not None and layout == LIBRARY else still()[method]
-            if len(entry.modes) > 1:
-                st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
-            values = {
-                parameter.name: parameter_widget(st, parameter, tied.start, tied.key)
-                for parameter in entry.parameters
-                for _value, tied in [parameters[parameter.name]]
-            }
-            st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
+            values = _parameters(entry, to_mode, parameters)
             st.selectbox(
                 # Translators: followed by "Steps of the run" or "Layers at step 40"
                 _("Frames are"),
@@ -207,14 +200,31 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 **to_layers.by_index,
             )
             missing_weights(run)
+    spec = _spec(entry, int(dims), mode, values)
+    return Choices(spec, colour, search, int(layers) if layers else None)
+
+
+def _parameters(entry: Projection, to_mode: Tied, parameters: Mapping[str, tuple[Any, Tied]]) -> dict[str, Any]:
+    """Draw what a map can be told beside its name, and its source; the values of its parameters."""
+    if len(entry.modes) > 1:
+        st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
+    values = {}
+    for parameter in entry.parameters:
+        _value, tied = parameters[parameter.name]
+        values[parameter.name] = parameter_widget(st, parameter, tied.start, tied.key)
+    st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
+    return values
+
+
+def _spec(entry: Projection, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
+    """The map that was chosen; one with the usual parameters where the address asks for others that cannot be."""
     if mode not in entry.modes:  # it was chosen for another map, and waits for that
         mode = "each"
     try:
-        spec = MapSpec(entry.name, int(dims), mode, tuple(values.items()))  # type: ignore[arg-type]
-    except ConfigError as error:  # the address asked for it
+        return MapSpec(entry.name, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
+    except ConfigError as error:
         st.warning(escaped(str(error)))
-        spec = MapSpec(entry.name, int(dims))
-    return Choices(spec, colour, search, int(layers) if layers else None)
+        return MapSpec(entry.name, dims)
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:

@@ -162,7 +162,11 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         N_("Text"): [probe.texts[row] for row in rows],
     }
     text_table(columns, height=320, classes=probe.classes)
-    query = {"run": frames.run.id, "source": "own"}
+    _link_to_tokens(frames.run.id, own)
+
+
+def _link_to_tokens(run_id: str, own: Own) -> None:
+    query = {"run": run_id, "source": "own"}
     if _fits_in_url(own.text, own.second):  # a longer one is typed there again
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
