@@ -5,8 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from core.messages import _
-from core.store import RunSummary
-from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
@@ -20,8 +18,14 @@ def page() -> None:
     head = page_head(_("Compare"))
     runs = engine.store.runs()
     seen = [run for run in runs if run.probe_known]
+    if len(runs) < 2 and not seen:
+        st.info(_("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute."))
+        first_steps()
+        return
     if len(runs) < 2:
-        _too_few(engine, seen)
+        st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
+        Compare.RUNS.put([seen[0].id])
+        view(engine, [seen[0].id])
         return
     chosen = pick(engine.store, runs, head)
     if not chosen:
@@ -31,17 +35,6 @@ def page() -> None:
         with head:
             pair_page(engine.store, engine.store.run(chosen[0]), engine.store.run(chosen[1]))
     view(engine, chosen)
-
-
-def _too_few(engine: Engine, seen: list[RunSummary]) -> None:
-    """Nothing to compare yet: how to get a run, or a second one."""
-    if not seen:
-        st.info(_("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute."))
-        first_steps()
-        return
-    st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
-    Compare.RUNS.put([seen[0].id])
-    view(engine, [seen[0].id])
 
 
 state.require_app()

@@ -8,7 +8,6 @@ from core.artifacts.layers import layer_steps
 from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
 from core.messages import _
-from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.bound import forget, pick_run
@@ -35,16 +34,12 @@ def page() -> None:
     if run.probe is None or not store.frame_steps(run.id):
         st.info(_("This run has no frames yet; the first comes right after its first step."))
         return
-    view(store, run, _steps_with_layers(store, run))
-
-
-def _steps_with_layers(store: Store, run: RunRecord) -> tuple[int, ...]:
-    """The steps whose layers are computed, or can be since their weights are kept."""
+    steps_with_layers: list[int] = []  # those that are computed, or can be since their weights are kept
     try:
-        return tuple(sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))}))
+        steps_with_layers = sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))})
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
-        return ()
+    view(store, run, steps_with_layers)
 
 
 state.require_app()

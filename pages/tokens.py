@@ -12,11 +12,11 @@ from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
-from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.classes import over_the_classes
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import one_text
-from pages.ui.tokens.source import NOT_KEPT, Place, choose, choose_text
+from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
+from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 
 WATCH_S = 2.0
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("Over the classes")}
@@ -51,56 +51,49 @@ def page() -> None:
     if run.probe is None or not frames:
         st.info(_("This run has no frames yet; the first comes right after its first step."))
     else:
-        _drawn(Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe)), view)
+        known = token_run(store, run, run.probe, frames)
+        try:
+            if view == "classes":
+                _classes(known)
+            else:
+                _text(known, view)
+        except StoreError as error:
+            st.warning(escaped(str(error)))
     if run.status.active:
         st.fragment(_watch, run_every=WATCH_S)(store, run.id, frames)
 
 
-def _drawn(place: Place, view: str) -> None:
-    try:
-        if view == "classes":
-            _classes(place)
-        else:
-            _text(place, view)
-    except StoreError as error:
-        st.warning(escaped(str(error)))
-
-
-def _text(place: Place, view: str) -> None:
-    reading = choose_text(place)
+def _text(known: TokenRun, view: str) -> None:
+    reading = choose_text(known)
     if reading is None:
         return
-    longest = max(place.known.longest, len(reading.words))
-    known_steps = {*place.frames, *reading.steps}
     compares = view == "text"
     chosen = choose(
         reading.shape,
         reading.steps,
-        longest=longest,
-        usual=place.known.usual,
-        known_steps=known_steps,
+        longest=max(known.longest, len(reading.words)),
+        usual=known.usual,
+        known_steps={*known.frames, *reading.steps},
         with_before=compares,
     )
-    if place.run.config.encoder.pooling == "mean":
+    if known.run.config.encoder.pooling == "mean":
         st.caption(_(MEAN_POOLING))
     step = min(chosen.before, chosen.after) if compares else chosen.after
-    if not classifier_learned(place.store.effective_config(place.run.id), step):
+    if not classifier_learned(known.store.effective_config(known.run.id), step):
         st.caption(_(UNTRAINED, step=step))
     if compares:
-        one_text(reading, chosen, place.probe.classes, place.run.id)
+        one_text(reading, chosen, known.probe.classes, known.run.id)
     else:
-        delete_a_word(place, reading, chosen)
+        delete_a_word(known, reading, chosen)
 
 
-def _classes(place: Place) -> None:
-    shape = token_reads.shape(place.known, place.frames[-1]) if place.known.texts else None
+def _classes(known: TokenRun) -> None:
+    shape = attention_shape(known, known.frames[-1]) if known.texts else None
     if shape is None:
-        remedy = _("The part “One text” takes a text of your own.")
-        st.info(sentences([_(NOT_KEPT), remedy]))
+        st.info(sentences([_(NOT_KEPT), _("The part “One text” takes a text of your own.")]))
         return
-    known = place.known
-    chosen = choose(shape, place.frames, longest=known.longest, usual=known.usual, known_steps=place.frames)
-    over_the_classes(place, chosen)
+    chosen = choose(shape, known.frames, longest=known.longest, usual=known.usual, known_steps=known.frames)
+    over_the_classes(known, chosen)
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:

@@ -71,9 +71,7 @@ def bound(
     listed = list(options)
     usual = item.default if default is None else default
     assert usual is not None
-    value, tied = _tied(item, listed, lambda: item.choice(listed, usual, problem), labels)
-    item.put(value, usual)
-    return value, tied
+    return _tied(item, listed, lambda: item.choice(listed, usual, problem), usual, labels)
 
 
 def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()) -> tuple[list[str], Tied]:
@@ -83,16 +81,12 @@ def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequen
         text = item.text
         return list(default) if text is None else [part for part in dict.fromkeys(split(text)) if part in options]
 
-    value, tied = _tied(item, list(options), start)
-    item.put(list(value), list(default))
-    return list(value), tied
+    return _tied(item, list(options), start, list(default))
 
 
 def bound_switch(item: Item[bool]) -> tuple[bool, Tied]:
     """The same for a switch, off unless the address says `on`."""
-    value, tied = _tied(item, [], lambda: item.text == ON)
-    item.put(bool(value))
-    return bool(value), tied
+    return _tied(item, [], lambda: item.text == ON)
 
 
 def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tied]:
@@ -104,16 +98,12 @@ def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tie
         asked = _as_number(item.text, usual)
         return usual if asked is None else min(high, max(low, asked))
 
-    value, tied = _tied(item, [low, high], start)
-    item.put(float(value))
-    return float(value), tied
+    return _tied(item, [low, high], start)
 
 
 def bound_text(item: Item[str], most_chars: int) -> tuple[str, Tied]:
     """The same for a line of text, empty unless the address says something; what is too long is cut."""
-    value, tied = _tied(item, [], lambda: (item.text or "")[:most_chars])
-    item.put(value)
-    return value, tied
+    return _tied(item, [], lambda: (item.text or "")[:most_chars])
 
 
 def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
@@ -122,10 +112,21 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
     Args:
         scope: what has the parameter; others may have one of the same name.
     """
-    item: Item[Any] = Item(parameter.name, str, parameter.default, _bounds(parameter))
-    value, tied = _tied(item, [scope], lambda: item.read(lambda text: _number(parameter, text), parameter.default))
-    item.put(value)
-    return value, tied
+    if parameter.kind == "integer":
+        problem = _("it is a whole number {bounds}", bounds=parameter.bounds)
+    else:
+        problem = _("it is a number {bounds}", bounds=parameter.bounds)
+
+    def number(text: str) -> Any:
+        """The parameter as the address says it, None for what it cannot be."""
+        try:
+            value = int(text) if parameter.kind == "integer" else float(text)
+            return parameter.check(parameter.name, value) if math.isfinite(value) else None
+        except (ConfigError, ValueError, OverflowError):
+            return None
+
+    item: Item[Any] = Item(parameter.name, str, parameter.default, problem)
+    return _tied(item, [scope], lambda: item.read(number, parameter.default))
 
 
 def bound_nearest(
@@ -167,16 +168,14 @@ def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], defa
         choices: with their names, marked with `N_`.
     """
     value, tied = bound(item, list(choices), default)
-    st.segmented_control(
-        label,
-        list(choices),
-        format_func=lambda one: _(choices[one]),
-        label_visibility="collapsed",
-        required=True,
-        wrap=True,
-        **tied.by_default,
-    )
+    segments(label, choices, tied, wrap=True)
     return value
+
+
+def segments(label: str, choices: Mapping[str, str], tied: Tied, **look: Any) -> None:
+    """Draw choices side by side, one of which is always chosen. Args: look: as `st.segmented_control` takes it."""
+    look = {"label_visibility": "collapsed", "required": True, **look}
+    st.segmented_control(label, list(choices), format_func=lambda one: _(choices[one]), **look, **tied.by_default)
 
 
 def forget(items: Iterable[Item[Any]]) -> None:
@@ -207,9 +206,16 @@ class _Control:
 
 
 def _tied(
-    item: Item[Any], options: Sequence[Any], start: Callable[[], Any], labels: Collection[str] = ()
+    item: Item[Any],
+    options: Sequence[Any],
+    start: Callable[[], Any],
+    default: Any = None,
+    labels: Collection[str] = (),
 ) -> tuple[Any, Tied]:
-    """What a control holds; it is another widget where it has other options, was left, or is to start again."""
+    """What a control holds, which the address then says unless it is the default.
+
+    It is another widget where it has other options, was left, or is to start again.
+    """
     family = f"bound.{item.name}.{crc32(repr((options, *labels)).encode()):08x}"
     control = _controls().get(item.name)
     held = None
@@ -219,6 +225,7 @@ def _tied(
         number = 0 if control is None else control.number + 1
         control = _controls()[item.name] = _Control(family, number, start())
         held = control.start
+    item.put(held, default)
     return held, Tied(control.key, control.start, options)
 
 
@@ -235,27 +242,17 @@ def _as_number(text: str | None, like: Number) -> Number | None:
         return None
 
 
-def _number(parameter: Parameter, text: str) -> Any:
-    """A parameter as the address says it, None for what it cannot be."""
-    try:
-        value = int(text) if parameter.kind == "integer" else float(text)
-        return parameter.check(parameter.name, value) if math.isfinite(value) else None
-    except (ConfigError, ValueError, OverflowError):
-        return None
-
-
-def _bounds(parameter: Parameter) -> str:
-    if parameter.kind == "integer":
-        return _("it is a whole number {bounds}", bounds=parameter.bounds)
-    return _("it is a number {bounds}", bounds=parameter.bounds)
+def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
+    """What lists of runs call each of them, by id."""
+    return {
+        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.effective)}"
+        for run, title in zip(runs, run_titles(runs), strict=True)
+    }
 
 
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
     """Draw the runs to choose from, the one that the address names chosen at first; `key` is the page's own."""
-    labels = {
-        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.effective)}"
-        for run, title in zip(runs, run_titles(runs), strict=True)
-    }
+    labels = run_labels(runs)
     first = named.id if named is not None and named.id in labels else runs[0].id
     if state.widget_value(key) not in (None, *labels):  # it was deleted meanwhile
         state.set_widget(key, first)

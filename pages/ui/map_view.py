@@ -8,14 +8,14 @@ machine without a graphics card, and has no context that could be lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
-from core.messages import N_, _, listed, script_messages, with_more
+from core.messages import _, listed, script_messages, with_more
 from core.representation.projections import MapSpec
 from pages.ui import state
 
@@ -132,11 +132,6 @@ class _Settled:
         return self.value
 
 
-@dataclass
-class _Memory:
-    fields: dict[str, _Settled] = field(default_factory=lambda: {name: _Settled() for name in FIELDS})
-
-
 def _reports(held: Any) -> dict[str, dict[str, Any]]:
     """What the browser reports, as far as it makes sense: a browser can send anything."""
     reports = held.get("reports") if isinstance(held, Mapping) else None
@@ -174,12 +169,6 @@ _mount_view = st.components.v2.component(
 )
 
 
-def map_data(bundle: Bundle, *, key: str) -> None:
-    """Bring one bundle to the browser, invisibly; `map_view` does it for the bundles of its panels."""
-    name = bundle.id.encode()
-    _mount_data(key=f"{key}.{bundle.id}", data=bytes([len(name)]) + name + bundle.content)
-
-
 def map_view(
     panels: Sequence[Panel],
     *,
@@ -195,7 +184,6 @@ def map_view(
     follow: bool = False,
     name: str = "map",
     unit: Literal["step", "layer"] = "step",
-    empty: str = N_("There is no frame to show yet."),
 ) -> MapState:
     """Draw maps, or update those under `key` in place.
 
@@ -213,13 +201,13 @@ def map_view(
         follow: the newest frame is shown to whoever was at the one before, also when they went there themselves.
         name: of the files that PNG and SVG are saved to.
         unit: what a frame is the number of; the browser has the words for it.
-        empty: the sentence shown when no panel has a frame; translated here where it is only marked.
     """
     if len(panels) > MAX_PANELS:
         raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
     bundles = {b.id: b for panel in panels for b in (panel.examples, panel.places, panel.colours)}
     for bundle in bundles.values():
-        map_data(bundle, key=key)
+        name_bytes = bundle.id.encode()
+        _mount_data(key=f"{key}.{bundle.id}", data=bytes([len(name_bytes)]) + name_bytes + bundle.content)
     steps = [panel.steps[frame] for panel in panels for frame in panel.places.present]
     now = map_state(key=key, newest=max(steps, default=None), frame=frame, selected=selected, view=view)
     memory = _memory(key)
@@ -236,7 +224,7 @@ def map_view(
                 "play": play,
                 "follow": follow,
                 "name": name,
-                "empty": _(empty),
+                "empty": _("There is no frame to show yet."),
                 "unit": unit,
                 "selected": now.selected,
                 "frame": memory["frame"].value,
@@ -273,13 +261,12 @@ def map_now(key: str) -> MapState | None:
     From then on a page passes this back, not what its address says: the address that a browser sends along with a click
     can be the one of some clicks ago.
     """
-    if not _reports(state.widget_value(key)):
+    memory, reports = _memory(key), _reports(state.widget_value(key))
+    if not reports:
         return None
-    memory = _memory(key)
-    reports = _reports(state.widget_value(key))
     now = {name: memory[name].after(reports.get(name)) for name in FIELDS}
     return MapState(now["selected"] or (), now["frame"], now["clicked"], now["view"] or "")
 
 
 def _memory(key: str) -> dict[str, _Settled]:
-    return state.remembered(f"map.{key}", _Memory).fields
+    return state.remembered(f"map.{key}", lambda: {name: _Settled() for name in FIELDS})

@@ -31,6 +31,7 @@ from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
+from pages.ui.waiting import job_of
 
 JOB = "tokens"
 POLL_S = 1.0
@@ -46,7 +47,8 @@ def lengths(texts: Sequence[Input]) -> str:
             _("Tokens of"), list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
         )
     encoder = picked or BUNDLED
-    chosen = [texts[i] for i in _spread(len(texts), COUNTED)]
+    count = min(len(texts), COUNTED)  # spread over all
+    chosen = [texts[i * len(texts) // count] for i in range(count)]
     try:
         counted = _counts(encoder, chosen)
     except PlaygroundError as error:
@@ -64,12 +66,19 @@ def lengths(texts: Sequence[Input]) -> str:
     return encoder
 
 
-def _spread(rows: int, most: int) -> list[int]:
-    return list(range(rows)) if rows <= most else [i * rows // most for i in range(most)]
-
-
 def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: int) -> str:
-    said = _middle(found, of_tokens=counted is not None)
+    summary = length_summary(found)
+    assert summary is not None
+    numbers = {
+        "low": f"{summary.quartile_1:.0f}",
+        "high": f"{summary.quartile_3:.0f}",
+        "median": f"{summary.median:.0f}",
+        "longest": f"{summary.longest:,}",
+    }
+    if counted:
+        said = _("The middle half has {low} to {high} tokens, the median is {median}, the longest {longest}", **numbers)
+    else:
+        said = _("The middle half has {low} to {high} words, the median is {median}, the longest {longest}", **numbers)
     if counted and counted.unknown_share:
         share = percent(counted.unknown_share)
         # Translators: {said} is the sentence so far; "it" is the tokenizer.
@@ -81,21 +90,6 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
     return _("{said}.", said=said)
 
 
-def _middle(found: Sequence[int], *, of_tokens: bool) -> str:
-    """Between which lengths most are, as a sentence that may go on."""
-    summary = length_summary(found)
-    assert summary is not None
-    numbers = {
-        "low": f"{summary.quartile_1:.0f}",
-        "high": f"{summary.quartile_3:.0f}",
-        "median": f"{summary.median:.0f}",
-        "longest": f"{summary.longest:,}",
-    }
-    if of_tokens:
-        return _("The middle half has {low} to {high} tokens, the median is {median}, the longest {longest}", **numbers)
-    return _("The middle half has {low} to {high} words, the median is {median}, the longest {longest}", **numbers)
-
-
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     """At once where the tokenizer is here; else from a job, once somebody asks for it. None while there are none."""
     check_model("encoder", encoder)
@@ -103,7 +97,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if file is not None:
         return _counted(encoder, str(file), Path(file).stat().st_mtime_ns, texts)
     request = json.loads(json.dumps({"encoder": encoder, "texts": texts}))
-    job = next((job for job in reads.jobs().jobs() if job.kind == JOB and job.request == request), None)
+    job = job_of(JOB, request)
     if job is None:
         st.caption(_("The tokenizer of this encoder is not here yet, so these are words."))
         if st.button(_("Fetch it and count"), icon=":material/download:"):
@@ -112,27 +106,28 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
         return None
     if job.status == Status.FINISHED:
         return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
-    _pending(job)
-    return None
-
-
-def _pending(job: JobRecord) -> None:
     if job.active:
         st.fragment(_wait, run_every=POLL_S)(job.id)
-        return
+        return None
     st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
         reads.jobs().dismiss(job.id)
         st.rerun()
+    return None
 
 
 def _wait(job_id: str) -> None:
     job = reads.jobs().job(job_id)
     if not job.active:
         st.rerun()
+    _draw_active(job, key="lengths.cancel", icon=":material/close:")
+
+
+def _draw_active(job: JobRecord, *, key: str, icon: str | None = None) -> None:
+    """Draw how far a job is, and the button that ends it."""
     st.caption(f"{escaped(job.message or _('Starting'))} …")
-    if st.button(_("Cancel"), icon=":material/close:", key="lengths.cancel"):
-        reads.jobs().cancel(job_id)
+    if st.button(_("Cancel"), icon=icon, key=key):
+        reads.jobs().cancel(job.id)
         st.rerun()
 
 
@@ -162,10 +157,12 @@ def text_views_of(text: Input, encoder: str) -> None:
     if right.button(_("Draw again"), icon=":material/casino:", width="stretch", help=about):
         draw += 1
         state.remember("views.draw", draw)
-    st.html(_legend())
+    legend = " · ".join(_piece(Segment(_(word), mark)) for mark, word in MARKS.items())
+    st.html(f'<p class="view-legend">{legend}</p>')
     previews = text_views(text, seed=draw, rate=rate, tokens=_tokens(text, encoder))
     as_it_is = ViewPreview("", N_("As it is"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
-    st.html(_table([as_it_is, *(preview for preview in previews if preview.unit is not None)]))
+    rows = "".join(map(_row, [as_it_is, *(preview for preview in previews if preview.unit is not None)]))
+    st.html(f'<table class="views">{rows}</table>')
     for preview in previews:
         if preview.on_request:
             _round_trip(text, preview)
@@ -193,27 +190,15 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
         return None
 
 
-def _legend() -> str:
-    pieces = [_piece(Segment(_(word), mark)) for mark, word in MARKS.items()]
-    return f'<p class="view-legend">{" · ".join(pieces)}</p>'
-
-
-def _table(previews: Sequence[ViewPreview]) -> str:
-    rows = "".join(
-        f"<tr><th scope='row' title='{html.escape(_(preview.sentence), quote=True)}'>{html.escape(_(preview.label))}"
-        f"</th><td>{_drawn(preview)}</td></tr>"
-        for preview in previews
-    )
-    return f'<table class="views">{rows}</table>'
-
-
-def _drawn(preview: ViewPreview) -> str:
+def _row(preview: ViewPreview) -> str:
+    """A view of the text as a row of the table."""
+    title, label = html.escape(_(preview.sentence), quote=True), html.escape(_(preview.label))
     between = " " if preview.unit == "tokens" else ""
     sides = [between.join(_piece(segment) for segment in segments) for segments in preview.segments]
     note = ""
     if preview.name and not preview.changed:
         note = f' <small class="view-note">{html.escape(_("nothing here that it could change"))}</small>'
-    return "<br>↔ ".join(sides) + note
+    return f"<tr><th scope='row' title='{title}'>{label}</th><td>{'<br>↔ '.join(sides)}{note}</td></tr>"
 
 
 def _piece(segment: Segment) -> str:
@@ -238,7 +223,7 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
             return
         texts = _sides(text)
         request = {**settings, "texts": texts, "seed": state.remembered("views.draw", lambda: 0)}
-        job = next((job for job in reads.jobs().jobs() if job.kind == "translate" and job.request == request), None)
+        job = job_of("translate", request)
         if job is None:
             if st.button(_("Translate there and back"), icon=":material/translate:"):
                 reads.jobs().start("translate", request, f"Back-translation of {shown(texts[0])}")
@@ -253,10 +238,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
     except PlaygroundError:
         st.rerun()  # it ended long ago and was forgotten: it is offered again
     if job.active:
-        st.caption(f"{escaped(job.message or _('Starting'))} …")
-        if st.button(_("Cancel"), key="views.cancel"):
-            reads.jobs().cancel(job_id)
-            st.rerun()
+        _draw_active(job, key="views.cancel")
         return
     if job.status == Status.FINISHED:
         sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]

@@ -158,9 +158,7 @@ class Turns:
             return turn - now
 
 
-@st.cache_resource(show_spinner=False)
-def _turns() -> Turns:
-    return Turns()
+_turns = st.cache_resource(show_spinner=False)(Turns)
 
 
 def beat(after_s: float, *, key: str) -> None:

@@ -20,7 +20,8 @@ from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status
 from core.workers import Jobs
-from pages.ui.explore.forces import Acting, ForceChoice, arrows_of
+from pages.ui.explore.forces import Acting, arrows_of
+from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
 from pages.ui.parts import distinct
 from tests.pages.test_pages import ROOT, made_run, words
 
@@ -335,7 +336,7 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
     shown = shown_contrast(parse_config({"phases": [{"steps": 2}]}), 1, None, 6)
     found = batch_forces(features, labels, temperature=0.5)
     rows = [10, 11, 12, 13, 14, 15]
-    acting = Acting(ForceChoice(shown, shown.law, 0.5, 6, 0), rows, anchor, False, found, features, labels)
+    acting = Acting(shown, shown.law, 0.5, rows, anchor, False, found, features, labels)
 
     frames = SimpleNamespace(probe=SimpleNamespace(ids=tuple(range(100, 120))))
     z = features / features.norm(dim=1, keepdim=True)
@@ -349,3 +350,7 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
         turned = moved - (moved @ z[anchor]) * z[anchor]  # what moves the anchor on the sphere
         assert float((end - start) @ turned) > 0
         assert arrow.text.startswith("pulls" if arrow.weight > 0 else "pushes")
+
+
+def test_the_share_of_losses_that_look_alike_is_the_one_that_is_cut_off() -> None:
+    assert f"the highest {100 * (1 - LOSS_QUANTILE):g}% alike" in COLOURINGS["loss"].about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -10,7 +10,7 @@ import streamlit as st
 from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.compare import is_loss, same_loss
-from core.config.score_source import Scorer, scorers
+from core.config.score_source import scorers
 from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
 from core.figures.panels import Axis, axis_title, places
 from core.figures.parts import part_label
@@ -23,16 +23,17 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import reads
 from pages.ui.address import Compare
-from pages.ui.bound import bound, bound_number, bound_several, bound_switch
+from pages.ui.bound import bound, bound_number, bound_several, bound_switch, segments
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.compare.scores import validation_sets
 from pages.ui.live_figure import live_figure
+from pages.ui.text_table import csv_button
 
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to meet every measure of every phase.
 LOOKED_AT = 60
 DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
-AXIS_LABELS: Mapping[Axis, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
+AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
 DESCRIBED: Mapping[Axis, str] = {
     "step": N_("Curves of {runs} over the step: {measures}."),
     "time": N_("Curves of {runs} over the time spent in steps, s: {measures}."),
@@ -121,12 +122,13 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     if not chosen:
         st.caption(_("Choose a measure to see its curves."))
         return
-    names, curve_of = _lines(records, groups if gathered else [(number,) for number in range(len(runs))], axis)
+    lines = groups if gathered else [(number,) for number in range(len(runs))]
+    names = [group_name([runs[number].name for number in group]) for group in lines]
     unlike = _unlike(records, chosen)
     panels = [
         MeasurePanel(
             _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
-            curve_of(name),
+            [_curve([records[number] for number in group], name, axis) for group in lines],
             log=name.startswith(LOGARITHMIC),
             percent=name in SHARES,
             smooth=not name.startswith((VALIDATION, MEASURE)),
@@ -147,15 +149,21 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     if unlike:
         st.caption(_warning(unlike, runs))
     st.caption(_about(smoothing, gathered, axis))
-    st.download_button(
+    csv_button(
         _("Curves as CSV"),
         lambda: records_csv(records, chosen, axis),
         "curves.csv",
-        "text/csv",
         key="compare.curves.csv",
-        icon=":material/download:",
         help=_("The values as they were measured, not smoothed, one line for each run, measure and step."),
     )
+
+
+def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
+    """The curve of one run, or the mean of several."""
+    known = [curve for record in records if (curve := record.curve(name, axis)) is not None]
+    if len(records) > 1 and known:
+        return mean_curve(known)
+    return known[0] if known else None
 
 
 def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
@@ -205,7 +213,12 @@ def _record(store: Store, one: Compared) -> Record:
     frames: dict[int, dict[str, float | None]] = {}
     validation = [e for e in store.evaluations(one.run.id) if e.split == "validation"]
     for evaluation, by in zip(validation, scorers(one.config, validation), strict=True):
-        frames[evaluation.step] = _of_frame(evaluation.values, by)
+        # Scores are a linear probe's, the classifier's, or mean nothing.
+        of_frame = frames[evaluation.step] = {}
+        for name in (name for name in OF_FRAMES if name in evaluation.values):
+            if name not in SCORES or by is not None:
+                prefix = f"{VALIDATION}probe." if name in SCORES and by == "linear probe" else VALIDATION
+                of_frame[f"{prefix}{name}"] = evaluation.values[name]
     if one.frames is not None:
         folder = measures_folder(one.frames.folder, one.run.begun_attempt)
         for step in one.frames.numbers if folder.exists() else ():
@@ -213,16 +226,6 @@ def _record(store: Store, one: Compared) -> Record:
             if found is not None:
                 frames.setdefault(step, {}).update({f"{MEASURE}{name}": v for name, v in found.values.items()})
     return Record(one, reads.steps(store, one.run), frames)
-
-
-def _of_frame(values: Mapping[str, float], by: Scorer | None) -> dict[str, float | None]:
-    """The measures of a frame by name; its scores are a linear probe's, the classifier's, or mean nothing."""
-    prefixes: dict[Scorer | None, str] = {"classifier": VALIDATION, "linear probe": f"{VALIDATION}probe."}
-    known = [name for name in OF_FRAMES if name in values]
-    found: dict[str, float | None] = {f"{VALIDATION}{name}": values[name] for name in known if name not in SCORES}
-    if by is not None:
-        found |= {f"{prefixes[by]}{name}": values[name] for name in known if name in SCORES}
-    return found
 
 
 def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, Smoothing, bool]:
@@ -237,14 +240,8 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         axis, tied = bound(Compare.AXIS, AXIS_LABELS)
-        st.segmented_control(
-            # Translators: over steps, time or the share of a run.
-            _("Over"),
-            list(AXIS_LABELS),
-            format_func=lambda one: _(AXIS_LABELS[one]),
-            required=True,
-            **tied.by_default,
-        )
+        # Translators: over steps, time or the share of a run.
+        segments(_("Over"), AXIS_LABELS, tied, label_visibility="visible")
         smoothing = _smoothing()
         gathered = False
         if seeds:
@@ -258,9 +255,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
 
 def _smoothing() -> Smoothing:
     kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
-    st.segmented_control(
-        _("Smoothing"), list(SMOOTHINGS), format_func=lambda one: _(SMOOTHINGS[one]), required=True, **tied.by_default
-    )
+    segments(_("Smoothing"), SMOOTHINGS, tied, label_visibility="visible")
     if kind == "exponential":
         amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
         st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied.by_value)
@@ -270,25 +265,6 @@ def _smoothing() -> Smoothing:
         st.slider(_("Values in the window"), 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
         return Smoothing("average", window)
     return RAW
-
-
-def _lines(
-    records: Sequence[Record], groups: Sequence[Sequence[int]], axis: Axis
-) -> tuple[list[str], Callable[[str], list[Curve | None]]]:
-    """The lines' names, and what gives the curve of each for a measure."""
-
-    def curve_of(name: str) -> list[Curve | None]:
-        found = []
-        for group in groups:
-            known = [curve for number in group if (curve := records[number].curve(name, axis)) is not None]
-            found.append((mean_curve(known) if len(group) > 1 else known[0]) if known else None)
-        return found
-
-    return [_name(records, group) for group in groups], curve_of
-
-
-def _name(records: Sequence[Record], group: Sequence[int]) -> str:
-    return group_name([records[number].one.name for number in group])
 
 
 def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:

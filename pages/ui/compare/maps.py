@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
-from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.figures.map_data import Bundle, box_of, places_bundle
 from core.messages import _, listed, sentences
-from core.representation.projections import PROJECTIONS, MapSpec, Points, still
+from core.representation.projections import MapSpec, Points, still
 from pages.ui.address import Compare
-from pages.ui.bound import bound
+from pages.ui.bound import bound, segments
 from pages.ui.compare.picking import Linked, Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import COLOURINGS, colours
+from pages.ui.explore.frame_map import examples as examples_of
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel, map_name
 from pages.ui.parts import escaped
 from pages.ui.waiting import complete_since, ensure_job
 
 COLOURS = ("label", "prediction", "correct")
-MOST_IN_A_ROW, LOWER_PX = 3, 340
-ONE_ROW = "clamp(18rem, 100dvh - 21.5rem, 44rem)"
 
 Maps = Mapping[int, Points]
 
 
 def choose_map() -> tuple[MapSpec, str]:
     """Draw the controls; which map, in which colours."""
-    look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
+    labels = {colour: _(COLOURINGS[colour].label) for colour in COLOURS}
+    labels[COLOURS[0]] = _("Colour: {of}", of=labels[COLOURS[0]].lower())
     with st.container(horizontal=True, gap="medium"):
         method, tied = bound(Compare.MAP, still())
-        st.segmented_control(_("Map"), list(still()), format_func=_label, **look, **tied.by_default)
+        segments(_("Map"), {name: entry.label for name, entry in still().items()}, tied)
         colour, tied = bound(Compare.COLOUR, COLOURS)
-        st.segmented_control(_("Colour by"), COLOURS, format_func=_colour_label, **look, **tied.by_default)
+        segments(_("Colour by"), labels, tied)
     return MapSpec(method), colour
-
-
-def _colour_label(colour: str) -> str:
-    label = _(COLOURINGS[colour].label)
-    return _("Colour: {of}", of=label.lower()) if colour == COLOURS[0] else label
 
 
 def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
@@ -58,16 +52,15 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
     busy = False
     for frames, maps in zip(every, found, strict=True):
         if len(maps) < len(frames.numbers):
-            label = _("{map} of {run}", map=_label(wanted.method), run=frames.run.title)
+            label = _("{map} of {run}", map=_(wanted.entry.label), run=frames.run.title)
             busy = ensure_job("map", map_request(frames.run, wanted), label, since=complete_since(frames.run)) or busy
-    if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
+    # All maps of a run can be shown, or what there is of a run that goes on.
+    if all(
+        len(maps) == len(frames.numbers) or (maps and frames.run.status.active)
+        for frames, maps in zip(every, found, strict=True)
+    ):
         return wanted, found, busy
     return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy
-
-
-def _are_there(frames: Frames, maps: Maps) -> bool:
-    """Whether a run's maps can be shown: all of them, or what there is of a run that goes on."""
-    return len(maps) == len(frames.numbers) or (bool(maps) and frames.run.status.active)
 
 
 def panels_of(
@@ -79,12 +72,12 @@ def panels_of(
     laid, turns = _laid(tuple(every), spec, tuple(frames.numbers for frames in every), there)
     panels = [
         Panel(
-            examples=_examples(one.frames, ids),
+            examples=examples_of(one.frames, ids),
             places=places,
             colours=colours(one.frames, colour),
             steps=one.frames.numbers,
             title=one.name,
-            notes=_notes(one.frames),
+            notes=run_reads.score_notes(one.frames),
             space=spec.key,
         )
         for one, ids, places in zip(runs, examples.ids, laid, strict=True)
@@ -92,26 +85,21 @@ def panels_of(
     return panels, turns
 
 
-def height_of(panels: int) -> str:
-    """Of one map, as CSS has it: one row fills the screen below header and controls, the more rows the lower."""
-    return ONE_ROW if panels <= MOST_IN_A_ROW else f"{LOWER_PX}px"
-
-
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """What the maps show and how they are laid beside each other, in a few sentences."""
-    kind = map_name(spec, _label(spec.method))
+    kind = map_name(spec, _(spec.entry.label))
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
     if spec != wanted:
-        words.append(_("{map} is not there yet; this is PCA.", map=_label(wanted.method)))
-    return sentences([*words, *_about_turns(runs, turns)])
+        words.append(_("{map} is not there yet; this is PCA.", map=_(wanted.entry.label)))
+    if len(runs) > 1:
+        words += _about_turns(list(zip(runs[1:], turns[1:], strict=True)))
+    return sentences(words)
 
 
-def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
-    others = list(zip(runs[1:], turns[1:], strict=True))
-    if not others:
-        return []
+def _about_turns(others: Sequence[tuple[Shown, Turn]]) -> list[str]:
+    """How the maps are laid onto the first. Args: others: every run but the first."""
     apart = [escaped(one.name) for one, turn in others if turn.common == 0]
     if len(apart) == len(others):
         return [_("These runs have no examples in common, so their maps are shown side by side, unlinked.")]
@@ -136,7 +124,10 @@ def _laid(
     """
     maps = [run_reads.maps(frames, spec) for frames in every]
     turns = [turn_onto(every[0], maps[0], frames, of_run) for frames, of_run in zip(every, maps, strict=True)]
-    stacks = [_stack(*each) for each in zip(every, maps, turns, strict=True)]
+    stacks = []  # [F, N, 2] of each run, NaN for frames without a map
+    for frames, of_run, turn in zip(every, maps, turns, strict=True):
+        nowhere = np.full((len(frames.probe.ids), 2), np.nan, np.float32)
+        stacks.append(np.stack([turn(of_run[n]) if n in of_run else nowhere for n in frames.numbers]))
     box = box_of(*stacks)
     return [places_bundle(stack, box) for stack in stacks], turns
 
@@ -155,23 +146,3 @@ def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Tu
     onto = first_maps[max(first_maps) if step is None else step]
     points = maps[max(maps) if step is None else step]
     return find_turn(points[rows[1]], onto[rows[0]])
-
-
-def _stack(frames: Frames, maps: Maps, turn: Turn) -> np.ndarray:
-    """[F, N, 2], NaN for frames without a map."""
-    nowhere = np.full((len(frames.probe.ids), 2), np.nan, np.float32)
-    return np.stack([turn(maps[number]) if number in maps else nowhere for number in frames.numbers])
-
-
-@run_reads.kept(max_entries=24)
-def _examples(frames: Frames, ids: tuple[int, ...]) -> Bundle:
-    probe = frames.probe
-    return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
-
-
-def _notes(frames: Frames) -> tuple[str, ...]:
-    return run_reads.score_notes(frames)
-
-
-def _label(method: str) -> str:
-    return _(PROJECTIONS[method].label)

@@ -41,7 +41,9 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         return
     first, second = _choose({one.frames.run.id: one.name for one in runs})
     a, b = runs[first], runs[second]
-    ids = _held_out(a.frames, examples, first, second)
+    splits = a.frames.probe.splits or (VALIDATION,) * len(a.frames.probe.ids)
+    # Validation texts alone: what a run has trained on says nothing about which is better.
+    ids = [i for i in examples.shared(first, second) if splits[examples.rows[first][i]] == VALIDATION]
     if first == second or not ids:
         st.caption(
             _("Choose two different runs.") if first == second else _("These runs have no validation texts in common.")
@@ -49,13 +51,34 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         return
     scores = [run_reads.scores(frames, frames.numbers[-1]) for frames in (a.frames, b.frames)]
     rows = [[examples.rows[number][i] for i in ids] for number in (first, second)]
-    found = compare_examples((a.frames, b.frames), scores, rows)
+    found = _agreement((a.frames, b.frames), scores, rows)
     _counts(found, a, b)
-    st.caption(_meaning(found, a, b, len(ids)))
-    _lists(found, a, b, ids, rows, scores)
+    both = ngettext(
+        "{count} validation text that both have; A at step {a}, B at step {b}.",
+        "{count} validation texts that both have; A at step {a}, B at step {b}.",
+        len(ids),
+        a=f"{a.frames.numbers[-1]:,}",
+        b=f"{b.frames.numbers[-1]:,}",
+    )
+    st.caption(sentences([both, mcnemar_sentence(found)]))
+    lists = ((_("Fixed by B"), "fixed", found.fixed), (_("Broken by B"), "broken", found.broken))
+    for column, (title, name, places) in zip(st.columns(2, gap="medium"), lists, strict=True):
+        with column, st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{title}** · {len(places):,}", width="stretch")
+            st.button(
+                _("Select on the maps"),
+                key=f"compare.{name}.select",
+                icon=":material/select_all:",
+                disabled=not len(places),
+                on_click=state.remember,
+                args=(ASKED, tuple(ids[place] for place in places)),
+            )
+        if len(places):
+            with column:
+                _list(name, a, b, [[of_run[place] for place in places] for of_run in rows], scores)
 
 
-def compare_examples(
+def _agreement(
     frames: Sequence[Frames], scores: Sequence[ExampleScores], rows: Sequence[Sequence[int]]
 ) -> PairAgreement:
     """How two runs agree on the same examples.
@@ -131,12 +154,6 @@ def _choose(names: Mapping[str, str]) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _held_out(frames: Frames, examples: Linked, first: int, second: int) -> list[int]:
-    """Validation texts alone: what a run has trained on says nothing about which is better."""
-    splits = frames.probe.splits or (VALIDATION,) * len(frames.probe.ids)
-    return [i for i in examples.shared(first, second) if splits[examples.rows[first][i]] == VALIDATION]
-
-
 def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
     metrics = (
         (_("Both right"), found.both, None),
@@ -155,42 +172,6 @@ def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
             help=_("Agreement of the predictions beyond chance: 1 when both always say the same, 0 as by chance."),
             width=COUNT_WIDTH,
         )
-
-
-def _meaning(found: PairAgreement, a: Shown, b: Shown, count: int) -> str:
-    both = ngettext(
-        "{count} validation text that both have; A at step {a}, B at step {b}.",
-        "{count} validation texts that both have; A at step {a}, B at step {b}.",
-        count,
-        a=f"{a.frames.numbers[-1]:,}",
-        b=f"{b.frames.numbers[-1]:,}",
-    )
-    return sentences([both, mcnemar_sentence(found)])
-
-
-def _lists(
-    found: PairAgreement,
-    a: Shown,
-    b: Shown,
-    ids: Sequence[int],
-    rows: Sequence[Sequence[int]],
-    scores: Sequence[ExampleScores],
-) -> None:
-    lists = ((_("Fixed by B"), "fixed", found.fixed), (_("Broken by B"), "broken", found.broken))
-    for column, (title, name, places) in zip(st.columns(2, gap="medium"), lists, strict=True):
-        with column, st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{title}** · {len(places):,}", width="stretch")
-            st.button(
-                _("Select on the maps"),
-                key=f"compare.{name}.select",
-                icon=":material/select_all:",
-                disabled=not len(places),
-                on_click=state.remember,
-                args=(ASKED, tuple(ids[place] for place in places)),
-            )
-        if len(places):
-            with column:
-                _list(name, a, b, [[of_run[place] for place in places] for of_run in rows], scores)
 
 
 def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: Sequence[ExampleScores]) -> None:

@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.shared_examples import example_keys, linked_ids
 from core.config import RunConfig
-from core.config.describe import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _
@@ -19,6 +18,7 @@ from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
+from pages.ui.bound import run_labels
 from pages.ui.explore.run_reads import Frames, frames_of, kept, readable
 from pages.ui.parts import escaped, run_titles
 
@@ -48,29 +48,23 @@ class Shown(NamedTuple):
     frames: Frames
 
 
-def with_frames(runs: Sequence[Compared]) -> list[Shown]:
-    """Those that have frames, in their order."""
-    return [Shown(one.name, one.frames) for one in runs if one.frames is not None]
-
-
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
     """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
     chosen = _chosen(store, runs)
     Compare.RUNS.put(chosen)
-    names = dict(zip([run.id for run in runs], run_titles(runs), strict=True))
-    by_id = {run.id: run for run in runs}
+    labels = run_labels(runs)
     if state.widget_value(KEY) != chosen:
         state.set_widget(KEY, chosen)
     head.multiselect(
         _("Runs"),
-        list(by_id),
-        format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].effective)}",
+        list(labels),
+        format_func=labels.__getitem__,
         max_selections=MOST_RUNS,
         placeholder=_("Choose two to six runs"),
         label_visibility="collapsed",
         width="stretch",
         key=KEY,
-        on_change=_picked,
+        on_change=lambda: put_runs(state.widget_value(KEY) or []),
     )
     return chosen
 
@@ -105,10 +99,6 @@ def _frames(store: Store, run: RunRecord) -> Frames | None:
         st.warning(escaped(problem))
     frames = frames_of(store, run, None)
     return frames if frames.numbers else None
-
-
-def _picked() -> None:
-    put_runs(state.widget_value(KEY) or [])
 
 
 def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
@@ -170,12 +160,8 @@ class Linked:
         return [i for i in self.ids[one] if i in self.rows[other]]
 
 
-def linked(runs: Sequence[Shown]) -> Linked:
-    """The examples of runs, linked by text, class and split."""
-    return _linked(tuple(one.frames for one in runs))
-
-
 @kept(max_entries=16)
-def _linked(every: tuple[Frames, ...]) -> Linked:
+def linked(every: tuple[Frames, ...]) -> Linked:
+    """The examples of runs, linked by text, class and split."""
     ids = linked_ids([example_keys(frames.probe) for frames in every])
     return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))

@@ -25,6 +25,7 @@ from pages.ui.address import ON, Compare
 from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared, group_name
 from pages.ui.parts import escaped
+from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, ensure_job
 
 # What the groups are called as one axis.
@@ -67,9 +68,9 @@ MEASURE, HOW, SETTING = N_("Measure"), N_("How it is measured"), N_("Setting")
 LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
-def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
+def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
     """Draw a table of paired differences from the first group, where at least two groups share two seeds."""
-    found = paired_results(store, groups, heads, runs)
+    found = _paired_results(store, groups, heads, runs)
     if found is None:
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
             st.caption(
@@ -89,14 +90,18 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
     st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
 
 
-def paired_results(
+def _paired_results(
     store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]
 ) -> Results | None:
     """The groups as the cells of an experiment, by test accuracy; None where no two can be compared."""
     seeds = [{runs[number].config.seed for number in group.runs} for group in groups]
     if not any(len(seeds[0] & of_group) >= FEWEST_SEEDS for of_group in seeds[1:]):
         return None
-    labels = [_label(head, place) for place, head in enumerate(heads)]
+    # Short enough for a level, and distinct from the others.
+    labels = [
+        head if len(head) <= LABEL_CHARS else f"{head[: LABEL_CHARS - 6].rstrip()}… ({place + 1})"
+        for place, head in enumerate(heads)
+    ]
     design = Design(
         axes=(Axis(name=AXIS, levels=tuple(Level(label=label) for label in labels)),),
         seeds=tuple(sorted(set().union(*seeds))),
@@ -115,33 +120,25 @@ def paired_results(
     return of_runs(store, design, made, scores, measure="accuracy", split=TEST)
 
 
-def _label(head: str, place: int) -> str:
-    """A group's name, short enough for a level and distinct from the others'."""
-    return head if len(head) <= LABEL_CHARS else f"{head[: LABEL_CHARS - 6].rstrip()}… ({place + 1})"
-
-
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw both tables; returns whether something is still being computed."""
     _differences(runs)
     st.header(_("How well they did"))
     busy = _measuring(runs)
-    found = scores_of(store, runs)
-    groups, rows = found.groups, score_rows(found, runs)
-    if not rows:
+    found = _scores_of(store, runs)
+    if not found.measures:
         st.caption(_("No scores yet: the first come with a run's first frame."))
         return busy
+    rows = []
+    for name, (measure, about) in found.measures.items():
+        cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in found.groups]
+        label = ARROWS[measure.better] + measure.label
+        rows.append({MEASURE: label} | dict(zip(found.heads, cells, strict=True)) | {HOW: about})
     with st.container(key="compare_scores"):
         _table(pd.DataFrame(rows), pinned=MEASURE, wide=HOW)
     st.caption(_legend(found, runs))
-    st.download_button(
-        _("Scores as CSV"),
-        lambda: scores_csv(store, runs),
-        "scores.csv",
-        "text/csv",
-        key="compare.scores.csv",
-        icon=":material/download:",
-    )
-    significance(store, groups, [_head(group, runs) for group in groups], runs)
+    csv_button(_("Scores as CSV"), lambda: scores_csv(store, runs), "scores.csv", key="compare.scores.csv")
+    _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return busy
 
@@ -170,33 +167,41 @@ class Scores:
     """The scores of runs, in groups of those that differ in the seed only.
 
     Attributes:
+        heads: what the groups are called.
         measures: those that some run has, with how each is measured, by name.
         rows_differ: whether none is marked because runs were scored on different validation rows.
     """
 
     groups: tuple[SeedGroup, ...]
+    heads: list[str]
     measures: Mapping[str, tuple[Measure, str]]
     rows_differ: bool
 
 
-def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
+def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """What the runs have scored so far."""
-    scores = [_scores(store, one) for one in runs]
+    scores: list[dict[str, float | None]] = []
+    for one in runs:
+        of_run: dict[str, float | None] = {}
+        newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
+        for split, evaluation in newest.items():
+            who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
+            of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
+        measured = last_measures(one)
+        scores.append(of_run | (dict(measured[1].values) if measured else {}))
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
     sets = validation_sets(runs)
-    scored_rows = {
-        name: {of_rows for of_rows, of_run in zip(sets, scores, strict=True) if name in of_run} for name in measures
-    }
-    # The best on one set of rows is not the best on another.
-    fair = [
-        measure if len(scored_rows[name]) == 1 else replace(measure, marked=False)
-        for name, (measure, _about) in measures.items()
-    ]
-    differ = any(
-        len(scored_rows[name]) > 1 and measure.marked and measure.better is not None
-        for name, (measure, _about) in measures.items()
-    )
-    return Scores(scores_over_seeds([one.config for one in runs], scores, fair), measures, differ)
+    fair, differ = [], False
+    for name, (measure, _about) in measures.items():
+        # The best on one set of rows is not the best on another.
+        if len({of_rows for of_rows, of_run in zip(sets, scores, strict=True) if name in of_run}) == 1:
+            fair.append(measure)
+        else:
+            fair.append(replace(measure, marked=False))
+            differ = differ or (measure.marked and measure.better is not None)
+    groups = scores_over_seeds([one.config for one in runs], scores, fair)
+    heads = [group_name([runs[number].name for number in group.runs]) for group in groups]
+    return Scores(groups, heads, measures, differ)
 
 
 def validation_sets(runs: Sequence[Compared]) -> list[int]:
@@ -235,22 +240,10 @@ def _validation_rows(one: Compared) -> str:
     return repr((task.id, names, task.reading, task.drop, task.validation_size))
 
 
-def score_rows(found: Scores, runs: Sequence[Compared]) -> list[dict[str, str]]:
-    """The table of scores as texts, a row for each measure, a column for each group of seeds."""
-    heads = [_head(group, runs) for group in found.groups]
-    rows = []
-    for name, (measure, about) in found.measures.items():
-        cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in found.groups]
-        row = {MEASURE: ARROWS[measure.better] + measure.label} | dict(zip(heads, cells, strict=True))
-        rows.append(row | {HOW: about})
-    return rows
-
-
 @in_language(ENGLISH)
 def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
     """The scores for other programs, in English: a row for each measure of each group of seeds, shares from 0 to 1."""
-    found = scores_of(store, runs)
-    heads = [_head(group, runs) for group in found.groups]
+    found = _scores_of(store, runs)
     return csv_file(
         [
             {
@@ -262,7 +255,7 @@ def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
                 "How it is measured": about,
             }
             for name, (measure, about) in found.measures.items()
-            for head, group in zip(heads, found.groups, strict=True)
+            for head, group in zip(found.heads, found.groups, strict=True)
             if (spread := group.scores[name]) is not None
         ]
     )
@@ -311,19 +304,12 @@ def _measures() -> dict[str, tuple[Measure, str]]:
     return found
 
 
-def _scores(store: Store, one: Compared) -> dict[str, float | None]:
-    newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
-    found: dict[str, float | None] = {}
-    for split, evaluation in newest.items():
-        who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
-        found |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
-    measured = last_measures(one)
-    return found | (dict(measured[1].values) if measured else {})
-
-
 def _measuring(runs: Sequence[Compared]) -> bool:
     """Offer the measures of the last frames, or see them through."""
-    lacking = [one for one in runs if one.frames is not None and not _is_measured(one)]
+    newest = [(one, last_measures(one)) for one in runs]
+    lacking = [
+        one for one, found in newest if one.frames is not None and (found is None or found[0] != one.frames.numbers[-1])
+    ]
     if not lacking:
         return False
     if Compare.MEASURED.text != ON:
@@ -339,25 +325,11 @@ def _measuring(runs: Sequence[Compared]) -> bool:
             args=(True,),
         )
         return False
-    going = [
-        ensure_job(
-            "measures",
-            measures_request(one.run),
-            _("Measuring {run}", run=one.name),
-            since=complete_since(one.run),
-        )
-        for one in lacking
-    ]
-    return any(going)
-
-
-def _is_measured(one: Compared) -> bool:
-    found = last_measures(one)
-    return found is not None and one.frames is not None and found[0] == one.frames.numbers[-1]
-
-
-def _head(group: SeedGroup, runs: Sequence[Compared]) -> str:
-    return group_name([runs[number].name for number in group.runs])
+    busy = False
+    for one in lacking:
+        label = _("Measuring {run}", run=one.name)
+        busy = ensure_job("measures", measures_request(one.run), label, since=complete_since(one.run)) or busy
+    return busy
 
 
 def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:

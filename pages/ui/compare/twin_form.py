@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.config import LARGEST_SEED, RunConfig
-from core.config.compare import SEED, Difference, config_differences
+from core.config.compare import SEED, config_differences
 from core.config.edit import twin, twin_name
 from core.config.schedule import as_launched
 from core.config.vary import Suggestion, TwinSetting, twin_settings
@@ -27,12 +27,8 @@ from pages.ui.visitor import visitor
 OTHER = "other"
 
 
-def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
-    """Draw it, and launch the twin when that is asked for.
-
-    Args:
-        ids: of the runs that are compared; the twin joins them.
-    """
+def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
+    """Draw it, and launch the twin when that is asked for; it joins the runs that are compared."""
     st.caption(
         _(
             "A twin has the same settings and the same seed as its original, but for one: what is then seen on the "
@@ -55,9 +51,15 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
         st.error(escaped(str(error)))
         return
     different = config_differences([as_launched(original.config), as_launched(made)])
-    st.markdown(_in_words(different))
-    _turns(original, made)
-    full = len(ids) >= MOST_RUNS
+    if different:
+        changes = [(_(one.label), *map(escaped, one.values)) for one in different]
+        lines = [f"- {called(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
+        st.markdown("\n".join([_("What will differ:"), "", *lines]))
+    else:
+        st.markdown(_("Nothing would differ: choose another value."))
+    if original.config.knob_turns:
+        _turns(original, made)
+    full = len(runs) >= MOST_RUNS
     if full:
         st.caption(_("{most} runs are compared already: take one away to make room for the twin.", most=MOST_RUNS))
     if st.button(
@@ -67,13 +69,11 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
         key="compare.launch",
         disabled=full or not different or field_problem() is not None,
     ):
-        _launch(engine, made, ids)
+        _launch(engine, made, [one.run.id for one in runs])
 
 
 def _turns(original: Compared, made: RunConfig) -> None:
     """Which knob turns of the original its twin repeats."""
-    if not original.config.knob_turns:
-        return
     repeated = config_differences([made, as_launched(made)])
     if not repeated:
         st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
@@ -84,7 +84,7 @@ def _turns(original: Compared, made: RunConfig) -> None:
         st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
 
 
-def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
+def _changes(config: RunConfig) -> dict[str, TwinSetting]:
     """What can be changed, by its path; the seed at the end, for a repetition that separates luck from effect."""
     seed = Parameter(
         SEED,
@@ -112,17 +112,12 @@ def _original(runs: Sequence[Compared]) -> Compared:
 
 
 def _change(config: RunConfig) -> TwinSetting:
-    changes = changes_of(config)
+    changes = _changes(config)
     labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # of another run
         Compare.CHANGE.forget()
     chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
-    st.selectbox(
-        _("Setting to change"),
-        list(changes),
-        format_func=labels.__getitem__,
-        **tied.by_index,
-    )
+    st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
     return changes[chosen]
 
 
@@ -139,35 +134,21 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
     )
     if chosen != OTHER:
         return suggested[chosen].value
-    value = _any_value(change.parameter, _start(change), f"compare.value.{original.run.id}.{change.path}")
+    parameter = change.parameter
+    try:
+        value = parameter.check("value", json.loads(Compare.VALUE.text or "null"))
+    except (ConfigError, ValueError):  # the address has none that is valid
+        known = (change.value, *(one.value for one in change.suggestions), parameter.default)
+        value = next(value for value in known if value is not None)
+    key = f"compare.value.{original.run.id}.{change.path}"
+    if parameter.kind != "number" or parameter.slider is not None:
+        value = parameter_widget(st, parameter, value, key)
+    else:
+        size = float(value)  # type: ignore[arg-type]
+        step = float(f"{size / 10 or 0.1:.0e}")
+        value = float(number_field(st, parameter, size, step=step, format="%g", key=key))
     Compare.VALUE.put(json.dumps(value))
     return value
-
-
-def _start(change: TwinSetting) -> Value:
-    """What the widget shows first: the address's value, where it is valid, or the one that the run has."""
-    try:
-        return change.parameter.check("value", json.loads(Compare.VALUE.text or "null"))
-    except (ConfigError, ValueError):
-        known = (change.value, *(one.value for one in change.suggestions), change.parameter.default)
-        return next(value for value in known if value is not None)
-
-
-def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
-    if parameter.kind != "number" or parameter.slider is not None:
-        return parameter_widget(st, parameter, start, key)
-    size = float(start)  # type: ignore[arg-type]
-    step = float(f"{size / 10 or 0.1:.0e}")
-    return float(number_field(st, parameter, size, step=step, format="%g", key=key))
-
-
-def _in_words(different: Sequence[Difference]) -> str:
-    """What will differ between the run and its twin."""
-    if not different:
-        return _("Nothing would differ: choose another value.")
-    changes = [(_(one.label), *map(escaped, one.values)) for one in different]
-    lines = [f"- {called(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
-    return "\n".join([_("What will differ:"), "", *lines])
 
 
 def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:

@@ -18,18 +18,19 @@ from core.tasks.listing import csv_file
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.address import Compare
-from pages.ui.bound import bound
+from pages.ui.bound import bound, segments
 from pages.ui.compare.curves import curves
-from pages.ui.compare.maps import about, choose_map, height_of, maps_of, panels_of
+from pages.ui.compare.maps import about, choose_map, maps_of, panels_of
 from pages.ui.compare.pair import ASKED, pair
-from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked, with_frames
+from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked
 from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
-from pages.ui.explore.run_reads import Frames, predictions_of
+from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, Panel, map_now, map_view
 from pages.ui.parts import escaped, status_badge
+from pages.ui.text_table import csv_button
 from pages.ui.waiting import POLLING, poll_while
 
 POLL_S = 1.0
@@ -39,6 +40,13 @@ VIEWS = {
     "maps": N_("Maps and examples"),
     "twin": N_("Make a twin"),
 }
+# Of a map: one row fills the screen below header and controls, the more rows the lower.
+MOST_IN_A_ROW = 3
+ONE_ROW, LOWER = "clamp(18rem, 100dvh - 21.5rem, 44rem)", "340px"
+MOST_ROWS = 1_000
+TABLE_HEIGHT = 420
+# Translators: parts of a data set, of one of which a text is.
+SPLITS = {"validation": N_("validation"), "train": N_("train")}
 
 
 def view(engine: Engine, ids: Sequence[str]) -> None:
@@ -55,42 +63,33 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
         return
     busy = _going_on(engine, runs)
     try:
-        busy = (_alone(engine, runs) if len(runs) == 1 else _draw(engine, runs)) or busy
+        busy = _draw(engine, runs) or busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
     poll_while(busy)
 
 
-def _alone(engine: Engine, runs: Sequence[Compared]) -> bool:
-    st.info(
-        _(
-            "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting "
-            "changed."
-        )
-    )
-    twin_form(engine, runs, [one.run.id for one in runs])
-    return False
-
-
 def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     """Returns whether something is still being computed."""
+    if len(runs) == 1:
+        st.info(
+            _(
+                "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting "
+                "changed."
+            )
+        )
+        twin_form(engine, runs)
+        return False
     shown, tied = bound(Compare.SHOW, VIEWS)
-    st.segmented_control(
-        # Translators: a noun.
-        _("View"),
-        list(VIEWS),
-        format_func=lambda name: _(VIEWS[name]),
-        required=True,
-        label_visibility="collapsed",
-        **tied.by_default,
-    )
+    # Translators: a noun.
+    segments(_("View"), VIEWS, tied)
     match shown:
         case "curves":
             curves(engine.store, runs)
         case "maps":
             return _maps(runs)
         case "twin":
-            twin_form(engine, runs, [one.run.id for one in runs])
+            twin_form(engine, runs)
         case _:
             return overview(engine.store, runs)
     return False
@@ -119,22 +118,22 @@ def _maps(runs: Sequence[Compared]) -> bool:
         st.caption(_("No frames yet: {runs}. The first comes right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
-    shown = with_frames(runs)
+    shown = [Shown(one.name, one.frames) for one in runs if one.frames is not None]
     wanted, colour = choose_map()
     spec, maps, busy = maps_of(shown, wanted)
-    examples = linked(shown)
+    examples = linked(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)
-    on_map = _drawn(shown, panels, examples)
+    on_map = _map_view(shown, panels, examples)
     st.caption(about(shown, spec, wanted, turns, colour))
     for one in shown:
         if whose := predictions_of(one.frames):
             st.caption(called(escaped(one.name), whose))
-    selection(shown, examples, on_map.selected, on_map.frame)
+    _selection(shown, examples, on_map.selected, on_map.frame)
     pair(shown, examples)
     return busy
 
 
-def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> MapState:
+def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> MapState:
     """Draw the maps at what the address asks for; the address follows what they report."""
     asked = state.remembered(ASKED, lambda: None)
     state.forget(ASKED)
@@ -142,13 +141,13 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
     key = f"compare.map.{'.'.join(one.frames.run.id for one in runs)}"
     known = map_now(key) or MapState(
         ids_from_text(Compare.SELECTED.text or "", examples.known()),
-        _frame(steps),
+        {str(step): step for step in steps}.get(Compare.FRAME.text or ""),
         view=Compare.CAMERAS.text or "",
     )
     on_map = map_view(
         panels,
         key=key,
-        height=height_of(len(panels)),
+        height=ONE_ROW if len(panels) <= MOST_IN_A_ROW else LOWER,
         description=_(
             "Maps of {runs} side by side, linked by their common examples.",
             runs=ngettext("{count} run", "{count} runs", len(panels)),
@@ -158,25 +157,13 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
         view=known.view,
         name="compare",
     )
-    last = steps[-1] if steps else None
-    Compare.FRAME.put(on_map.frame, last)
+    Compare.FRAME.put(on_map.frame, steps[-1] if steps else None)
     Compare.SELECTED.put(ids_as_text(on_map.selected))
     Compare.CAMERAS.put(on_map.view)
     return on_map
 
 
-def _frame(steps: Sequence[int]) -> int | None:
-    """The step that the address asks for, None for the newest."""
-    return {str(step): step for step in steps}.get(Compare.FRAME.text or "")
-
-
-MOST_ROWS = 1_000
-TABLE_HEIGHT = 420
-# Translators: parts of a data set, of one of which a text is.
-SPLITS = {"validation": N_("validation"), "train": N_("train")}
-
-
-def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
+def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
     """Draw the table, or say how to select some. Raises: StoreError."""
     known = examples.known()
     chosen = [i for i in ids if i in known]
@@ -188,9 +175,13 @@ def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step:
             )
         )
         return
-    records = example_records(runs, examples, chosen, step)
-    st.markdown(_how_many(len(chosen)))
-    table = pd.DataFrame([_in_words(record, [one.name for one in runs]) for record in records[:MOST_ROWS]])
+    records = _records(runs, examples, chosen, step)
+    count = f"{len(chosen):,}"
+    if len(chosen) > MOST_ROWS:
+        st.markdown(_("**{count} selected**, the first {shown} shown", count=count, shown=f"{MOST_ROWS:,}"))
+    else:
+        st.markdown(_("**{count} selected**", count=count))
+    table = pd.DataFrame([_in_words(record) for record in records[:MOST_ROWS]])
     st.dataframe(
         table,
         hide_index=True,
@@ -206,35 +197,30 @@ def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step:
     st.caption(
         _("Of each run: ✓ right or ✗ wrong, its prediction and how sure it is, at the frame that its map shows.")
     )
-    st.download_button(
+    csv_button(
         _("Selection as CSV"),
-        lambda: csv_file([_flat(record, [one.name for one in runs]) for record in records]),
+        lambda: csv_file([_flat(record) for record in records]),
         "selection.csv",
-        "text/csv",
         key="compare.selection.csv",
-        icon=":material/download:",
     )
 
 
-def _how_many(count: int) -> str:
-    if count > MOST_ROWS:
-        return _("**{count} selected**, the first {shown} shown", count=f"{count:,}", shown=f"{MOST_ROWS:,}")
-    return _("**{count} selected**", count=f"{count:,}")
-
-
-def example_records(
-    runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None
-) -> list[dict[str, Any]]:
-    """Text, label and split of each example, and under "runs" what each run says: None, or right, class, confidence."""
-    scores = [_scores_at(frames, step) for _name, frames in runs]
+def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[dict[str, Any]]:
+    """Text, label and split of each example, and under "runs" what each run says: right, class, confidence, or None."""
+    scores: list[ExampleScores | None] = []  # of the frame that each run's map shows
+    for _name, frames in runs:
+        at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
+        scores.append(None if at is None else run_reads.scores(frames, at))
     records = []
     for i in ids:
         run = next(number for number, rows in enumerate(examples.rows) if i in rows)
         probe, row = runs[run].frames.probe, examples.rows[run][i]
-        said = [
-            _said(frames, found, rows.get(i))
-            for (_name, frames), found, rows in zip(runs, scores, examples.rows, strict=True)
-        ]
+        said: dict[str, tuple[bool, str, float] | None] = {}
+        for (name, frames), found, rows in zip(runs, scores, examples.rows, strict=True):
+            said[name] = None
+            if found is not None and (at := rows.get(i)) is not None:
+                predicted = frames.probe.classes[found.predicted[at]]
+                said[name] = bool(found.correct[at]), predicted, float(found.confidence[at])
         split = probe.splits[row] if probe.splits else "validation"
         records.append(
             {"Text": probe.texts[row], "Label": probe.classes[probe.labels[row]], "Split": split, "runs": said}
@@ -242,29 +228,16 @@ def example_records(
     return records
 
 
-def _scores_at(frames: Frames, step: int | None) -> ExampleScores | None:
-    """Of the frame that a run's map shows at a step."""
-    at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
-    return None if at is None else run_reads.scores(frames, at)
-
-
-def _said(frames: Frames, scores: ExampleScores | None, row: int | None) -> tuple[bool, str, float] | None:
-    if scores is None or row is None:
-        return None
-    predicted = frames.probe.classes[scores.predicted[row]]
-    return bool(scores.correct[row]), predicted, float(scores.confidence[row])
-
-
-def _in_words(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+def _in_words(record: dict[str, Any]) -> dict[str, str]:
     words = {name: record[name] for name in ("Text", "Label")}
-    for name, said in zip(names, record["runs"], strict=True):
+    for name, said in record["runs"].items():
         words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {percent(said[2])}"
     return words | {"Split": _(SPLITS.get(record["Split"], record["Split"]))}
 
 
-def _flat(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+def _flat(record: dict[str, Any]) -> dict[str, str]:
     words = {name.lower(): record[name] for name in ("Text", "Label", "Split")}
-    for name, said in zip(names, record["runs"], strict=True):
+    for name, said in record["runs"].items():
         _right, predicted, confidence = said or (False, "", None)
         words |= {f"{name}: prediction": predicted, f"{name}: confidence": f"{confidence:.6f}" if said else ""}
     return words

@@ -15,10 +15,14 @@ from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import Cell, example_columns, text_table
+from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
+
+SMALLEST = 12
+# As many rows of the matrix as are in sight at once.
+SEEN_CLASSES = 10
 
 
-def confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:
+def _confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:
     """Draw it; the cell that was just pressed.
 
     Args:
@@ -26,41 +30,35 @@ def confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: s
         counts: [C, C], labels × predictions.
     Returns: label and prediction, None when no cell was pressed.
     """
+
+    def cell(label: int, prediction: int) -> TableCell | None:
+        count = int(counts[label, prediction])
+        if not count:
+            return None
+        about = _(
+            "Label {label}, predicted {prediction}: {examples}",
+            label=names[label],
+            prediction=names[prediction],
+            examples=ngettext("{count} example", "{count} examples", count),
+        )
+        share = count / int(counts[label].sum())
+        return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")
+
     heads = [Head(name, class_colour(label)) for label, name in enumerate(names)]
-    cells = [[_cell(names, counts, row, column) for column in range(len(names))] for row in range(len(names))]
+    cells = [[cell(row, column) for column in range(len(names))] for row in range(len(names))]
     # Translators: rows of a table are labels, its columns predictions
     corner = _("label ↓  prediction →")
     return cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
 
 
-def _cell(names: Sequence[str], counts: NDArray[np.integer], label: int, prediction: int) -> TableCell | None:
-    count = int(counts[label, prediction])
-    if not count:
-        return None
-    about = _(
-        "Label {label}, predicted {prediction}: {examples}",
-        label=names[label],
-        prediction=names[prediction],
-        examples=ngettext("{count} example", "{count} examples", count),
-    )
-    share = count / int(counts[label].sum())
-    return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")
-
-
-SMALLEST = 12
-# As many rows of the matrix as are in sight at once.
-SEEN_CLASSES = 10
-
-
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
     """Draw what can be said of classes; the examples of a cell that was just chosen, None when none was."""
-    held_out = frames.probe.held_out
-    chosen = _confusion(frames, scores, held_out)
+    chosen = _confusion(frames, scores)
     vectors = frames.vectors(number)
     margin = margins(vectors, frames.probe.labels)
     _per_class(frames, vectors, scores, margin)
-    rows = [int(row) for row in np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:SMALLEST]]
-    rows = [row for row in rows if np.isfinite(margin[row])]
+    smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:SMALLEST]
+    rows = [int(row) for row in smallest if np.isfinite(margin[row])]
     if rows:
         st.markdown(_("**Smallest margins**"))
         st.caption(
@@ -72,41 +70,36 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
         columns = first_columns | example_columns(frames.probe, scores, rows)
         text_table(columns, height=280, classes=frames.probe.classes)
-        if st.button(_("Select these"), key="explore.margins.select", icon=":material/select_all:"):
-            chosen = tuple(rows)
+        chosen = select_button("margins", rows) or chosen
     return chosen
 
 
-def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[int, ...] | None:
-    names = frames.probe.classes
+def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
+    names, held_out = frames.probe.classes, frames.probe.held_out
     labels, predicted = np.asarray(frames.probe.labels[:held_out]), scores.predicted[:held_out]
     counts = confusion(labels, predicted, len(names))
     st.markdown(_("**Confusion matrix** · rows are labels, columns predictions, validation texts"))
-    cell = confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
+    cell = _confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
     with st.container(horizontal=True, vertical_alignment="center"):
         about = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
         if len(names) > SEEN_CLASSES:
             about.append(_("Scroll to see all {classes} classes.", classes=len(names)))
         st.caption(sentences(about), width="stretch")
-        st.download_button(
+        records = [
+            {"label": names[label], "prediction": names[prediction], "examples": str(counts[label, prediction])}
+            for label, prediction in np.argwhere(counts).tolist()
+        ]
+        csv_button(
             "CSV",
-            lambda: csv_file(_records(names, counts)),
+            lambda: csv_file(records),
             f"{frames.run.id}-confusion.csv",
-            "text/csv",
             key="explore.confusion.csv",
-            icon=":material/download:",
             type="tertiary",
             on_click="ignore",
         )
     if cell is None:
         return None
     return tuple(np.flatnonzero((labels == cell[0]) & (predicted == cell[1])).tolist())
-
-
-def _records(names: Sequence[str], counts: np.ndarray) -> list[dict[str, str]]:
-    """A line for every cell that holds examples."""
-    cells = np.argwhere(counts).tolist()
-    return [{"label": names[a], "prediction": names[b], "examples": str(counts[a, b])} for a, b in cells]
 
 
 def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margin: np.ndarray) -> None:

@@ -24,18 +24,18 @@ from core.quantities import percent
 from pages.ui.address import Explore
 from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import Cell, text_table
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_field
 from pages.ui.parts import card, escaped, explained
 from pages.ui.softmax_bars import softmax_bars
+from pages.ui.text_table import Cell, cut, text_table
 
 if TYPE_CHECKING:
     from core.losses.forces import AnchorForces
 
 # Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
-TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
+TAUS: Sequence[float] = np.geomspace(0.01, 2.0, 41).tolist()
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 # Of more texts than a map has, a batch is all of them.
 ANY_BATCH = range(1, sys.maxsize)
@@ -44,28 +44,21 @@ DRAW = Parameter("draw", N_("Draw"), 0, N_("Another batch."), "integer", low=0, 
 
 
 @dataclass(frozen=True, slots=True)
-class ForceChoice:
-    """What is shown of the run, and the loss, temperature and batch that were chosen to look at it."""
-
-    shown: ShownContrast
-    law: ForceLaw
-    temperature: float | None
-    size: int
-    draw: int
-
-
-@dataclass(frozen=True, slots=True)
 class Acting:
     """The forces in one batch.
 
     Attributes:
+        shown: what of the run is looked at, with its own temperature.
+        law, temperature: the loss and the τ that were chosen to look at it.
         rows: of the probe, ascending.
         place: of the anchor in `rows`.
         by_default: whether nobody selected the anchor.
         features, labels: of the batch, as tensors [N, d] and [N].
     """
 
-    chosen: ForceChoice
+    shown: ShownContrast
+    law: ForceLaw
+    temperature: float | None
     rows: Sequence[int]
     place: int
     by_default: bool
@@ -78,15 +71,19 @@ class Acting:
         return self.rows[self.place]
 
 
-def choose_forces(frames: Frames, number: int) -> ForceChoice:
-    """Say which loss is shown, draw the controls of the force view and read them."""
-    shown = _shown(frames, number)
+def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
+    """Say which loss is shown, draw the controls of the force view, and compute the forces that they ask for."""
+    config = frames.store.effective_config(frames.run.id)
+    layer = None if frames.layers_at is None else number
+    blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
+    shown = shown_contrast(config, frames.step_of(number), layer, blocks)
     remarks, about = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
     # What replaces the run's own loss comes after the reason.
     st.caption(sentences([about, remarks] if shown.own else [remarks, about]))
     temperature = None if shown.temperature is None else _choose_temperature(shown, shown.temperature)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
-    sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
+    count = len(frames.probe.ids)
+    sizes = [size for size in BATCH_SIZES if size < count] + [count]
     size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size), known=ANY_BATCH)
     left.selectbox(_("Batch"), sizes, help=_("Texts of the map, drawn by chance."), **to_size.by_index)
     _draw, to_draw = bound_parameter("forces", DRAW)
@@ -98,14 +95,9 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
             _("Arrows from"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
         )
         law = replace(law, settings={**law.settings, "variant": variant})
-    return ForceChoice(shown, law, temperature, size, draw)
-
-
-def _shown(frames: Frames, number: int) -> ShownContrast:
-    config = frames.store.effective_config(frames.run.id)
-    layer = None if frames.layers_at is None else number
-    blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
-    return shown_contrast(config, frames.step_of(number), layer, blocks)
+    rows = batch_rows(count, size, draw, selected)
+    with st.spinner(_("Computing forces"), show_time=False):  # torch is imported for the first of them
+        return _acting(frames, number, selected, rows, shown, law, temperature)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
@@ -120,54 +112,50 @@ def _blocks(encoder_id: str) -> int | None:
 def _choose_temperature(shown: ShownContrast, own: float) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
     named = {*NAMED, own}
-    between = {tau for tau in map(float, temperatures()) if all(abs(np.log(tau / one)) > SAME for one in named)}
+    between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
     taus = sorted({*(round(tau, 3) for tau in between), *named})
     temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own, known=Valid(temperature_parameter(own)))
+    about = _("Computed from the vectors of this frame, with no training.")
+    if shown.own:
+        about = _(
+            "Recomputed from the vectors of this frame, with no training. This step used τ {temperature:g}.",
+            temperature=shown.temperature,
+        )
     st.select_slider(
         _("Temperature τ"),
         taus,
         format_func=lambda tau: f"{tau:g}",
-        help=card("temperature", _about_temperature(shown)),
+        help=card("temperature", about),
         **to_temperature.by_value,
     )
     return temperature
 
 
-def _about_temperature(shown: ShownContrast) -> str:
-    if not shown.own:
-        return _("Computed from the vectors of this frame, with no training.")
-    return _(
-        "Recomputed from the vectors of this frame, with no training. This step used τ {temperature:g}.",
-        temperature=shown.temperature,
-    )
+def _acting(
+    frames: Frames,
+    number: int,
+    selected: int | None,
+    rows: Sequence[int],
+    shown: ShownContrast,
+    law: ForceLaw,
+    temperature: float | None,
+) -> Acting:
+    """The forces in a batch; without a selection on the anchor whose loss, as the run has it, is highest."""
+    import torch
 
-
-def temperatures() -> np.ndarray:
-    return np.geomspace(TAU_LOW, TAU_HIGH, TAU_STEPS)
-
-
-def acting(frames: Frames, number: int, selected: int | None, chosen: ForceChoice) -> Acting:
-    """The forces in the chosen batch; without a selection on the anchor whose loss, as the run has it, is highest."""
     from core.losses.forces import batch_forces
 
-    rows = batch_rows(len(frames.probe.ids), chosen.size, chosen.draw, selected)
-    features, labels = _batch(frames, number, rows, chosen.shown.source)
-    found = batch_forces(features, labels, temperature=chosen.temperature, law=chosen.law)
+    logits = shown.source == "logits"
+    given = frames.store.logits(frames.run.id, frames.step_of(number)) if logits else frames.vectors(number)
+    features = torch.from_numpy(np.array(given[list(rows)]))
+    labels = torch.tensor([frames.probe.labels[row] for row in rows])
+    found = batch_forces(features, labels, temperature=temperature, law=law)
     if selected is not None:
         place = rows.index(selected)
     else:
-        own = batch_forces(features, labels, temperature=chosen.shown.temperature, law=chosen.shown.law)
+        own = batch_forces(features, labels, temperature=shown.temperature, law=shown.law)
         place = int(own.losses.argmax())
-    return Acting(chosen, rows, place, selected is None, found, features, labels)
-
-
-def _batch(frames: Frames, number: int, rows: Sequence[int], source: str) -> tuple[Any, Any]:
-    import torch
-
-    logits = source == "logits"
-    given = frames.store.logits(frames.run.id, frames.step_of(number)) if logits else frames.vectors(number)
-    labels = torch.tensor([frames.probe.labels[row] for row in rows])
-    return torch.from_numpy(np.array(given[list(rows)])), labels
+    return Acting(shown, law, temperature, rows, place, selected is None, found, features, labels)
 
 
 # More arrows than this hide the map; the table has all.
@@ -192,30 +180,17 @@ def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
             break
         other = ids[acting.rows[i]]
         start, end = (anchor, other) if force > 0 else (other, anchor)
-        arrows.append(Arrow(start, end, force / largest, _in_words(force)))
+        about = N_("pulls with {strength:.3f}") if force > 0 else N_("pushes with {strength:.3f}")
+        arrows.append(Arrow(start, end, force / largest, _(about, strength=abs(force))))
     return tuple(arrows)
 
 
 def forces(frames: Frames, acting: Acting) -> None:
     """Draw the anchor, the numbers, the table and, for a loss with a temperature, the curves over τ."""
-    _anchor(frames, acting)
-    if not acting.found.has_positive[acting.place]:
-        st.info(_("The anchor has no positive in this batch, so nothing acts on it. Draw another batch."))
-    _shares(acting)
-    _numbers(acting)
-    explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
-    for sentence in (_near_positives(acting), _own_view(acting)):
-        if sentence:
-            st.caption(sentence)
-    _table(frames, acting)
-    _curves(frames, acting)
-
-
-def _anchor(frames: Frames, acting: Acting) -> None:
-    probe, row = frames.probe, acting.anchor
-    text = " ".join(probe.texts[row].split())
-    cut = text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]} …"
-    st.markdown(f"**{_('Anchor')}** · {escaped(probe.classes[probe.labels[row]])} · {escaped(cut)}")
+    probe, found, place, temperature = frames.probe, acting.found, acting.place, acting.temperature
+    text = cut(" ".join(probe.texts[acting.anchor].split()), EXCERPT_CHARS)
+    label = probe.classes[probe.labels[acting.anchor]]
+    st.markdown(f"**{_('Anchor')}** · {escaped(label)} · {escaped(text)}")
     if acting.by_default:
         st.caption(
             _(
@@ -223,6 +198,24 @@ def _anchor(frames: Frames, acting: Acting) -> None:
                 "the map to choose another; the anchor's ring has four ticks."
             )
         )
+    if not found.has_positive[place]:
+        st.info(_("The anchor has no positive in this batch, so nothing acts on it. Draw another batch."))
+    if found.p is not None and temperature is not None:
+        others = [i for i in range(len(acting.rows)) if i != place]
+        softmax_bars(
+            found.similarity[place][others].numpy(),
+            found.p[place][others].numpy(),
+            found.positives[place][others].tolist(),
+            temperature,
+            key="explore.softmax",
+        )
+    _numbers(acting)
+    explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
+    for sentence in filter(None, (_near_positives(acting), _own_view(acting))):
+        st.caption(sentence)
+    _table(frames, acting)
+    if temperature is not None and acting.shown.temperature is not None:
+        _curves(frames, acting, temperature, acting.shown.temperature)
 
 
 def _strength(acting: Acting) -> NDArray[np.float64]:
@@ -231,29 +224,14 @@ def _strength(acting: Acting) -> NDArray[np.float64]:
     return strength
 
 
-def _shares(acting: Acting) -> None:
-    """The softmax over the anchor's similarities, where the loss has one."""
-    found, place, temperature = acting.found, acting.place, acting.chosen.temperature
-    if found.p is None or temperature is None:
-        return
-    others = [i for i in range(len(acting.rows)) if i != place]
-    softmax_bars(
-        found.similarity[place][others].numpy(),
-        found.p[place][others].numpy(),
-        found.positives[place][others].tolist(),
-        temperature,
-        key="explore.softmax",
-    )
-
-
 def _numbers(acting: Acting) -> None:
     from core.losses.forces import push_spread
 
-    chosen, place = acting.chosen, acting.place
-    spread = partial(push_spread, acting.features, acting.labels, temperature=chosen.temperature, law=chosen.law)
+    place, law = acting.place, acting.law
+    spread = partial(push_spread, acting.features, acting.labels, temperature=acting.temperature, law=law)
     own, batch = spread(anchor=place), spread()
     negatives = int(acting.found.negatives[place].sum())
-    titles = [_("{loss}, nats", loss=law.symbol) for law in chosen.law.variants]
+    titles = [_("{loss}, nats", loss=variant.symbol) for variant in law.variants]
     rows = list(zip(titles, own.losses, batch.losses, strict=True))
     if acting.found.p is not None:
         rows.append((_("Entropy of p, nats"), own.entropy, batch.entropy))
@@ -296,9 +274,9 @@ def _near_positives(acting: Acting) -> str:
 def _own_view(acting: Acting) -> str:
     """What the anchor's further views do, which no arrow can show."""
     found, place = acting.found, acting.place
-    if not acting.chosen.law.has_own_view or found.p is None or found.X is None:
+    if not acting.law.has_own_view or found.p is None or found.X is None:
         return ""
-    others = acting.chosen.law.views - 1
+    others = acting.law.views - 1
     return ngettext(
         "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that force "
         "turns nothing and has no arrow.",
@@ -314,7 +292,7 @@ def _table(frames: Frames, acting: Acting) -> None:
     strength, found, place = _strength(acting), acting.found, acting.place
     order = [int(i) for i in np.argsort(-np.abs(strength), kind="stable") if i != place]
     softmax = {"p": found.p, "X": found.X} if found.p is not None and found.X is not None else {}
-    similarity = N_("Cosine") if acting.chosen.law.normalize else N_("Dot product")
+    similarity = N_("Cosine") if acting.law.normalize else N_("Dot product")
     columns: dict[str, list[Cell]] = {
         # Translators: a column that says of each text that it pulls or pushes
         N_("Acts"): [_("pulls") if strength[i] > 0 else _("pushes") if strength[i] < 0 else "–" for i in order],
@@ -335,38 +313,27 @@ def _table(frames: Frames, acting: Acting) -> None:
     st.caption(about)
 
 
-def _curves(frames: Frames, acting: Acting) -> None:
+def _curves(frames: Frames, acting: Acting, temperature: float, own: float) -> None:
     from core.losses.forces import push_spreads
 
-    chosen, own = acting.chosen, acting.chosen.shown.temperature
-    if chosen.temperature is None or own is None:
-        return
-    taus = temperatures().tolist()
-    curves = push_spreads(acting.features, acting.labels, taus, law=chosen.law)
-    losses = [law.symbol for law in chosen.law.variants]
+    curves = push_spreads(acting.features, acting.labels, TAUS, law=acting.law)
+    losses = [law.symbol for law in acting.law.variants]
     live_figure(
-        spread_figure(taus, curves, losses, chosen.temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
+        spread_figure(TAUS, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",
         height=SPREAD_HEIGHT,
         description=_("Loss, entropy, effective number of negatives and share of the push over the temperature."),
     )
-    st.caption(_about_curves(len(acting.rows), own=chosen.shown.own))
-
-
-def _about_curves(size: int, *, own: bool) -> str:
-    if own:
-        return _(
+    if acting.shown.own:
+        about = _(
             "Means over the anchors of this batch of {size}, at this frame. The dotted line is this run's τ at this "
             "step; another τ is recomputed from the same vectors, which training with it would have changed.",
-            size=size,
+            size=len(acting.rows),
         )
-    return _(
-        "Means over the anchors of this batch of {size}, at this frame. The dotted line is a usual τ; another τ is "
-        "recomputed from the same vectors, which training with it would have changed.",
-        size=size,
-    )
-
-
-def _in_words(strength: float) -> str:
-    said = N_("pulls with {strength:.3f}") if strength > 0 else N_("pushes with {strength:.3f}")
-    return _(said, strength=abs(strength))
+    else:
+        about = _(
+            "Means over the anchors of this batch of {size}, at this frame. The dotted line is a usual τ; another τ is "
+            "recomputed from the same vectors, which training with it would have changed.",
+            size=len(acting.rows),
+        )
+    st.caption(about)

@@ -15,7 +15,6 @@ from core.errors import ConfigError
 from core.events import TRAIN
 from core.figures.map_data import (
     Arrow,
-    Box,
     Bundle,
     OwnPoint,
     box_of,
@@ -32,11 +31,10 @@ from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
-from core.representation.projections.entry import MODES
+from core.representation.projections.entry import MODES, Projection
 from core.store import RunSummary
-from core.tasks.survey import search
 from pages.ui.address import Explore
-from pages.ui.bound import Tied, bound, bound_parameter, bound_text
+from pages.ui.bound import Tied, bound, bound_parameter, bound_text, forget, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -67,20 +65,9 @@ class Colouring:
     about: str
 
 
-def _label(frames: Frames) -> Bundle:
-    return label_colours(frames.probe.labels, frames.probe.classes)
-
-
-def _prediction(frames: Frames) -> Bundle:
-    return prediction_colours(_each(frames, lambda s: s.predicted), frames.probe.classes)
-
-
-def _correct(frames: Frames) -> Bundle:
-    return correct_colours(_each(frames, lambda s: s.correct))
-
-
-def _confidence(frames: Frames) -> Bundle:
-    return values_bundle(_each(frames, lambda s: s.confidence), _("Confidence"), 0.0, 1.0)
+def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:
+    """[F, N] of every frame."""
+    return np.stack([take(run_reads.scores(frames, number)) for number in frames.numbers])
 
 
 def _loss(frames: Frames) -> Bundle:
@@ -105,10 +92,26 @@ def _cluster(frames: Frames) -> Bundle:
 
 
 COLOURINGS: Mapping[str, Colouring] = {
-    "label": Colouring(N_("Label"), _label, N_("Colour and symbol: the label.")),
-    "prediction": Colouring(N_("Prediction"), _prediction, N_("Colour: what is predicted at this step.")),
-    "correct": Colouring(N_("Correct or wrong"), _correct, N_("Colour: whether the prediction is right at this step.")),
-    "confidence": Colouring(N_("Confidence"), _confidence, N_("Colour: the probability of the prediction.")),
+    "label": Colouring(
+        N_("Label"),
+        lambda frames: label_colours(frames.probe.labels, frames.probe.classes),
+        N_("Colour and symbol: the label."),
+    ),
+    "prediction": Colouring(
+        N_("Prediction"),
+        lambda frames: prediction_colours(_each(frames, lambda s: s.predicted), frames.probe.classes),
+        N_("Colour: what is predicted at this step."),
+    ),
+    "correct": Colouring(
+        N_("Correct or wrong"),
+        lambda frames: correct_colours(_each(frames, lambda s: s.correct)),
+        N_("Colour: whether the prediction is right at this step."),
+    ),
+    "confidence": Colouring(
+        N_("Confidence"),
+        lambda frames: values_bundle(_each(frames, lambda s: s.confidence), _("Confidence"), 0.0, 1.0),
+        N_("Colour: the probability of the prediction."),
+    ),
     "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% alike.")),
     "split": Colouring(N_("Training or validation"), _split, N_("Colour: whether an example was trained on.")),
     "cluster": Colouring(
@@ -126,11 +129,6 @@ def colours(frames: Frames, name: str) -> Bundle:
 @run_reads.kept(max_entries=32)
 def _colours(frames: Frames, numbers: tuple[int, ...], name: str, known: int) -> Bundle:
     return COLOURINGS[name].make(frames)
-
-
-def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:
-    """[F, N] of every frame."""
-    return np.stack([take(run_reads.scores(frames, number)) for number in frames.numbers])
 
 
 OURS, LIBRARY = "ours", "library"
@@ -153,7 +151,7 @@ class Choices:
     layers_at: int | None
 
 
-def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
+def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
     method, to_method = bound(Explore.MAP, still())
@@ -164,12 +162,13 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
     _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(Explore.MODE, MODES)
-    frames = _frame_options(steps_with_weights)
+    frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_layers}
+    frames = {"": _("Steps of the run"), **frames}
     layers, to_layers = bound(Explore.LAYERS, frames)
     parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _segments(_("Map"), {name: entry.label for name, entry in still().items()}, to_method)
-        _segments(_("Dimensions"), DIMENSIONS, to_dims)
+        segments(_("Map"), {name: entry.label for name, entry in still().items()}, to_method)
+        segments(_("Dimensions"), DIMENSIONS, to_dims)
         st.selectbox(
             _("Colour by"),
             list(COLOURINGS),
@@ -188,76 +187,46 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             **to_search.by_value,
         )
         with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
-            values = _more(method, layouts, layout, to_layout, to_mode, parameters)
+            if other is not None:
+                st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
+            entry = other if other is not None and layout == LIBRARY else still()[method]
+            values = _parameters(entry, to_mode, parameters)
             st.selectbox(
                 # Translators: followed by "Steps of the run" or "Layers at step 40"
                 _("Frames are"),
                 list(frames),
                 format_func=frames.__getitem__,
-                on_change=_forget_the_frame,
+                # A layer's number is no step, and what was zoomed to means nothing on its map.
+                on_change=forget,
+                args=([Explore.FRAME, Explore.CAMERA],),
                 **to_layers.by_index,
             )
             missing_weights(run)
-    laid_out = other.name if other and layout == LIBRARY else method
-    spec = _spec(laid_out, int(dims), mode, values)
+    spec = _spec(entry, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
 
 
-def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
-    if mode not in PROJECTIONS.entry(method).modes:  # it was chosen for another map, and waits for that
-        mode = "each"
-    try:
-        return MapSpec(method, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
-    except ConfigError as error:  # the address asked for it
-        st.warning(escaped(str(error)))
-        return MapSpec(method, dims)
-
-
-def _more(
-    method: str,
-    layouts: Mapping[str, str],
-    layout: str,
-    to_layout: Tied,
-    to_mode: Tied,
-    parameters: Mapping[str, tuple[Any, Tied]],
-) -> dict[str, Any]:
-    """Draw what is seldom changed; the parameters of the map."""
-    other = by_library().get(method)
-    if other is not None:
-        st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
-    entry = other if other is not None and layout == LIBRARY else still()[method]
+def _parameters(entry: Projection, to_mode: Tied, parameters: Mapping[str, tuple[Any, Tied]]) -> dict[str, Any]:
+    """Draw what a map can be told beside its name, and its source; the values of its parameters."""
     if len(entry.modes) > 1:
         st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
-    values = {
-        parameter.name: parameter_widget(st, parameter, tied.start, tied.key)
-        for parameter in entry.parameters
-        for _value, tied in [parameters[parameter.name]]
-    }
+    values = {}
+    for parameter in entry.parameters:
+        _value, tied = parameters[parameter.name]
+        values[parameter.name] = parameter_widget(st, parameter, tied.start, tied.key)
     st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
     return values
 
 
-def _frame_options(steps: Sequence[int]) -> dict[str, str]:
-    layers = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps}
-    return {"": _("Steps of the run"), **layers}
-
-
-def _forget_the_frame() -> None:
-    """A layer's number is no step, and what was zoomed to means nothing on its map."""
-    Explore.FRAME.forget()
-    Explore.CAMERA.forget()
-
-
-def _segments(label: str, options: Mapping[str, str], tied: Tied) -> None:
-    st.segmented_control(
-        label,
-        list(options),
-        format_func=lambda name: _(options[name]),
-        required=True,
-        label_visibility="collapsed",
-        width="content",
-        **tied.by_default,
-    )
+def _spec(entry: Projection, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
+    """The map that was chosen; one with the usual parameters where the address asks for others that cannot be."""
+    if mode not in entry.modes:  # it was chosen for another map, and waits for that
+        mode = "each"
+    try:
+        return MapSpec(entry.name, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
+    except ConfigError as error:
+        st.warning(escaped(str(error)))
+        return MapSpec(entry.name, dims)
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
@@ -290,13 +259,16 @@ def panel_of(
     anchor: int | None = None,
 ) -> Panel:
     """One map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for a frame that cannot be read."""
-    places = _places(frames, spec, frames.numbers, tuple(maps), maps)
+    if frames.layers_at is None:
+        notes = run_reads.score_notes(frames)
+    else:
+        notes = (_("step {step}", step=f"{frames.layers_at:,}"),) * len(frames.numbers)
     return Panel(
-        examples=_examples(frames),
-        places=places,
+        examples=examples(frames, frames.probe.ids),
+        places=_places(frames, spec, frames.numbers, tuple(maps), maps),
         colours=colours(frames, colour),
         steps=frames.numbers,
-        notes=_notes(frames),
+        notes=notes,
         space=spec.key,
         arrows=tuple(arrows),
         own=tuple(own),
@@ -331,46 +303,35 @@ def draw(
     )
 
 
-def found(frames: Frames, choices: Choices) -> list[int] | None:
-    """Ids of the texts that hold the words that are looked for; None where none are."""
-    if not choices.search.strip():
-        return None
-    return [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
-
-
-def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
+def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
     """How far the map of a frame can be believed."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
-        st.caption(_("Measuring how far this map can be trusted."))
-        return
-    st.caption(
-        _(
-            "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, neighbours on this map would "
-            "be exactly the neighbours in all dimensions (cosine).",
-            trust=known.trustworthiness,
-            k=known.k,
-            overlap=percent(known.overlap),
-        )
+        return _("Measuring how far this map can be trusted.")
+    return _(
+        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, neighbours on this map would "
+        "be exactly the neighbours in all dimensions (cosine).",
+        trust=known.trustworthiness,
+        k=known.k,
+        overlap=percent(known.overlap),
     )
 
 
-def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices) -> str:
+def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     """What the map shows, in a sentence or two."""
-    entry = PROJECTIONS[spec.method]
-    waiting = ""
+    waiting, wanted = "", choices.spec
     if spec != wanted:
         waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
     about = _(COLOURINGS[choices.colour].about)
-    words = [waiting, about, _how_made(frames, spec), _(entry.caution), _("Open symbols were trained on.")]
+    words = [waiting, about, _how_made(frames, spec), _(spec.entry.caution), _("Open symbols were trained on.")]
     return sentences(words)
 
 
 def _how_made(frames: Frames, spec: MapSpec) -> str:
     """A sentence on the map's method, and why its points move."""
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
-    name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
-    name = map_name(spec, name)
+    dimensions = _(DIMENSIONS[str(spec.dims)])
+    name = map_name(spec, _("{name}, {detail}", name=_(spec.entry.label), detail=dimensions))
     if spec.mode == "once":
         return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
     if frames.layers_at is not None:
@@ -386,17 +347,11 @@ def _how_made(frames: Frames, spec: MapSpec) -> str:
     )
 
 
-def _notes(frames: Frames) -> tuple[str, ...]:
-    """What is shown beside each frame's number on the scrubber."""
-    if frames.layers_at is not None:
-        return (_("step {step}", step=f"{frames.layers_at:,}"),) * len(frames.numbers)
-    return run_reads.score_notes(frames)
-
-
-@run_reads.kept(max_entries=16)
-def _examples(frames: Frames) -> Bundle:
+@run_reads.kept(max_entries=24)
+def examples(frames: Frames, ids: tuple[int, ...]) -> Bundle:
+    """The examples of some frames. Args: ids: of each, in the order of the probe."""
     probe = frames.probe
-    return examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
+    return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
 @run_reads.kept(max_entries=16)
@@ -404,8 +359,5 @@ def _places(
     frames: Frames, spec: MapSpec, numbers: tuple[int, ...], there: tuple[int, ...], _maps: Mapping[int, Points]
 ) -> Bundle:
     nowhere = np.full((len(frames.probe.ids), spec.dims), np.nan, np.float32)
-    return places_bundle(np.stack([_maps.get(number, nowhere) for number in numbers]), _box(_maps))
-
-
-def _box(maps: Mapping[int, Points]) -> Box | None:
-    return box_of(*(points[np.newaxis] for points in maps.values())) if maps else None
+    box = box_of(*(points[np.newaxis] for points in _maps.values())) if _maps else None
+    return places_bundle(np.stack([_maps.get(number, nowhere) for number in numbers]), box)

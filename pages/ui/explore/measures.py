@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ from pages.ui.address import ON, Explore
 from pages.ui.bound import bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import Cell, example_columns, text_table
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import distinct, escaped, explained, missing_weights
+from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
@@ -65,18 +65,15 @@ def measures(frames: Frames, number: int) -> bool:
         busy = ensure_job("measures", measures_request(frames.run), N_("Measures"), since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     explained("alignment", "uniformity", "effective_rank", "linear_probe")
-    _draw(frames, number, sorted(step for step, known in found.items() if known.values))
+    if measured := {step: known.values for step, known in sorted(found.items()) if known.values}:
+        _draw(frames, number, measured)
     return busy
 
 
-def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
-    if not steps:
-        return
-    values: dict[str, list[float | None]] = {name: [] for name in METRICS if name != SIMILARITY}
-    for step in steps:
-        known = run_reads.measures(frames, step)
-        for name, column in values.items():
-            column.append(known.values.get(name) if known is not None else None)
+def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float | None]]) -> None:
+    """Draw the curves, the table and its file. Args: measured: the measures by step."""
+    steps = list(measured)
+    values = {name: [of_step.get(name) for of_step in measured.values()] for name in METRICS if name != SIMILARITY}
     task = Explore.SIMILARITY.text
     scores = read_similarity(frames.folder, task) if task else None
     labels = {name: (_(entry.short or entry.label), entry.better) for name, entry in METRICS.items()}
@@ -110,13 +107,11 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
             last=f"{steps[-1]:,}",
         )
     )
-    st.download_button(
+    csv_button(
         _("Measures as CSV"),
-        lambda: pd.DataFrame({"step": list(steps), **values}).to_csv(index=False),
+        lambda: pd.DataFrame({"step": steps, **values}).to_csv(index=False),
         f"{frames.run.id}-measures.csv",
-        "text/csv",
         key="explore.measures.csv",
-        icon=":material/download:",
     )
 
 
@@ -228,9 +223,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
         **{name: known[name] for name in ("Label", "Prediction", "Text")},
     }
     text_table(columns, classes=frames.probe.classes)
-    if st.button(_("Select these"), key="explore.moved.select", icon=":material/select_all:"):
-        return tuple(rows)
-    return None
+    return select_button("moved", rows)
 
 
 @run_reads.kept(max_entries=64)

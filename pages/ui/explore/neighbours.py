@@ -13,37 +13,15 @@ from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_nearest
+from pages.ui.bound import bound, bound_nearest, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import Cell, example_columns, text_table
 from pages.ui.parts import escaped
+from pages.ui.text_table import Cell, cut, example_columns, text_table
 
-METRICS: Mapping[Metric, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
+METRICS: Mapping[str, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
 DEFAULT_K, MAX_K = 10, 100
-
-
-@dataclass(frozen=True, slots=True)
-class Near:
-    """How near is meant: how many, and by which distance."""
-
-    k: int
-    metric: Metric
-
-
-def choose_near(frames: Frames) -> Near:
-    """Draw the controls and read them."""
-    most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    problem = _("it is 1 to {most} here", most=most)
-    k, to_k = bound_nearest(Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), problem, range(1, MAX_K + 1))
-    metric, to_metric = bound(Explore.METRIC, METRICS)
-    if most > 1:
-        left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
-    right.segmented_control(
-        _("Distance"), list(METRICS), format_func=lambda name: _(METRICS[name]), required=True, **to_metric.by_default
-    )
-    return Near(k, cast("Metric", metric))
+ANCHOR_CHARS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +29,38 @@ class NearOne:
     """The examples nearest to one, the anchor; rows of the probe.
 
     Attributes:
-        rows: in this frame, the nearest first; values: their cosines or distances.
+        is_cosine: whether values are cosines, not distances.
+        rows: in this frame, the nearest first; values: of each.
         before: in the first frame.
         dimensions: in which distances are taken.
     """
 
     anchor: int
-    metric: Metric
+    is_cosine: bool
     rows: list[int]
     values: list[float]
     before: frozenset[int]
     dimensions: int
 
 
-def find_near(frames: Frames, number: int, anchor: int | None, near: Near) -> NearOne | None:
-    """What is nearest to the example that was clicked last; None while none is."""
+def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | None:
+    """Draw the controls; what is nearest to the example that was clicked last, None while none is."""
+    most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    problem = _("it is 1 to {most} here", most=most)
+    k, to_k = bound_nearest(Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), problem, range(1, MAX_K + 1))
+    metric, to_metric = bound(Explore.METRIC, METRICS)
+    if most > 1:
+        left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
+    with right:
+        segments(_("Distance"), METRICS, to_metric, label_visibility="visible")
     # Both are made ready before the first click, which then has its answer at once.
-    now, start = (run_reads.index(frames, place, near.metric) for place in (number, frames.numbers[0]))
+    now, start = (run_reads.index(frames, place, cast("Metric", metric)) for place in (number, frames.numbers[0]))
     if anchor is None:
         return None
-    found = now.nearest(anchor, near.k)
-    before = frozenset(start.nearest(anchor, near.k).indices.tolist())
-    return NearOne(anchor, near.metric, found.indices.tolist(), found.values.tolist(), before, now.width)
+    found = now.nearest(anchor, k)
+    before = frozenset(start.nearest(anchor, k).indices.tolist())
+    return NearOne(anchor, metric == "cosine", found.indices.tolist(), found.values.tolist(), before, now.width)
 
 
 def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int = 1) -> None:
@@ -80,22 +68,33 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
     if found is None:
         st.caption(_("Click a point to see which examples are nearest to it, in all dimensions of this frame."))
         return
-    rows, anchor = found.rows, found.anchor
-    stayed = sum(row in found.before for row in rows)
+    probe, rows, anchor = frames.probe, found.rows, found.anchor
     if selected > 1:
         st.caption(_("Of {texts} selected texts, the one that was clicked last, or the first:", texts=f"{selected:,}"))
-    st.markdown(_about(frames, scores, anchor))
-    same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
-    st.caption(sentences([_how_near(frames, len(rows), stayed, same), _out_of(frames, found)]))
+    label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
+    confidence = percent(scores.confidence[anchor])
+    predicted = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=confidence)
+    text = cut(probe.texts[anchor], ANCHOR_CHARS)
+    st.markdown(f"**{escaped(label)}** · {predicted} · {escaped(text)}")
+    out_of = _(
+        "Out of {examples}, vectors as they are, {dimensions} dimensions.",
+        examples=ngettext("{count} example", "{count} examples", len(probe.ids)),
+        dimensions=found.dimensions,
+    )
+    st.caption(sentences([_how_near(frames, found), out_of]))
     first_columns: dict[str, Sequence[Cell]] = {
-        N_("Cosine") if found.metric == "cosine" else N_("Distance"): found.values,
+        N_("Cosine") if found.is_cosine else N_("Distance"): found.values,
         # Translators: a column that marks neighbours that were none at the start
         N_("New"): [row not in found.before for row in rows],
     }
-    text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+    text_table(first_columns | example_columns(probe, scores, rows), classes=probe.classes)
 
 
-def _how_near(frames: Frames, count: int, stayed: int, same: int) -> str:
+def _how_near(frames: Frames, found: NearOne) -> str:
+    """How many of the nearest were so in the first frame, and how many have the same label."""
+    labels = frames.probe.labels
+    count, stayed = len(found.rows), sum(row in found.before for row in found.rows)
+    same = sum(labels[row] == labels[found.anchor] for row in found.rows)
     if frames.layers_at is not None:
         return _(
             "Of its {k} nearest, {stayed} were among them at the first layer; {same} have its label.",
@@ -110,23 +109,3 @@ def _how_near(frames: Frames, count: int, stayed: int, same: int) -> str:
         step=f"{frames.numbers[0]:,}",
         same=same,
     )
-
-
-def _out_of(frames: Frames, found: NearOne) -> str:
-    return _(
-        "Out of {examples}, vectors as they are, {dimensions} dimensions.",
-        examples=ngettext("{count} example", "{count} examples", len(frames.probe.ids)),
-        dimensions=found.dimensions,
-    )
-
-
-def _about(frames: Frames, scores: ExampleScores, anchor: int) -> str:
-    probe = frames.probe
-    label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
-    share = percent(scores.confidence[anchor])
-    said = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=share)
-    return f"**{escaped(label)}** · {said} · {escaped(_short(probe.texts[anchor]))}"
-
-
-def _short(text: str, most: int = 240) -> str:
-    return text if len(text) <= most else f"{text[:most]} …"

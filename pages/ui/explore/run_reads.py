@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from core.artifacts.maps import (
     LIVE,
     MapSource,
-    honesty_path,
     layers_source,
     read_honesty,
     read_maps,
@@ -97,11 +96,8 @@ def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
     """The maps [N, D] that are there, by the number of their frame."""
     if spec == LIVE and frames.layers_at is None:
         return _live_maps(frames, frames.numbers)
-    return _kept_maps(frames, spec, _files(frames.source.folder(frames.folder, spec)))
-
-
-def _files(folder: Path) -> frozenset[str]:
-    return frozenset(path.name for path in folder.glob("*.safetensors")) if folder.exists() else frozenset()
+    folder = frames.source.folder(frames.folder, spec)
+    return _kept_maps(frames, spec, frozenset(path.name for path in folder.glob("*.safetensors")))
 
 
 @kept(max_entries=16)
@@ -122,15 +118,6 @@ def _kept_maps(frames: Frames, spec: MapSpec, files: frozenset[str]) -> dict[int
 
 def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
     """How far a map can be believed, None before that is known."""
-    try:
-        stamp = honesty_path(frames.source.folder(frames.folder, spec), number).stat().st_mtime_ns
-    except OSError:
-        return None
-    return _honesty(frames, spec, number, stamp)
-
-
-@kept(max_entries=512)
-def _honesty(frames: Frames, spec: MapSpec, number: int, stamp: int) -> Honesty | None:
     return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 
@@ -149,18 +136,11 @@ def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
 
 def measures(frames: Frames, step: int) -> FrameMeasures | None:
     """Measures and clusters of a frame, None before they are computed."""
-    folder = measures_folder(frames.folder, frames.run.begun_attempt)
-    return read_measures(folder, step)
+    return read_measures(measures_folder(frames.folder, frames.run.begun_attempt), step)
 
 
 def clusters(frames: Frames) -> dict[int, NDArray[np.int64]]:
     """Clusters of the frames that have them."""
-    folder = measures_folder(frames.folder, frames.run.begun_attempt)
-    return _clusters(frames, _files(folder))
-
-
-@kept(max_entries=16)
-def _clusters(frames: Frames, files: frozenset[str]) -> dict[int, NDArray[np.int64]]:
     found = ((number, measures(frames, number)) for number in frames.numbers)
     return {number: measured.clusters for number, measured in found if measured is not None}
 

@@ -24,9 +24,9 @@ from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
-from pages.ui.explore.texts import Cell, text_table
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
+from pages.ui.text_table import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 MAX_CHARS_IN_URL = 1_500
@@ -45,6 +45,7 @@ class Own:
 
 def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     """Draw the field; the text at every frame once it is known, and whether the model is still reading."""
+    reads.jobs().warm_up("model")  # before anything is typed
     if frames.layers_at is not None:
         st.caption(_("A sentence is placed on the frames of the run: choose them under More."))
         return None, False
@@ -60,38 +61,31 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     missing_weights(frames.run)
     if asked:
         state.remember(OWN, (text, second))
-        fits = len(text) + len(second or "") <= MAX_CHARS_IN_URL
+        fits = _fits_in_url(text, second)
         Explore.SENTENCE.put(text if fits else None)
         Explore.SECOND.put(second if fits else None)
     text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
         st.caption(_("Type a sentence, and see where the model puts it, from the first frame to the last."))
         return None, False
-    return _read(frames, text, second if pair else None, pair)
-
-
-def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Own | None, bool]:
+    busy, second = False, second if pair else None
     try:
-        check_text(text, second, pair=pair, most_chars=settings().max_text_chars)
+        check_text(text, second, pair=pair, most_chars=most)
         stamps = weight_stamps(frames.store, frames.run)
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-        return None, False
-    found = inspected(frames.folder, text, second)
-    known = found is not None and all_known(frames.run, stamps, found.weights)
-    busy = False
-    if not known:
-        request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
-        busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
         found = inspected(frames.folder, text, second)
-    if found is None:
-        return None, busy
-
-    try:
-        return Own(text, second, _life(frames, frames.numbers, text, second, found.stamps, found)), busy
+        if found is None or not all_known(frames.run, stamps, found.weights):
+            request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
+            busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
+            found = inspected(frames.folder, text, second)
+        if found is not None:
+            return Own(text, second, _life(frames, frames.numbers, text, second, found.stamps, found)), busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
-        return None, busy
+    return None, busy
+
+
+def _fits_in_url(text: str, second: str | None) -> bool:
+    return len(text) + len(second or "") <= MAX_CHARS_IN_URL
 
 
 @run_reads.kept(max_entries=16)
@@ -106,7 +100,7 @@ def _life(
 
 def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """The sentence on every frame's map; frames without a map have none."""
-    places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own, maps)
+    places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own.life, maps)
     return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
 
 
@@ -118,12 +112,12 @@ def _path(
     text: str,
     second: str | None,
     exact: tuple[bool, ...],
-    _own: Own,
+    _life: Biography,
     _maps: Mapping[int, Points],
 ) -> list[Place | None]:
     # Of maps that were fitted once, the last frame's decides where everything lies.
     reference = frames.numbers[-1] if spec.mode == "once" else None
-    return life.path(_own.life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
+    return life.path(_life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
 
 
 def sentence(own: Own, frames: Frames, number: int) -> None:
@@ -131,16 +125,22 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     life, probe = own.life, frames.probe
     at = life.steps.index(number)
     predicted = predicted_steps(frames, life)
-    said = [_stayed(life, at), _where_exact(life)]
+    since = life.steps.index(predicted[0]) if predicted else 0
+    said = []
     if number in predicted:
-        since = life.steps.index(predicted[0])
-        st.markdown(_prediction(life, at, probe.classes))
-        said.insert(0, _since(life, at, since, probe.classes))
+        said.append(_prediction(life, at, since, probe.classes))
     else:
         st.markdown(_("The classifier had learned nothing at this step, so it predicts nothing for your sentence."))
-    st.caption(sentences(said))
+    said.append(
+        _(
+            "Of its {k} nearest examples, {stayed} were among them at step {step}.",
+            k=life.neighbours.shape[1],
+            stayed=life.stayed[at],
+            step=f"{life.steps[0]:,}",
+        )
+    )
+    st.caption(sentences([*said, _where_exact(life)]))
     if predicted:
-        since = life.steps.index(predicted[0])
         live_figure(
             confidence_figure(
                 predicted,
@@ -162,11 +162,18 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         N_("Text"): [probe.texts[row] for row in rows],
     }
     text_table(columns, height=320, classes=probe.classes)
+    _link_to_tokens(frames.run.id, own)
+
+
+def _link_to_tokens(run_id: str, own: Own) -> None:
+    query = {"run": run_id, "source": "own"}
+    if _fits_in_url(own.text, own.second):  # a longer one is typed there again
+        query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
         "pages/tokens.py",
         label=_("Its words, and what [CLS] attends to"),
         icon=":material/format_ink_highlighter:",
-        query_params=_address(frames.run.id, own),
+        query_params=query,
     )
 
 
@@ -178,30 +185,18 @@ def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
     return () if since is None else tuple(step for step in life.steps if step >= since)
 
 
-def _prediction(life: Biography, at: int, classes: Sequence[str]) -> str:
-    """What is predicted, and how that is known."""
-    label = escaped(classes[life.predictions[at]])
-    share = percent(life.probabilities[at].max())
+def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
+    """Draw what is predicted, and how that is known; return what was predicted at the first step that counts."""
+    label, first = classes[life.predictions[at]], classes[life.predictions[since]]
+    now = {"label": escaped(label), "share": percent(life.probabilities[at].max())}
     if life.exact[at]:
-        return _("Predicted **{label}**, {share}, as the model of that step reads it.", label=label, share=share)
-    return _("Predicted **{label}**, {share}, estimated from the examples near it.", label=label, share=share)
-
-
-def _since(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
-    """What was predicted at the first step that counts."""
+        st.markdown(_("Predicted **{label}**, {share}, as the model of that step reads it.", **now))
+    else:
+        st.markdown(_("Predicted **{label}**, {share}, estimated from the examples near it.", **now))
     step = f"{life.steps[since]:,}"
-    if classes[life.predictions[since]] == classes[life.predictions[at]]:
+    if first == label:
         return _("The same as at step {step}.", step=step)
-    return _("At step {step} it was {label}.", step=step, label=escaped(classes[life.predictions[since]]))
-
-
-def _stayed(life: Biography, at: int) -> str:
-    return _(
-        "Of its {k} nearest examples, {stayed} were among them at step {step}.",
-        k=life.neighbours.shape[1],
-        stayed=life.stayed[at],
-        step=f"{life.steps[0]:,}",
-    )
+    return _("At step {step} it was {label}.", step=step, label=escaped(first))
 
 
 def _where_exact(life: Biography) -> str:
@@ -214,16 +209,3 @@ def _where_exact(life: Biography) -> str:
         len(known),
         steps=listed(f"{step:,}" for step in known),
     )
-
-
-def _address(run_id: str, own: Own) -> dict[str, str]:
-    """Of the Tokens page with this text; one that is too long for an address is typed there again."""
-    found = {"run": run_id, "source": "own"}
-    if len(own.text) + len(own.second or "") <= MAX_CHARS_IN_URL:
-        found |= {"text": own.text, **({"second": own.second} if own.second else {})}
-    return found
-
-
-def warm_up() -> None:
-    """Have the model's process started before somebody types."""
-    reads.jobs().warm_up("model")

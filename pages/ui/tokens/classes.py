@@ -14,8 +14,10 @@ from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
 from pages.ui.bound import bound
 from pages.ui.parts import escaped
+from pages.ui.text_table import csv_button
 from pages.ui.tokens import reads
-from pages.ui.tokens.source import Place, Settings
+from pages.ui.tokens.reads import TokenRun
+from pages.ui.tokens.source import Settings
 
 TABLE_PX = 460
 ROWS_MAX = 500
@@ -29,72 +31,70 @@ COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("
 WORD, LIFT, CLASS, CHANGE = N_("Word"), N_("Lift"), N_("Class"), N_("Change")
 
 
-def over_the_classes(place: Place, chosen: Settings) -> None:
+def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     """Draw both tables. Raises: StoreError for a damaged frame."""
-    known = place.known
     rule = reads.Rule(chosen.layer, chosen.head, chosen.k, chosen.punctuation)
     steps = (chosen.before, chosen.after)
     without = next((step for step in steps if reads.selected(known, step, rule) is None), None)
     if without is not None:
         st.info(_("The frame of step {step} holds no attention: choose another step.", step=f"{without:,}"))
         return
-    least, label = _least_and_class(place)
-    st.caption(_about(place, chosen))
-    left, right = st.columns(2, gap="large")
-    with left:
-        classes = len(place.probe.classes)
-        found = reads.statistics(known, chosen.after, rule, at_least=least, classes=classes)
-        _selected(place, chosen, label, found)
-    with right:
-        _changes(place, chosen, reads.changes(known, steps, rule, at_least=least))
-
-
-def _least_and_class(place: Place) -> tuple[int, int | None]:
-    """How many texts a word has to be selected in, and the class that is looked at, None for all."""
-    classes = place.probe.classes
-    most = max(2, min(LEAST_MAX, len(place.known.ids)))
-    problem = _("it goes from 1 to {most} here", most=most)
-    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
-    options = [ALL, *map(str, range(len(classes)))]
-    label, to_class = bound(Tokens.CLASS, options)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
-        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
-        st.selectbox(
-            _("Class"),
-            options,
-            format_func=lambda name: _class_label(place, name),
-            width=CLASS_PX,
-            **to_class.by_index,
-        )
-    return least, None if label == ALL else int(label)
-
-
-def _class_label(place: Place, name: str) -> str:
-    if name == ALL:
-        return _("All, each word with the class of its greatest lift")
-    texts = ngettext("{count} text", "{count} texts", place.known.labels.count(int(name)))
-    return f"{place.probe.classes[int(name)]} · {texts}"
-
-
-def _about(place: Place, chosen: Settings) -> str:
-    known = place.known
+    least, label = _least_and_class(known)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))
-    said = [_("{texts}, {settings}; counted without regard to capitals.", texts=texts, settings=chosen.sentence)]
+    about = [_("{texts}, {settings}; counted without regard to capitals.", texts=texts, settings=chosen.sentence)]
     if all_in:
         count = f"{all_in:,}"
-        said.append(_("In {texts} of them k takes in every word, so nothing is selected there.", texts=count))
-    return sentences(said)
+        about.append(_("In {texts} of them k takes in every word, so nothing is selected there.", texts=count))
+    st.caption(sentences(about))
+    left, right = st.columns(2, gap="large")
+    with left:
+        classes = len(known.probe.classes)
+        found = reads.statistics(known, chosen.after, rule, at_least=least, classes=classes)
+        _selected(known, chosen, label, found)
+    with right:
+        _changes(known, chosen, reads.changes(known, steps, rule, at_least=least))
 
 
-def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
+def _least_and_class(known: TokenRun) -> tuple[int, int | None]:
+    """How many texts a word has to be selected in, and the class that is looked at, None for all."""
+    classes = known.probe.classes
+    most = max(2, min(LEAST_MAX, len(known.ids)))
+    problem = _("it goes from 1 to {most} here", most=most)
+    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
+    options = {ALL: _("All, each word with the class of its greatest lift")}
+    for label, name in enumerate(classes):
+        texts = ngettext("{count} text", "{count} texts", known.labels.count(label))
+        options[str(label)] = f"{name} · {texts}"
+    chosen, to_class = bound(Tokens.CLASS, options)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
+        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
+        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=CLASS_PX, **to_class.by_index)
+    return least, None if chosen == ALL else int(chosen)
+
+
+def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordStatistics) -> None:
     st.markdown(_("**Selected words by class, step {step}**", step=f"{chosen.after:,}"))
-    classes = place.probe.classes
+    classes = known.probe.classes
     rows = found.rows if label is None else found.of_class(label)
     if rows:
-        table = _all_table(rows, classes) if label is None else _class_table(rows, label)
+        table: dict[str, list[Any]] = {WORD: [_short(row.word) for row in rows]}
+        if label is None:
+            table |= {
+                LIFT: [row.lift for row in rows],
+                "Selected": [row.count for row in rows],
+                "Occurs": [row.occurs for row in rows],
+                CLASS: [classes[row.label] for row in rows],
+            }
+        else:
+            table |= {
+                LIFT: [row.lifts[label] for row in rows],
+                "Selected": [row.counts[label] for row in rows],
+                "Occurs": [row.occurrences[label] for row in rows],
+                "In all classes": [row.count for row in rows],
+            }
         lift = st.column_config.NumberColumn(_(LIFT), format="%.2f", width="small")
         _table(table, f"tokens.selected.{label}", {LIFT: lift})
     else:
@@ -110,15 +110,23 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
     if found.left_out:
         about.append(ngettext("{count} rarer word is left out.", "{count} rarer words are left out.", found.left_out))
     st.caption(sentences(about))
-    _download(
-        "words",
-        _("Words as CSV"),
-        _statistics_records(found.rows, classes),
-        f"{place.run.id}-words-step-{chosen.after}",
-    )
+    records = [_record(row, classes) for row in found.rows]
+    _csv("words", _("Words as CSV"), records, f"{known.run.id}-words-step-{chosen.after}")
 
 
-def _table(table: pd.DataFrame, key: str, columns: dict[str, Any]) -> None:
+def _record(row: SelectedWord, classes: Sequence[str]) -> dict[str, str]:
+    """A line of the file: a word in all classes, then in each."""
+    record = {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
+    record |= {"selected": str(row.count), "occurs": str(row.occurs)}
+    for c in range(len(classes)):
+        record[f"selected in class {c + 1}"] = str(row.counts[c])
+        record[f"occurs in class {c + 1}"] = str(row.occurrences[c])
+        record[f"lift in class {c + 1}"] = f"{row.lifts[c]:.4f}"
+    return record
+
+
+def _table(columns_of: dict[str, list[Any]], key: str, columns: dict[str, Any]) -> None:
+    table = pd.DataFrame(columns_of)
     counts = {name: st.column_config.NumberColumn(_(name), width="small") for name in COUNTS if name in table}
     st.dataframe(
         table.head(ROWS_MAX),
@@ -134,90 +142,24 @@ def _table(table: pd.DataFrame, key: str, columns: dict[str, Any]) -> None:
     )
 
 
-def _all_table(rows: Sequence[SelectedWord], classes: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            WORD: [_short(row.word) for row in rows],
-            LIFT: [row.lift for row in rows],
-            "Selected": [row.count for row in rows],
-            "Occurs": [row.occurs for row in rows],
-            CLASS: [classes[row.label] for row in rows],
-        }
-    )
-
-
-def _class_table(rows: Sequence[SelectedWord], label: int) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            WORD: [_short(row.word) for row in rows],
-            LIFT: [row.lifts[label] for row in rows],
-            "Selected": [row.counts[label] for row in rows],
-            "Occurs": [row.occurrences[label] for row in rows],
-            "In all classes": [row.count for row in rows],
-        }
-    )
-
-
-def _changes(place: Place, chosen: Settings, moved: Sequence[WordChange]) -> None:
+def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> None:
     first, last = f"{chosen.before:,}", f"{chosen.after:,}"
     st.markdown(_("**Entered and left, step {first} to {last}**", first=first, last=last))
     changed = [change for change in moved if change.change]
     if changed:
-        table = pd.DataFrame(
-            {
-                WORD: [_short(change.word) for change in changed],
-                CHANGE: [change.change for change in changed],
-                "Before": [change.before for change in changed],
-                "After": [change.after for change in changed],
-                "Occurs": [change.occurs for change in changed],
-            }
-        )
+        table: dict[str, list[Any]] = {
+            WORD: [_short(change.word) for change in changed],
+            CHANGE: [change.change for change in changed],
+            "Before": [change.before for change in changed],
+            "After": [change.after for change in changed],
+            "Occurs": [change.occurs for change in changed],
+        }
         signed = st.column_config.NumberColumn(_(CHANGE), format="%+d", width="small")
         _table(table, "tokens.changes", {CHANGE: signed})
         st.caption(_most_moved(changed))
     else:
         st.info(_("The same words are selected as often at both steps: choose two steps that lie farther apart."))
-    _download(
-        "changes", _("Changes as CSV"), _change_records(moved), f"{place.run.id}-changes-{chosen.before}-{chosen.after}"
-    )
-
-
-def _most_moved(changed: Sequence[WordChange]) -> str:
-    """The words at the top of the table in a sentence, entered and left apart."""
-    entered = [change for change in changed if change.change > 0][:5]
-    left = [change for change in changed if change.change < 0][:5]
-    said = []
-    if entered:
-        said.append(_("Entered more texts' top k: {words}.", words=_quoted(entered)))
-    if left:
-        # Translators: words that are no longer among the top k of more texts than before
-        said.append(_("Dropped out of the top k of more texts: {words}.", words=_quoted(left)))
-    return sentences(said)
-
-
-def _quoted(changes: Sequence[WordChange]) -> str:
-    return listed(f"“{escaped(_short(change.word))}”" for change in changes)
-
-
-def _statistics_records(rows: Sequence[SelectedWord], classes: Sequence[str]) -> list[dict[str, str]]:
-    return [
-        {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
-        | {"selected": str(row.count), "occurs": str(row.occurs)}
-        | {
-            f"{what} in class {c + 1}": value
-            for c in range(len(classes))
-            for what, value in (
-                ("selected", str(row.counts[c])),
-                ("occurs", str(row.occurrences[c])),
-                ("lift", f"{row.lifts[c]:.4f}"),
-            )
-        }
-        for row in rows
-    ]
-
-
-def _change_records(moved: Sequence[WordChange]) -> list[dict[str, str]]:
-    return [
+    records = [
         {
             "word": change.word,
             "change": str(change.change),
@@ -227,19 +169,25 @@ def _change_records(moved: Sequence[WordChange]) -> list[dict[str, str]]:
         }
         for change in moved
     ]
+    _csv("changes", _("Changes as CSV"), records, f"{known.run.id}-changes-{chosen.before}-{chosen.after}")
 
 
-def _download(what: str, label: str, records: list[dict[str, str]], name: str) -> None:
-    st.download_button(
-        label,
-        lambda: csv_file(records),
-        f"{name}.csv",
-        "text/csv",
-        key=f"tokens.csv.{what}",
-        icon=":material/download:",
-        disabled=not records,
-        on_click="ignore",
-    )
+def _most_moved(changed: Sequence[WordChange]) -> str:
+    """The words at the top of the table in a sentence, entered and left apart."""
+    entered = [f"“{escaped(_short(change.word))}”" for change in changed if change.change > 0][:5]
+    left = [f"“{escaped(_short(change.word))}”" for change in changed if change.change < 0][:5]
+    said = []
+    if entered:
+        said.append(_("Entered more texts' top k: {words}.", words=listed(entered)))
+    if left:
+        # Translators: words that are no longer among the top k of more texts than before
+        said.append(_("Dropped out of the top k of more texts: {words}.", words=listed(left)))
+    return sentences(said)
+
+
+def _csv(what: str, label: str, records: list[dict[str, str]], name: str) -> None:
+    key, empty = f"tokens.csv.{what}", not records
+    csv_button(label, lambda: csv_file(records), f"{name}.csv", key=key, disabled=empty, on_click="ignore")
 
 
 def _short(word: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
 from core.artifacts.sentence import Deletions, deletions
+from core.artifacts.weights import weight_stamps
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
@@ -27,8 +26,9 @@ from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
-from pages.ui.tokens.reads import Reading
-from pages.ui.tokens.source import Place, Settings
+from pages.ui.text_table import csv_button
+from pages.ui.tokens.reads import Reading, TokenRun
+from pages.ui.tokens.source import Settings
 from pages.ui.waiting import ask, is_going_on
 
 Doubles = NDArray[np.float64]
@@ -46,32 +46,42 @@ WORD, ATTENTION, RANK, DROP = N_("Word"), N_("Attention"), N_("Rank"), N_("Drop"
 RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
 
 
-def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
+def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     """Draw what deleting words does, or offer to find out."""
     try:
-        stamps = place.stamps()
+        stamps = weight_stamps(known.store, known.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
     both = [step for step in reading.steps if step in stamps]
     if not both:
         st.info(_("At no step are both attention and weights of this text known, so nothing can be compared."))
-        missing_weights(place.run)
+        missing_weights(known.run)
         return
     step = nearest(both, chosen.after)
     st.caption(_which_step(step, chosen, list(stamps)))
-    missing_weights(place.run)
+    missing_weights(known.run)
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
-    request = {"run": place.run.id, "what": "deletions", "text": first, "second": second, "step": step}
+    request = {"run": known.run.id, "what": "deletions", "text": first, "second": second, "step": step}
     if is_going_on("inspect", request):
         return
-    found = deletions(place.store.run_folder(place.run.id), first, second, step, stamps[step])
+    found = deletions(known.store.run_folder(known.run.id), first, second, step, stamps[step])
     if found is None:
-        _offer(request, reading)
+        st.markdown(
+            ngettext(
+                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+                "word in turn.",
+                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+                "words in turn.",
+                len(reading.words),
+            )
+        )
+        if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
+            ask("inspect", request, N_("Deleting words of {text}"), text=shown(first))
     elif len(found.read.words) != len(reading.words):
         st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:
-        _draw(place, reading, chosen, step, found)
+        _draw(known, reading, chosen, step, found)
 
 
 def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
@@ -89,22 +99,8 @@ def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
     )
 
 
-def _offer(request: dict[str, Any], reading: Reading) -> None:
-    st.markdown(
-        ngettext(
-            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-            "word in turn.",
-            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-            "words in turn.",
-            len(reading.words),
-        )
-    )
-    if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
-        ask("inspect", request, N_("Deleting words of {text}"), text=shown(request["text"]))
-
-
-def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
-    classes = place.probe.classes
+def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
+    classes = known.probe.classes
     target = int(found.base.argmax())
     effects = deletion_effects(found.base, found.deleted, target)
     attention = word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head).words
@@ -123,7 +119,11 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             )
         )
         st.caption(_colours(reading, chosen))
-        _note(attention, effects, agreement, chosen)
+        with st.container(border=True):
+            st.markdown(_("**Attention is not explanation**"))
+            st.markdown(_evidence(attention, effects, agreement))
+            where = _("{said}.", said=f"{chosen.where[:1].upper()}{chosen.where[1:]}")
+            st.caption(sentences([where, _(SOURCES)]))
     with right:
         figure = attention_against_effect_figure(
             reading.words, attention, effects, agreement, revision=f"{reading.key}.{step}"
@@ -135,7 +135,7 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             description=_("Attention to each word against what deleting it does."),
         )
         st.caption(_("The correlations compare attention with the size of the change, whichever way it goes."))
-    _table(place, reading, step, found, attention, effects)
+    _table(known, reading, step, found, attention, effects)
 
 
 def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
@@ -159,14 +159,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     return sentences([said, turns])
 
 
-def _note(attention: Doubles, effects: Doubles, agreement: RankAgreement, chosen: Settings) -> None:
-    with st.container(border=True):
-        st.markdown(_("**Attention is not explanation**"))
-        st.markdown(evidence(attention, effects, agreement))
-        st.caption(sentences([_("{said}.", said=f"{chosen.where[:1].upper()}{chosen.where[1:]}"), _(SOURCES)]))
-
-
-def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
+def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
     """What this very text says of it, in plain words."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
@@ -178,7 +171,9 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
         spearman=signed(agreement.spearman, 2),
         words=ngettext("{count} word", "{count} words", agreement.words),
     )
-    return sentences([_overlap(most, len(shared), _chance(most, len(attention))), correlations])
+    # How many two choices of this many words share on average, if nothing but chance makes them.
+    chance = f"{most * most / len(attention):.1f}"
+    return sentences([_overlap(most, len(shared), chance), correlations])
 
 
 def _overlap(most: int, shared: int, chance: str) -> str:
@@ -214,11 +209,6 @@ def _overlap(most: int, shared: int, chance: str) -> str:
     )
 
 
-def _chance(most: int, words: int) -> str:
-    """How many two choices of this many words share on average, if nothing but chance makes them."""
-    return f"{most * most / words:.1f}"
-
-
 def _colours(reading: Reading, chosen: Settings) -> str:
     about = _(
         "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
@@ -226,21 +216,17 @@ def _colours(reading: Reading, chosen: Settings) -> str:
         k=chosen.k,
         where=chosen.where,
     )
-    if not _is_cut(reading):
-        return about
-    note = _("Where a text is cut off, another word may take the place of the deleted one.")
-    return sentences([about, note])
-
-
-def _is_cut(reading: Reading) -> bool:
-    """Deleting a word of a text that was cut off lets another one in."""
     ends = [0] * len(reading.read.sides)
     for word in reading.read.words:
         ends[word.side] = max(ends[word.side], word.end)
-    return any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True))
+    if any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True)):
+        about = sentences([about, _("Where a text is cut off, another word may take the place of the deleted one.")])
+    return about
 
 
-def _table(place: Place, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles) -> None:
+def _table(
+    known: TokenRun, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles
+) -> None:
     labels = found.deleted.argmax(1)
     table = pd.DataFrame(
         {
@@ -249,7 +235,7 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
             RANK: _ranks(attention),
             DROP: effects,
             RANK_OF_CHANGE: _ranks(np.abs(effects)),
-            PREDICTION: [place.probe.classes[label] for label in labels],
+            PREDICTION: [known.probe.classes[label] for label in labels],
         }
     ).sort_values(RANK_OF_CHANGE, kind="stable")
     with st.expander(_("All {words} as a table", words=ngettext("{count} word", "{count} words", len(table)))):
@@ -266,13 +252,11 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
                 ),
             },
         )
-        st.download_button(
+        csv_button(
             _("Deletions as CSV"),
             lambda: csv_file(_records(table, reading)),
-            f"{place.run.id}-deletions-step-{step}.csv",
-            "text/csv",
+            f"{known.run.id}-deletions-step-{step}.csv",
             key="tokens.deletions.csv",
-            icon=":material/download:",
             on_click="ignore",
         )
 
@@ -280,13 +264,13 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
 def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
     return [
         {
-            "position": str(int(str(place)) + 1),
-            "word": reading.words[int(str(place))],
+            "position": str(int(str(position)) + 1),
+            "word": reading.words[int(str(position))],
             "attention": f"{row[ATTENTION]:.6f}",
             "drop": f"{row[DROP]:.6f}",
             "prediction_without": str(row[PREDICTION]),
         }
-        for place, row in table.iterrows()
+        for position, row in table.iterrows()
     ]
 
 

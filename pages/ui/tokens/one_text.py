@@ -26,6 +26,7 @@ from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
+from pages.ui.text_table import csv_button
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Settings
 
@@ -37,9 +38,12 @@ OVER = {"steps": N_("Over the steps"), "layers": N_("Over the layers")}
 
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
     """Draw one text. Args: name: of the run, for the names of files."""
-    before, after = (_attention(reading, chosen, step) for step in (chosen.before, chosen.after))
+    before, after = (
+        word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head)
+        for step in (chosen.before, chosen.after)
+    )
     skip = chosen.skipped(reading.words)
-    st.markdown(outcome(reading, chosen, classes))
+    st.markdown(_outcome(reading, chosen, classes))
     left, right = st.columns([3, 2], gap="large")
     with left:
         long = sum(map(len, reading.read.sides)) > LONG_CHARS
@@ -62,30 +66,27 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             skip=skip,
         )
         _draw(figure, "tokens.top", _("The top {k} words by attention, before and after.", k=chosen.k))
-        _download(reading, chosen, before, after, name)
+        csv_button(
+            _("Words as CSV"),
+            lambda: csv_file(_records(reading, chosen, before, after)),
+            f"{name}-words.csv",
+            key="tokens.words.csv",
+            on_click="ignore",
+        )
 
 
-def _attention(reading: Reading, chosen: Settings, step: int) -> WordAttention:
-    return word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head)
-
-
-def outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
+def _outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
     """What the classifier says before and after, as Markdown; the true label where there is one."""
-    said = [
-        _("**{label}** {share} at step {step}", label=escaped(classes[label]), share=percent(share), step=f"{step:,}")
-        for step in dict.fromkeys((chosen.before, chosen.after))
-        for label, share in [_prediction(reading, step)]
-    ]
+    said = []
+    for step in dict.fromkeys((chosen.before, chosen.after)):
+        shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
+        label, share = escaped(classes[int(shares.argmax())]), percent(float(shares.max()))
+        said.append(_("**{label}** {share} at step {step}", label=label, share=share, step=f"{step:,}"))
     predictions = " → ".join(said)
     if reading.label is None:
         return _("Predicted: {predictions}", predictions=predictions)
     label = escaped(classes[reading.label])
     return _("Predicted: {predictions} · labelled **{label}**", predictions=predictions, label=label)
-
-
-def _prediction(reading: Reading, step: int) -> tuple[int, float]:
-    shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
-    return int(shares.argmax()), float(shares.max())
 
 
 def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> str:
@@ -113,7 +114,11 @@ def _capital(sentence: str) -> str:
 def _heat(reading: Reading, chosen: Settings) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         over = bound_segments(_("Heat map"), Tokens.HEAT_MAP, OVER)
-        st.caption(_heat_caption(chosen, over), width="stretch")
+        what = chosen.where
+        if over == "layers":
+            what = _("step {step}, {head}", step=f"{chosen.after:,}", head=chosen.which_head)
+        about = _("{what}; a dot marks the top {k} of a column.", what=_capital(what), k=chosen.k)
+        st.caption(about, width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":
         weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
@@ -145,28 +150,8 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         )
 
 
-def _heat_caption(chosen: Settings, over: str) -> str:
-    if over == "steps":
-        what = chosen.where
-    else:
-        what = _("step {step}, {head}", step=f"{chosen.after:,}", head=chosen.which_head)
-    return _("{what}; a dot marks the top {k} of a column.", what=_capital(what), k=chosen.k)
-
-
 def _draw(figure: Figure, key: str, description: str) -> None:
     live_figure(figure, key=key, height=int(figure["layout"]["height"]), description=description)
-
-
-def _download(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention, name: str) -> None:
-    st.download_button(
-        _("Words as CSV"),
-        lambda: csv_file(_records(reading, chosen, before, after)),
-        f"{name}-words.csv",
-        "text/csv",
-        key="tokens.words.csv",
-        icon=":material/download:",
-        on_click="ignore",
-    )
 
 
 @in_language(ENGLISH)

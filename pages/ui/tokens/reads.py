@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
-from pages.ui.reads import Given, Made, cached
+from pages.ui.reads import cached
 
 Attention = NDArray[np.float16]
 Selection = tuple[tuple[int, ...], ...]
@@ -60,24 +59,30 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
-    """The examples of a run whose attention its frames hold: N texts.
+class TokenRun:
+    """A run, and the examples whose attention its frames hold: N texts, maybe none.
 
     Attributes:
-        ids: on the map.
+        frames: steps, at least one.
+        ids: of the examples on the map.
         rows: of them in a frame.
         texts: as the encoder reads them.
         labels: their classes.
-        key: of the run and the attempt at it.
     """
 
     store: Store
-    run_id: str
+    run: RunRecord
+    probe: Probe
+    frames: tuple[int, ...]
     ids: tuple[int, ...]
     rows: tuple[int, ...]
     texts: tuple[TokenText, ...]
     labels: tuple[int, ...]
-    key: tuple[str, str, int]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What identifies the examples: the run, and the attempt at it."""
+        return str(self.store.folder), self.run.id, self.run.begun_attempt
 
     @property
     def longest(self) -> int:
@@ -104,18 +109,11 @@ class Rule(NamedTuple):
     marks: bool
 
 
-def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Cache what a function makes of examples: they are the same as long as their key is."""
-    return cached(max_entries, Examples)
-
-
-def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:
-    """Those of a run that has frames. Raises: StoreError for a damaged file."""
-    key = (str(store.folder), run.id, run.begun_attempt)
+def token_run(store: Store, run: RunRecord, probe: Probe, frames: tuple[int, ...]) -> TokenRun:
+    """A run that has frames, with its examples. Raises: StoreError for a damaged file."""
     tokens = _tokens(store, run)
-    ids = tuple(probe.ids[row] for row in tokens.rows)
-    labels = tuple(probe.labels[row] for row in tokens.rows)
-    return Examples(store, run.id, ids, tokens.rows, tokens.texts, labels, key)
+    ids, labels = (tuple(of_all[row] for row in tokens.rows) for of_all in (probe.ids, probe.labels))
+    return TokenRun(store, run, probe, frames, ids, tokens.rows, tokens.texts, labels)
 
 
 @cached(16)
@@ -123,13 +121,7 @@ def _tokens(store: Store, run: RunRecord) -> Tokens:
     return store.tokens(run.id)
 
 
-@cached(64)
-def pairs(store: Store, run: RunRecord) -> bool:
-    """Whether a run reads two texts at once. Raises: TaskError or ConfigError where its rows cannot be had."""
-    return takes_pairs(store, run)
-
-
-def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:
+def example_reading(known: TokenRun, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:
     """An example at the frames that hold attention, and a sentence where one cannot be read; None where none does."""
     found: dict[int, tuple[Attention, FloatArray]] = {}
     problem = None
@@ -144,38 +136,33 @@ def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[
     if not found:
         return None, problem
     attention, logits = zip(*found.values(), strict=True)
-    key = f"{known.run_id}.{known.ids[place]}"
+    key = f"{known.run.id}.{known.ids[place]}"
     reading = Reading(key, known.texts[place], tuple(found), attention, np.stack(logits), known.labels[place])
     return reading, problem
 
 
-@kept(max_entries=1_000)
-def _example_row(known: Examples, step: int, place: int) -> tuple[Attention, FloatArray] | None:
-    attention = known.store.attention(known.run_id, step)
+@cached(1_000, TokenRun)
+def _example_row(known: TokenRun, step: int, place: int) -> tuple[Attention, FloatArray] | None:
+    attention = known.store.attention(known.run.id, step)
     if attention is None:
         return None
     mine = split_attention(attention, [text.length for text in known.texts])[place]
-    return np.array(mine), np.array(known.store.logits(known.run_id, step)[known.rows[place]])
+    return np.array(mine), np.array(known.store.logits(known.run.id, step)[known.rows[place]])
 
 
-def own_reading(found: Inspected, key: str) -> Reading:
-    """A visitor's text at the steps whose weights are kept."""
-    return Reading(key, found.read, found.steps, tuple(found.attention), found.logits, None)
+@cached(4, TokenRun)
+def _attention(known: TokenRun, step: int) -> Attention | None:
+    return known.store.attention(known.run.id, step)
 
 
-@kept(max_entries=4)
-def _attention(known: Examples, step: int) -> Attention | None:
-    return known.store.attention(known.run_id, step)
-
-
-def shape(known: Examples, step: int) -> tuple[int, int] | None:
+def attention_shape(known: TokenRun, step: int) -> tuple[int, int] | None:
     """How many layers and heads a frame has; None where it holds no attention. Raises: StoreError."""
     attention = _attention(known, step)
     return None if attention is None else (attention.shape[0], attention.shape[1])
 
 
-@kept(max_entries=64)
-def selected(known: Examples, step: int, rule: Rule) -> Selection | None:
+@cached(64, TokenRun)
+def selected(known: TokenRun, step: int, rule: Rule) -> Selection | None:
     """Of each example the positions of its top k words at a step; None where that frame holds no attention.
 
     Raises: StoreError for a frame that is missing or damaged.
@@ -192,25 +179,25 @@ def selected(known: Examples, step: int, rule: Rule) -> Selection | None:
     return tuple(top_words(of_text, rule.k, out).words for of_text, out in zip(weights, skip, strict=True))
 
 
-@kept(max_entries=64)
-def _words(known: Examples) -> list[list[str]]:
+@cached(64, TokenRun)
+def _words(known: TokenRun) -> list[list[str]]:
     return [[text.surface(word) for word in text.words] for text in known.texts]
 
 
-@kept(max_entries=32)
-def statistics(known: Examples, step: int, rule: Rule, *, at_least: int, classes: int) -> WordStatistics:
+@cached(32, TokenRun)
+def statistics(known: TokenRun, step: int, rule: Rule, *, at_least: int, classes: int) -> WordStatistics:
     """`word_statistics` of what is selected at a step whose frame holds attention."""
     return word_statistics(_words(known), _chosen(known, step, rule), known.labels, classes, at_least=at_least)
 
 
-@kept(max_entries=32)
-def changes(known: Examples, steps: tuple[int, int], rule: Rule, *, at_least: int) -> tuple[WordChange, ...]:
+@cached(32, TokenRun)
+def changes(known: TokenRun, steps: tuple[int, int], rule: Rule, *, at_least: int) -> tuple[WordChange, ...]:
     """`selection_changes` between what is selected at two steps whose frames hold attention."""
     before, after = (_chosen(known, step, rule) for step in steps)
     return selection_changes(_words(known), before, after, at_least=at_least)
 
 
-def _chosen(known: Examples, step: int, rule: Rule) -> Selection:
+def _chosen(known: TokenRun, step: int, rule: Rule) -> Selection:
     found = selected(known, step, rule)
     if found is None:
         raise StoreError("The frame of step {step} holds no attention.", step=step)

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.artifacts.sentence import check_text, inspected
+from core.artifacts.sentence import check_text, inspected, takes_pairs
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
-from core.events import Probe
 from core.messages import N_, _, listed, ngettext, sentences, with_more
 from core.representation.attention import punctuation
 from core.settings import settings
-from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.address import Item, Tokens
 from pages.ui.bound import Tied, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
+from pages.ui.text_table import cut
 from pages.ui.tokens import reads
-from pages.ui.tokens.reads import Examples, Reading
+from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.waiting import ask, is_going_on, job_of
 
 # A third of the words, but no more than can be taken in at a glance.
@@ -105,20 +104,24 @@ def choose(
     layers, heads = shape
     first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
     most = min(K_MAX, max(longest, first))
-    head_names = [MEAN, *(str(number) for number in range(1, heads + 1) if heads > 1)]
+    head_names = {MEAN: _mean_of(heads).capitalize()}
+    if heads > 1:
+        head_names |= {str(number): _("Head {head}", head=number) for number in range(1, heads + 1)}
     # All are read before any is drawn: what the address has wrong is said above the row.
     problem = _("this encoder has layers 1 to {layers}", layers=layers)
     layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, problem)
     head, to_head = bound(Tokens.HEAD, head_names, problem=_("this encoder has heads 1 to {heads}", heads=heads))
     problem = _("k goes from 1 to {most} here", most=most)
     k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, problem, range(1, K_MAX + 1))
-    before, to_before = _step(Tokens.BEFORE, steps, steps[0], known_steps) if with_before else (steps[0], None)
-    after, to_after = _step(Tokens.AFTER, steps, steps[-1], known_steps)
+    before, to_before = steps[0], None
+    if with_before:
+        before, to_before = bound_nearest(Tokens.BEFORE, steps, before, known=known_steps)
+    after, to_after = bound_nearest(Tokens.AFTER, steps, steps[-1], known=known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if layers > 1:
             _slider(_("Layer"), layers, _("The output of that block, the last by default."), to_layer)
         st.selectbox(
-            _("Head"), head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head.by_index
+            _("Head"), list(head_names), format_func=head_names.__getitem__, width=CONTROL_PX, **to_head.by_index
         )
         _slider(_("Top k words"), most, _("How many words the selection takes."), to_k)
         if to_before is not None:
@@ -139,14 +142,6 @@ def choose(
     return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
 
 
-def _step(item: Item[int], steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, Tied]:
-    return bound_nearest(item, steps, default, known=known)
-
-
-def _head_label(name: str, heads: int) -> str:
-    return _mean_of(heads).capitalize() if name == MEAN else _("Head {head}", head=name)
-
-
 def _mean_of(heads: int) -> str:
     """A replay holds the mean alone, and no longer of how many it is."""
     return _("mean of {heads} heads", heads=heads) if heads > 1 else _("mean of all heads")
@@ -161,60 +156,19 @@ def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
         st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The run that is looked at.
-
-    Attributes:
-        frames: steps, at least one.
-        known: the examples whose attention it kept, maybe none.
-    """
-
-    store: Store
-    run: RunRecord
-    probe: Probe
-    frames: tuple[int, ...]
-    known: Examples
-
-    def stamps(self) -> Mapping[int, int]:
-        """Each step whose weights are kept, and what identifies them. Raises: TrainingError."""
-        return weight_stamps(self.store, self.run)
-
-
-def choose_text(place: Place) -> Reading | None:
-    """Draw the choice and read it; None where there is nothing to show yet, which is said."""
-    if not place.known.texts:
+def choose_text(known: TokenRun) -> Reading | None:
+    """Draw the choice and read it; None where there is nothing to show yet, which the page says."""
+    if not known.texts:
         own = _("A text of your own can be looked at wherever weights are kept.")
         st.info(sentences([_(NOT_KEPT), own]))
-        return _own(place)
+        return _own(known)
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         source = bound_segments(_("Text"), Tokens.SOURCE, SOURCES, default)
-        position = _pick(place) if source == EXAMPLE else None
-    return _own(place) if position is None else _example(place, position)
-
-
-def _pick(place: Place) -> int:
-    """Which of the examples."""
-    known = place.known
-    position = {example: i for i, example in enumerate(known.ids)}
-    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
-    left_out = len(place.probe.ids) - len(known.ids)
-    about = [_("Type to search.")]
-    if left_out:
-        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
-    st.selectbox(
-        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
-        known.ids,
-        format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
-        help=sentences(about),
-        **tied.by_index,
-    )
-    return position[value]
-
-
-def _example(place: Place, position: int) -> Reading | None:
-    reading, problem = reads.example_reading(place.known, position, place.frames)
+        position = _pick(known) if source == EXAMPLE else None
+    if position is None:
+        return _own(known)
+    reading, problem = reads.example_reading(known, position, known.frames)
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
@@ -222,35 +176,45 @@ def _example(place: Place, position: int) -> Reading | None:
     return reading
 
 
-def _options(place: Place) -> list[str]:
-    labels = [_option(place, position) for position in range(len(place.known.ids))]
-    return distinct(labels, [_("example {number}", number=example) for example in place.known.ids])
+def _pick(known: TokenRun) -> int:
+    """Which of the examples."""
+    labels = []
+    for read, label in zip(known.texts, known.labels, strict=True):
+        text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
+        labels.append(with_more(cut(text, OPTION_CHARS), known.probe.classes[label]))
+    options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
+    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
+    left_out = len(known.probe.ids) - len(known.ids)
+    about = [_("Type to search.")]
+    if left_out:
+        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
+    st.selectbox(
+        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
+        known.ids,
+        format_func=dict(zip(known.ids, options, strict=True)).__getitem__,
+        help=sentences(about),
+        **tied.by_index,
+    )
+    return known.ids.index(value)
 
 
-def _option(place: Place, position: int) -> str:
-    text = " ↔ ".join(" ".join(side.split()) for side in place.known.texts[position].sides)
-    label = place.probe.classes[place.known.labels[position]]
-    cut = f"{text[:OPTION_CHARS]} …" if len(text) > OPTION_CHARS else text
-    return with_more(cut, label)
-
-
-def _own(place: Place) -> Reading | None:
+def _own(known: TokenRun) -> Reading | None:
     try:
-        stamps = place.stamps()
-        pair = reads.pairs(place.store, place.run)
+        stamps = weight_stamps(known.store, known.run)
+        pair = takes_pairs(known.store, known.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None
-    asked = _form(place, pair, stamps)
+    asked = _asked(known, pair, stamps)
     if asked is None:
         return None
-    request = {"run": place.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
+    request = {"run": known.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
     if is_going_on("inspect", request):
         return None
-    found = inspected(place.store.run_folder(place.run.id), *asked)
+    found = inspected(known.store.run_folder(known.run.id), *asked)
     if found is None:
         return None
-    if not all_known(place.run, stamps, found.weights):
+    if not all_known(known.run, stamps, found.weights):
         st.caption(_("Weights of more steps have been kept since."))
         if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
             ask("inspect", request, N_("Reading the text {text}"), text=shown(asked[0]))
@@ -258,13 +222,12 @@ def _own(place: Place) -> Reading | None:
         st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
-    return reads.own_reading(found, f"{place.run.id}.own.{key}")
+    return Reading(f"{known.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
-def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
-    """The text that the address holds, once it can be read; pressing the button puts another one there."""
-    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
-    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
+def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mapping[int, int]) -> tuple[list[str], bool]:
+    """Draw a field for each text; what they hold, and whether the button was pressed."""
+    pair = len(items) > 1
     with st.form("tokens.own", border=False):
         typed = [
             st.text_area(
@@ -272,45 +235,46 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
                 item.text or "",
                 max_chars=most,
                 height=90,
-                key=f"tokens.{item.name}.{place.run.id}",
+                key=f"tokens.{item.name}.{known.run.id}",
             )
             for item in items
         ]
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.form_submit_button(_("Read it"), icon=":material/visibility:", type="primary")
-            st.caption(_read_with(stamps), width="stretch")
-    missing_weights(place.run)
+            about = ngettext(
+                "Read with the weights that this run keeps: step {steps}.",
+                "Read with the weights that this run keeps: steps {steps}.",
+                len(stamps),
+                steps=listed(f"{step:,}" for step in stamps),
+            )
+            st.caption(about, width="stretch")
+    return typed, pressed
+
+
+def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
+    """The text that the address holds, once it can be read; pressing the button puts another one there."""
+    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
+    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
+    typed, pressed = _form(known, items, most, stamps)
+    missing_weights(known.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
-    asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
+    asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
     given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:
         return None
     try:
-        sides = _checked(typed if pressed else given, pair, most)
+        first, *rest = typed if pressed else given
+        checked = check_text(first, (rest[0] or "") if pair else None, pair=pair, most_chars=most)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return None
+    sides = (checked, None) if isinstance(checked, str) else checked
     Tokens.TEXT.put(sides[0])
     Tokens.SECOND.put(sides[1])
-    state.remember(f"tokens.asked.{place.run.id}", list(sides))
+    state.remember(f"tokens.asked.{known.run.id}", list(sides))
     if pressed:
-        request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
+        request = {"run": known.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
             ask("inspect", request, N_("Reading the text {text}"), text=shown(sides[0]))
     return sides
-
-
-def _checked(sides: Sequence[str | None], pair: bool, most: int) -> tuple[str, str | None]:
-    """Raises: TaskError."""
-    checked = check_text(sides[0], (sides[1] or "") if pair else None, pair=pair, most_chars=most)
-    return (checked, None) if isinstance(checked, str) else checked
-
-
-def _read_with(stamps: Mapping[int, int]) -> str:
-    return ngettext(
-        "Read with the weights that this run keeps: step {steps}.",
-        "Read with the weights that this run keeps: steps {steps}.",
-        len(stamps),
-        steps=listed(f"{step:,}" for step in stamps),
-    )

@@ -1,0 +1,122 @@
+"""Tables of texts, and the buttons below tables: to save one as a file, to select its examples."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.events import Probe
+from core.figures.template import class_colour
+from core.messages import N_, _
+from core.quantities import percent
+from core.representation.examples import ExampleScores
+
+Cell = str | float | bool | None
+
+MAX_ROWS = 200
+# What a column of numbers takes, and the space around any; names share the rest.
+NUMBER_REM, PADDING_REM = 3.4, 1.4
+TEXT_CHARS, NAME_CHARS = 600, 80
+EXAMPLES = N_("Examples")
+# How numbers of a column are written, where it is not three decimals.
+FORMS: Mapping[str, Callable[[float], str]] = {
+    # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
+    **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept"), N_("Accuracy")), percent),
+    EXAMPLES: "{:,.0f}".format,
+}
+WIDE = N_("Text")
+
+
+def text_table(
+    columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = EXAMPLES
+) -> None:
+    """Draw columns of equal length; each text is below its other cells, over the whole width.
+
+    Args:
+        columns: by name, in English and marked, as it is translated here; True is a dot, False and None are empty.
+        height: pixels, above which the table scrolls.
+        classes: names that get their colour in front, as on the map.
+        label: what the table is, for those who cannot see it; marked in the same way.
+    """
+    names = [name for name in columns if name != WIDE]
+    worded = max(1, sum(_kind(columns[name]) == "words" for name in names))
+    rest = NUMBER_REM * (len(names) - worded) + PADDING_REM * (len(names) + 1)
+    count = len(next(iter(columns.values()), ()))
+    head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(_(name))}</th>' for name in names)
+    colours = {name: class_colour(label) for label, name in enumerate(classes)}
+    rows = "".join(
+        f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
+        f"{_text(columns[WIDE][row], len(names) + 1) if WIDE in columns else ''}</tbody>"
+        for row in range(min(count, MAX_ROWS))
+    )
+    st.html(
+        f'<div class="text-table" style="max-height:{height}px;--word-room:calc((100cqw - {rest:.1f}rem) / {worded})" '
+        f'tabindex="0" role="region" aria-label="{html.escape(_(label))}">'
+        f'<table><thead><tr>{head}<td class="rest"></td></tr></thead>{rows}</table></div>'
+    )
+    if count > MAX_ROWS:
+        shown, every = f"{MAX_ROWS:,}", f"{count:,}"
+        st.caption(_("The first {shown} of {every} are shown; the file has them all.", shown=shown, every=every))
+
+
+def _kind(values: Sequence[Cell]) -> str:
+    if any(isinstance(value, bool) for value in values):
+        return "mark"
+    return "number" if any(isinstance(value, float) for value in values) else "words"
+
+
+def _text(value: Cell, width: int) -> str:
+    text = cut(" ".join(str(value)[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
+    return f'<tr><td class="wide" colspan="{width}" dir="auto">{html.escape(text)}</td></tr>'
+
+
+def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
+    if isinstance(value, bool) or value is None:
+        return f'<td class="mark">{"●" if value else ""}</td>'
+    if isinstance(value, str):
+        dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
+        name = " ".join(value[: 2 * TEXT_CHARS].split())
+        whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
+        # A name is broken behind its joints rather than within a word.
+        breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(cut(name, NAME_CHARS)))
+        return f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
+    return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'
+
+
+def cut(text: str, most: int) -> str:
+    """Return the first characters of a text, with an ellipsis where there are more."""
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def example_columns(probe: Probe, scores: ExampleScores, rows: Sequence[int]) -> dict[str, list[Cell]]:
+    """Label, prediction, confidence and text of some examples; those that were trained on are marked."""
+    columns: dict[str, list[Cell]] = {
+        N_("Label"): [probe.classes[probe.labels[row]] for row in rows],
+        N_("Prediction"): [probe.classes[scores.predicted[row]] for row in rows],
+        N_("Confidence"): [float(scores.confidence[row]) for row in rows],
+        N_("Text"): [probe.texts[row] for row in rows],
+    }
+    if any(row >= probe.held_out for row in rows):
+        columns[N_("Trained on")] = [row >= probe.held_out for row in rows]
+    return columns
+
+
+def select_button(panel: str, rows: Sequence[int]) -> tuple[int, ...] | None:
+    """Draw the button that selects these rows of the probe; return them once it was pressed."""
+    pressed = st.button(_("Select these"), key=f"explore.{panel}.select", icon=":material/select_all:")
+    return tuple(rows) if pressed else None
+
+
+def csv_button(label: str, make: Callable[[], bytes | str], file_name: str, *, key: str, **look: Any) -> None:
+    """Draw the button that saves a table as a file.
+
+    Args:
+        make: the file's content, called when the button is pressed.
+        look: further arguments of `st.download_button`.
+    """
+    st.download_button(label, make, file_name, "text/csv", key=key, icon=":material/download:", **look)
