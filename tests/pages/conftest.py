@@ -11,8 +11,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 
-from core.workers import Jobs, LocalEngine
-from pages.ui import audit
+from core.workers import Jobs, LocalEngine, machine
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    monkeypatch.setattr(audit, "memory_bytes", lambda: 2**40)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 2**40)
     return tmp_path / "runs"
 
 
