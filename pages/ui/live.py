@@ -15,7 +15,8 @@ from core.store import RunRecord, RunSummary, Status
 from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui.address import FineTune
-from pages.ui.controls import disk_line, draw_knobs, export_menu, run_buttons, show_notice
+from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
+from pages.ui.knobs import draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
 from pages.ui.live_progress import draw_messages, draw_progress, waiting_words
 from pages.ui.live_scores import draw_scores

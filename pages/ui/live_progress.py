@@ -18,7 +18,7 @@ from core.store import RunRecord, Status, Store
 from core.store.budget import dropped_sentence
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
-from pages.ui.controls import pending_words
+from pages.ui.knobs import pending_words
 from pages.ui.parts import duration, escaped
 from pages.ui.reads import RunNow
 
