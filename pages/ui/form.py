@@ -180,13 +180,15 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
     ]
     with summarised(summary, "form.encoder_fold"):
         known = [*LISTED, *([given.id] if given.id not in LISTED else [])]
+        foreign = {name for name, listed in LISTED.items() if listed.language != ENGLISH}
         left, middle, right = st.columns([5, 4, 3])
         encoder_id = left.selectbox(
             _(fields["id"].label),
             known,
             index=known.index(given.id),
             accept_new_options=True,
-            format_func=_encoder_label,
+            # A Hub name, with its language where that is not English.
+            format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
             help=_(fields["id"].help),
             key=keys["id"],
         )
@@ -196,13 +198,6 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         )
         length = number_field(right, fields["max_length"], given.max_length, step=32, key=keys["max_length"])
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
-
-
-def _encoder_label(name: str) -> str:
-    """A Hub name, with its language where that is not English."""
-    if name not in LISTED or LISTED[name].language == ENGLISH:
-        return name
-    return with_more(name, _(LISTED[name].language))
 
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:

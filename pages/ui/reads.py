@@ -198,10 +198,6 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
     check_paths(draft)
-    return _prepared(draft, _stamps(draft))
-
-
-def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
     stamps: list[tuple[str, float, int]] = []
     for path in (draft.task.path, draft.task.test_path):
         try:
@@ -212,4 +208,4 @@ def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
     if is_own(draft.task.id):
         with contextlib.suppress(TaskError):  # preparing says what is wrong
             stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
-    return tuple(stamps)
+    return _prepared(draft, tuple(stamps))
