@@ -44,7 +44,7 @@ SUMMARISED = ("train_size", "sampler", *HARDER)
 
 def task_field(start: TaskConfig) -> dict[str, Any]:
     """Draw the choice of a task and read it, with what says where the rows of a file come from."""
-    own = _own_tasks()
+    own = reads.own_tasks()
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 
     if start.id not in names:
@@ -70,7 +70,7 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
     fields = fields_of(TaskConfig)
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
     if now["sampler"] == "auto" and task != FILE_TASK:
-        own = _own_tasks().get(task)
+        own = reads.own_tasks().get(task)
         now["sampler"] = default_sampler(0 if own is None else len(own.classes))
     summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # what was typed may be out of bounds
     with summarised(summary, "form.rows"):
@@ -92,12 +92,8 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
 
 def usual_of(task: str) -> Usual:
     """The usual settings for a task. No bundled one has many classes, and those of a file are not known yet."""
-    own = _own_tasks().get(task)
+    own = reads.own_tasks().get(task)
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
-
-
-def _own_tasks() -> dict[str, LibraryTask]:
-    return {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
 
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:

@@ -20,7 +20,7 @@ from core.config.score_source import scored
 from core.errors import TaskError
 from core.events import Evaluation, Step
 from core.messages import _, language
-from core.store import RunRecord, RunSummary, Store, TaskLibrary, default_folder
+from core.store import LibraryTask, RunRecord, RunSummary, Store, TaskLibrary, default_folder
 from core.store.records import KnobState
 from core.tasks import TaskData
 from core.tasks.rows import is_own
@@ -112,6 +112,11 @@ def open_engine() -> Engine:
 def library() -> TaskLibrary:
     """The tasks that people brought to this server's store."""
     return _library(str(default_folder().absolute()))
+
+
+def own_tasks() -> dict[str, LibraryTask]:
+    """The brought tasks that can be learned, by id."""
+    return {task.id: task for task in library().tasks() if task.kind == "classes"}
 
 
 def jobs() -> Jobs:

@@ -60,8 +60,7 @@ Values = Sequence[Value | None]
 
 def chosen_base(base: RunConfig, key: str) -> RunConfig:
     """The draft with another task, encoder and length."""
-    own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
-    labels = task_names(own)
+    labels = task_names(reads.own_tasks())
     if base.task.id == FILE_TASK:
         labels[FILE_TASK] = _("{path} (a file)", path=base.task.path)
     left, middle, right = st.columns([5, 5, 3])
