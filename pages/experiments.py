@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.messages import _, ngettext
 from core.quantities import PERCENT_CELLS, hundredths
@@ -21,10 +20,8 @@ from pages.ui.controls import offer_undo_of_experiments, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
 from pages.ui.experiments.view import experiment_view
-from pages.ui.parts import escaped, page_head
+from pages.ui.parts import escaped, in_columns, page_head
 from pages.ui.visitor import whose
-
-COLUMNS = 3
 
 
 def page() -> None:
@@ -74,12 +71,13 @@ def _listing(engine: Engine) -> None:
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID, primary=not there)
     st.subheader(_("Protocols of the papers and notes"))
-    entries = list(PROTOCOLS.values())
-    for first in range(0, len(entries), COLUMNS):
-        row = entries[first : first + COLUMNS]
-        for place, protocol in zip(st.columns(COLUMNS), row, strict=False):
-            with place:
-                _card(protocol)
+    for card, protocol in in_columns(PROTOCOLS.values()):
+        with card:
+            design = protocol.design()
+            st.markdown(f"**{escaped(_(protocol.label))}**  \n{escaped(_(protocol.question))}")
+            cells = ngettext("{count} cell", "{count} cells", len(design.cells))
+            st.caption(f"{cells} × {ngettext('{count} seed', '{count} seeds', len(design.seeds))}")
+            _begin(_("Set up"), protocol.name)
 
 
 def _table(engine: Engine, there: list[Experiment]) -> None:
@@ -88,7 +86,10 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
     for one in there:
         design, runs = design_of(one), table.runs(one.id)
         finished = sum(run.status == Status.FINISHED for run in runs)
-        going = any(not run.ended for run in runs)
+        if finished == design.runs or (one.wanted and all(run.ended for run in runs)):
+            status = _("finished")
+        else:
+            status = _("running") if one.wanted else _("stopped")
         rows.append(
             {
                 "Experiment": one.title,
@@ -98,7 +99,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
                 "Seeds": len(design.seeds),
                 "Finished": hundredths([finished / design.runs])[0],
                 "Runs": _("{finished} of {total}", finished=f"{finished:,}", total=f"{design.runs:,}"),
-                "Status": _status(one, going=going, all_finished=finished == design.runs),
+                "Status": status,
                 "Created": datetime.fromtimestamp(one.created_at),
             }
         )
@@ -131,21 +132,6 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             Experiments.EXPERIMENT.put(there[row].id)
             st.rerun()
     st.caption(_("Click an experiment to open it."))
-
-
-def _status(experiment: Experiment, *, going: bool, all_finished: bool) -> str:
-    if all_finished or (experiment.wanted and not going):
-        return _("finished")
-    return _("running") if experiment.wanted else _("stopped")
-
-
-def _card(protocol: Protocol) -> None:
-    design = protocol.design()
-    with st.container(border=True, height="stretch"):
-        st.markdown(f"**{escaped(_(protocol.label))}**  \n{escaped(_(protocol.question))}")
-        cells = ngettext("{count} cell", "{count} cells", len(design.cells))
-        st.caption(f"{cells} × {ngettext('{count} seed', '{count} seeds', len(design.seeds))}")
-        _begin(_("Set up"), protocol.name)
 
 
 def _begin(label: str, name: str, *, primary: bool = False) -> None:

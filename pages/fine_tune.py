@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
+from core.artifacts.speed import estimated
 from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.describe import problem_text
 from core.config.edit import OF_A_TASK
 from core.errors import PlaygroundError
-from core.messages import _
+from core.messages import _, ngettext
+from core.store import Store
 from core.tasks import TaskData
 from core.workers import Engine
+from core.workers.machine import has_gpu, memory_bytes
 from pages.ui import reads, state
 from pages.ui.address import FineTune
-from pages.ui.audit import batch_audit, classifier_audit, cost, task_audit, training_examples
+from pages.ui.audit import batch_audit, classifier_audit, task_audit, training_examples
 from pages.ui.experiments.set_up import seeds_or_grid
 from pages.ui.form import draft_form, usual_of
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.live import live_view
-from pages.ui.parts import escaped, page_head
+from pages.ui.parts import duration, escaped, page_head
 from pages.ui.visitor import visitor
 
 
@@ -27,8 +32,8 @@ def page() -> None:
     run = FineTune.RUN.run(engine.store)
     if run is None:
         _form(engine)
-        return
-    live_view(engine, run)
+    else:
+        live_view(engine, run)
 
 
 def _form(engine: Engine) -> None:
@@ -44,24 +49,22 @@ def _form(engine: Engine) -> None:
         rows = start.task.model_dump(exclude=OF_A_TASK)
         start = start.model_copy(update={"task": TaskConfig.model_validate({"id": task} | rows)})
     left, right = st.columns([3, 2], gap="large")
+    draft, problem = None, ""
     with left:
-        draft, problem = _draft(start, origin)
+        try:
+            draft = draft_form(start, origin)
+        except PlaygroundError as error:
+            problem = problem_text(error)
+        else:
+            state.remember("draft", draft)
+            FineTune.TASK.put(None if draft.task.id == FILE_TASK else draft.task.id)
+            put_link(draft, usual_of(draft.task.id))
     with right, st.container(border=True, key="before_launch"):
         st.header(_("Before launch"))
         _launch_card(engine, draft, problem)
     if draft is not None:
-        _examples(draft)
-
-
-def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
-    try:
-        draft = draft_form(start, origin)
-    except PlaygroundError as error:
-        return None, problem_text(error)
-    state.remember("draft", draft)
-    FineTune.TASK.put(None if draft.task.id == FILE_TASK else draft.task.id)
-    put_link(draft, usual_of(draft.task.id))
-    return draft, ""
+        with suppress(PlaygroundError):  # which the card says
+            training_examples(reads.prepared(draft)[1])
 
 
 def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
@@ -86,7 +89,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
                 classes=len(data.classes),
             )
         )
-        cost(engine.store, config, data)
+        _cost(engine.store, config, data)
     icon = ":material/rocket_launch:"
     if st.button(_("Launch"), type="primary", disabled=ready is None, width="stretch", icon=icon):
         assert ready is not None
@@ -106,12 +109,49 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         batch_audit(*ready)
 
 
-def _examples(draft: RunConfig) -> None:
-    try:
-        data = reads.prepared(draft)[1]
-    except PlaygroundError:
-        return  # said above
-    training_examples(data)
+def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
+    """Estimated time and memory, with where the numbers come from."""
+    found = estimated(store, config, data, gpu=has_gpu())
+    left, right = st.columns(2)
+    left.metric(_("Time, about"), duration(found.total_s))
+    right.metric(_("Memory, about"), f"{found.memory_bytes / 2**30:.1f} GB")
+    frames = len(config.probe.frame_steps or ())
+    points = (config.probe.size or 0) + (config.probe.train_size or 0)
+    parts = [
+        _(
+            "{steps} {time}",
+            steps=ngettext("{count} step", "{count} steps", config.steps),
+            time=duration(found.steps_s),
+        ),
+        _(
+            "{frames} of {points} {time}",
+            frames=ngettext("{count} frame", "{count} frames", frames),
+            points=ngettext("{count} point", "{count} points", points),
+            time=duration(found.frames_s),
+        ),
+        # Translators: how long the linear probe takes.
+        _("linear probe {time}", time=duration(found.probe_s)),
+        # Translators: how long the test at the end takes.
+        _("test {time}", time=duration(found.test_s)),
+        # Translators: how long it takes to check and save the weights at the end.
+        _("weights {time}", time=duration(found.weights_s)),
+    ]
+    about = {"parts": " · ".join(parts)}
+    st.caption(
+        _("{parts}; speed measured in an earlier run here.", **about)
+        if found.measured
+        else _("{parts}; speed assumed for this machine until a run has been measured.", **about)
+    )
+    views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
+    for sentence in dict.fromkeys(view.entry.cost for view in views if view.entry.cost):
+        st.caption(_(sentence))
+    if not has_gpu() and found.memory_bytes > memory_bytes():
+        st.warning(
+            _(
+                "{size:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.",
+                size=memory_bytes() / 2**30,
+            )
+        )
 
 
 state.require_app()

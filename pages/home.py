@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import streamlit as st
 
@@ -14,7 +12,6 @@ from core.config.describe import objective_label
 from core.config.score_source import score_note
 from core.figures.map_data import examples_bundle, label_colours, places_bundle
 from core.messages import N_, _
-from core.store import RunSummary
 from core.tasks.task_label import task_label
 from pages.ui import reads, state
 from pages.ui.address import Home
@@ -42,8 +39,26 @@ def page() -> None:
             )
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
-        _actions(runs)
-        _recent(runs)
+        # What a visitor may do first; there is a run to explore once one has frames.
+        newest = next((run for run in runs if run.probe_known), None)
+        with st.container(horizontal=True):
+            if st.button(_("Start a run"), type="primary", icon=":material/rocket_launch:"):
+                st.switch_page("pages/fine_tune.py")
+            if st.button(_("Take a lesson"), icon=":material/school:"):
+                st.switch_page("pages/lessons.py")
+            label = _("Explore the replay") if newest is None else _("Explore {run}", run=escaped(newest.title))
+            if st.button(label, icon=":material/scatter_plot:"):
+                explored = newest.id if newest else _run_of(Home.REPLAY.default or "")
+                st.switch_page("pages/explore.py", query_params={"run": explored})
+        if runs:
+            st.header(_("Recent runs"))
+        for run in runs:
+            name, status, about = st.columns([4, 2, 6], vertical_alignment="center", gap="small")
+            with name:
+                st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
+            with status:
+                status_badge(run)
+            about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
         st.caption(_("Version {version}", version=__version__))
     with right:
         st.fragment(_replay)()
@@ -103,34 +118,6 @@ def replay_panel(name: str) -> Panel:
         steps=played.steps,
         notes=tuple("" if score is None else score_note(score) for score in played.scores),
     )
-
-
-def _actions(runs: Sequence[RunSummary]) -> None:
-    """What a visitor may do first; there is a run to explore once one has frames."""
-    newest = next((run for run in runs if run.probe_known), None)
-    with st.container(horizontal=True):
-        if st.button(_("Start a run"), type="primary", icon=":material/rocket_launch:"):
-            st.switch_page("pages/fine_tune.py")
-        if st.button(_("Take a lesson"), icon=":material/school:"):
-            st.switch_page("pages/lessons.py")
-        label = _("Explore the replay") if newest is None else _("Explore {run}", run=escaped(newest.title))
-        if st.button(label, icon=":material/scatter_plot:"):
-            st.switch_page(
-                "pages/explore.py", query_params={"run": newest.id if newest else _run_of(Home.REPLAY.default or "")}
-            )
-
-
-def _recent(runs: Sequence[RunSummary]) -> None:
-    if not runs:
-        return
-    st.header(_("Recent runs"))
-    for run in runs:
-        name, status, about = st.columns([4, 2, 6], vertical_alignment="center", gap="small")
-        with name:
-            st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
-        with status:
-            status_badge(run)
-        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
 
 
 state.require_app()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -13,10 +14,9 @@ from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.lesson.panel import checks_of, right_checks
 from pages.ui.lesson.place import LAST, At, answers, forget_button, go_to, keep_answers, open_beside, read_place, stay
-from pages.ui.parts import escaped, glossary, page_head
+from pages.ui.parts import escaped, glossary, in_columns, page_head
 
 OPENING = "lessons.opening"
-COLUMNS = 3
 
 _mount = st.components.v2.component(
     "lesson_opening",
@@ -34,12 +34,20 @@ def page() -> None:
     head = page_head(_("Lessons"))
     head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
     keep_answers()
-    _go_on()
-    every = list(lessons().values())
-    for first in range(0, len(every), COLUMNS):
-        for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
-            with place:
-                _card(lesson)
+    # Back to the lesson that the visitor left in the middle.
+    left = read_place(state.remembered(LAST, str))
+    if left is not None and not left.is_last:
+        label = _(
+            "Continue “{title}”, part {part} of {parts}",
+            title=left.lesson.title,
+            part=left.number,
+            parts=len(left.lesson.parts),
+        )
+        icon = ":material/play_arrow:"
+        st.button(label, type="primary", icon=icon, key="lessons.go_on", on_click=_begin, args=(left,))
+    for card, lesson in in_columns(lessons().values()):
+        with card:
+            _card(lesson, left)
     forget_button()
     st.header(pgettext("terms", "Words"), anchor=False)
     st.caption(_("Each opens as a card over its question mark, where the app uses it."))
@@ -64,57 +72,26 @@ def _open(at: At) -> None:
         st.error(escaped(str(error)))
 
 
-def _go_on() -> None:
-    """Back to the lesson that somebody left in the middle."""
-    at = _left()
-    if at is None:
-        return
-    label = _(
-        "Continue “{title}”, part {part} of {parts}",
-        title=at.lesson.title,
-        part=at.number,
-        parts=len(at.lesson.parts),
-    )
-    st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on", on_click=_begin, args=(at,))
-
-
-def _left() -> At | None:
-    """The part at which somebody left the last lesson; None where they were at its end."""
-    at = read_place(state.remembered(LAST, str))
-    return None if at is None or at.is_last else at
-
-
-def _card(lesson: Lesson) -> None:
-    with st.container(border=True, height="stretch"):
-        done, checks = _done(lesson)
-        tick = " :material/check_circle:" if done == checks else ""
-        st.markdown(f"**{lesson.title}**{tick}  \n{lesson.about}")
-        facts = [
-            ngettext("{count} part", "{count} parts", len(lesson.parts)),
-            ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
-        ]
-        if done is not None:
-            facts.append(ngettext("{done} of {count} check right", "{done} of {count} checks right", checks, done=done))
-        st.caption(" · ".join(facts))
-        at, label = At(lesson, 1), _("Begin")
-        left = _left()
-        if left is not None and left.lesson.name == lesson.name:
-            at, label = left, _("Continue: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
-        st.button(label, key=f"lessons.{lesson.name}", on_click=_begin, args=(at,))
-
-
-def _done(lesson: Lesson) -> tuple[int | None, int]:
-    """How many of its checks were answered rightly, and how many there are.
-
-    The first is None where none was answered, so that no number of its runs is read, or where these cannot be read.
-    """
-    keys = checks_of(lesson).keys()
-    if not keys & answers().checked.keys():
-        return None, len(keys)
-    try:
-        return len(right_checks(lesson)), len(keys)
-    except PlaygroundError:
-        return None, len(keys)
+def _card(lesson: Lesson, left: At | None) -> None:
+    """Args: left: the part at which the visitor left the last lesson."""
+    keys, right = checks_of(lesson).keys(), None
+    # Where no check was answered, no number of its runs is read; and these may be unreadable.
+    with suppress(PlaygroundError):
+        right = len(right_checks(lesson)) if keys & answers().checked.keys() else None
+    tick = " :material/check_circle:" if right == len(keys) else ""
+    st.markdown(f"**{lesson.title}**{tick}  \n{lesson.about}")
+    facts = [
+        ngettext("{count} part", "{count} parts", len(lesson.parts)),
+        ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
+    ]
+    if right is not None:
+        checks = ngettext("{done} of {count} check right", "{done} of {count} checks right", len(keys), done=right)
+        facts.append(checks)
+    st.caption(" · ".join(facts))
+    at, label = At(lesson, 1), _("Begin")
+    if left is not None and not left.is_last and left.lesson.name == lesson.name:
+        at, label = left, _("Continue: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
+    st.button(label, key=f"lessons.{lesson.name}", on_click=_begin, args=(at,))
 
 
 def _begin(at: At) -> None:

@@ -14,7 +14,7 @@ from core.config.describe import objective_label, row_labels
 from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, Text, _, ngettext, pgettext, sentences
+from core.messages import N_, _, ngettext, pgettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
@@ -62,7 +62,11 @@ def _list(engine: Engine, polling: bool) -> None:
     engine.dispatch()
     show_notice()
     offer_undo_of_runs(engine)
-    _unreadable(engine)
+    # The runs of a later version, or damaged ones: they can be deleted, and nothing else.
+    for unreadable in store.unreadable_runs():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning(escaped(unreadable.sentence), width="stretch")
+            delete_button(engine, [unreadable], _("Delete"), f"delete.{unreadable.id}")
     runs = store.runs()
     if polling and all(run.status.ended for run in runs):
         st.rerun()
@@ -71,7 +75,7 @@ def _list(engine: Engine, polling: bool) -> None:
         st.page_link("pages/fine_tune.py", label=_("Start your first run"), icon=":material/rocket_launch:")
         return
     sizes = store.sizes()
-    every_run, runs = runs, _tagged(_without_experiments(runs))
+    every_run, runs = runs, _filtered(runs)
     if not runs:
         st.info(_("No run fits: turn on the runs of experiments, or choose fewer tags."))
         _budget(sizes, every_run)
@@ -104,14 +108,6 @@ def _list(engine: Engine, polling: bool) -> None:
     else:
         _several(engine, chosen)
     _budget(sizes, every_run)
-
-
-def _unreadable(engine: Engine) -> None:
-    """Draw the runs of a later version, or damaged ones: they can be deleted, and nothing else."""
-    for run in engine.store.unreadable_runs():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.warning(escaped(run.sentence), width="stretch")
-            delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
 
 
 def _columns() -> dict[str, Any]:
@@ -153,26 +149,19 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _without_experiments(runs: list[RunSummary]) -> list[RunSummary]:
-    """Runs that somebody started one by one, and on demand those of experiments, which are many."""
-    count = sum(run.of_experiment for run in runs)
-    if not count:
-        return runs
-    wanted, widget = bound_switch(Runs.EXPERIMENTS)
-    st.toggle(
-        _("Show {runs} of experiments too", runs=ngettext("{count} run", "{count} runs", count)), **widget.by_value
-    )
-    return runs if wanted else [run for run in runs if not run.of_experiment]
-
-
-def _tagged(runs: list[RunSummary]) -> list[RunSummary]:
-    """Those that have all tags that were chosen; nothing is asked while no run has any."""
+def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
+    """Runs with all tags that were chosen, without those of experiments, which are many, unless they are asked for."""
+    if of_experiments := sum(run.of_experiment for run in runs):
+        wanted, widget = bound_switch(Runs.EXPERIMENTS)
+        count = ngettext("{count} run", "{count} runs", of_experiments)
+        st.toggle(_("Show {runs} of experiments too", runs=count), **widget.by_value)
+        runs = runs if wanted else [run for run in runs if not run.of_experiment]
     tags = sorted({tag for run in runs for tag in run.tags})
     if not tags:
         return runs
-    wanted, widget = bound_several(Runs.TAGS, tags)
+    chosen, widget = bound_several(Runs.TAGS, tags)
     st.pills(_("Tags"), tags, selection_mode="multi", label_visibility="collapsed", **widget.by_default)
-    return [run for run in runs if set(wanted) <= {*run.tags}]
+    return [run for run in runs if set(chosen) <= {*run.tags}]
 
 
 def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
@@ -220,7 +209,11 @@ def _weights_kept(run: RunSummary) -> str:
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
     """The table's columns have the names that `_columns` translates."""
     scores = _scores(store, runs)
-    scorers = [_scored_by(scores[run.id]) for run in runs]
+    # Both splits of a finished run are scored alike.
+    newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
+    scorers: list[Scorer | None] = [
+        None if score is None else "classifier" if score.probe_rows is None else "linear probe" for score in newest
+    ]
     weights = [_weights_kept(run) for run in runs]
     table = pd.DataFrame(
         {
@@ -251,17 +244,18 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
 
 def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     """Of a run that waits, also how many begin before it."""
-    if not any(run.status == Status.QUEUED for run in runs):
-        return [_(str(run.status)) for run in runs]
-    waiting = places(store, len(slots()), most_of_visitor())
-    return [_waiting(run, waiting[run.id].before) if run.id in waiting else _(str(run.status)) for run in runs]
-
-
-def _waiting(run: RunSummary, before: int) -> str:
-    status = _(str(run.status))
-    if not before:
-        return _("{status}, next", status=status)
-    return _("{status}, {count} before it", status=status, count=f"{before:,}")
+    queued = any(run.status == Status.QUEUED for run in runs)
+    waiting = places(store, len(slots()), most_of_visitor()) if queued else {}
+    found = []
+    for run in runs:
+        status = _(str(run.status))
+        if run.id not in waiting:
+            found.append(status)
+        elif before := waiting[run.id].before:
+            found.append(_("{status}, {count} before it", status=status, count=f"{before:,}"))
+        else:
+            found.append(_("{status}, next", status=status))
+    return found
 
 
 def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
@@ -280,12 +274,6 @@ def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
     return scores[split].values["accuracy"] if split in scores else None
 
 
-def _scored_by(scores: Mapping[str, Evaluation]) -> Scorer | None:
-    """What the newest score of a run is one of; both splits of a finished run are scored alike."""
-    newest = scores.get("test") or scores.get("validation")
-    return None if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
-
-
 def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -297,7 +285,11 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             export_menu(engine.store, engine.store.run(run.id))
             if run.status.ended:
                 delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
-        if message := _message(run):
+        message = run.message
+        if is_first_note(message, run.config):
+            # It may name a knob, and a run that ended has none.
+            message = classifier_note(run.effective, over=run.status.ended)
+        if message:
             st.caption(escaped(message))
         if dropped := dropped_sentence(run):
             st.caption(escaped(dropped))
@@ -315,14 +307,6 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
         disk_line(engine, run)
         with st.expander(_("Log")):
             st.code(log_tail(engine, run) or _("Nothing was written."), language=None)
-
-
-def _message(run: RunSummary) -> Text | None:
-    """Return the message of a run."""
-    if is_first_note(run.message, run.config):
-        # It may name a knob, and a run that ended has none.
-        return classifier_note(run.effective, over=run.status.ended)
-    return run.message
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:

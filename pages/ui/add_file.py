@@ -45,6 +45,7 @@ PREVIEWED = 5
 # An uploaded file that nobody decides on is not kept in memory for ever.
 KEPT_S = 1800
 NONE = ""
+NEEDED = ("text", "label")
 
 
 def add_file() -> None:
@@ -64,7 +65,14 @@ def add_file() -> None:
         help=_("Rows that are scored once, at the end. Without it a part of the rows is held out."),
     )
     if train is None:
-        _empty()
+        st.caption(_accepted())
+        st.markdown(
+            _(
+                "A column with texts and a column with labels is all it takes. Columns, encoding and delimiter are "
+                "found, and you can change them. Two text columns make pairs. Nothing leaves this machine."
+            )
+        )
+        st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
         return
     files = (train, *([test] if test is not None else []))
     try:
@@ -104,24 +112,18 @@ def _accepted() -> str:
     return sentences(said)
 
 
-def _empty() -> None:
-    st.caption(_accepted())
-    st.markdown(
-        _(
-            "A column with texts and a column with labels is all it takes. Columns, encoding and delimiter are found, "
-            "and you can change them. Two text columns make pairs. Nothing leaves this machine."
-        )
-    )
-    st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
-
-
 def _options(file: Any) -> ReadingConfig:
     """How the file is to be read: what was guessed, and what was changed in the widgets."""
     key = f"reading.{file.file_id}"
     with st.container(border=True):
-        _heading(_("How it is read"))
+        st.markdown(f"**{_('How it is read')}**")
         place = st.container(horizontal=True)
-        form = _form_options(key)
+        with st.expander(_("Encoding, delimiter, header")):
+            chosen = {
+                name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
+                for column, (name, widget) in zip(st.columns(3), HOW_READ.items(), strict=True)
+            }
+        form = build(ReadingConfig, chosen)
         table = _table(file, form)
         if table.encoding:
             place.badge(
@@ -145,19 +147,6 @@ def _options(file: Any) -> ReadingConfig:
     return mapping
 
 
-def _heading(words: str) -> None:
-    st.markdown(f"**{words}**")
-
-
-def _form_options(key: str) -> ReadingConfig:
-    with st.expander(_("Encoding, delimiter, header")):
-        chosen = {
-            name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
-            for column, (name, widget) in zip(st.columns(3), HOW_READ.items(), strict=True)
-        }
-    return build(ReadingConfig, chosen)
-
-
 def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     """Which column is what: guessed, and editable."""
     columns = list(table.columns)
@@ -167,27 +156,25 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
     key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns, other choices
-    left, middle, right, last = st.columns(4)
-
-    def column(place: Any, label: str, guessed: str | None, name: str, *, needed: bool) -> str:
+    labels = {
+        "text": _("Text"),
+        "text_b": _("Second text"),
+        "label": pgettext("noun", "Label"),
+        "split": pgettext("noun", "Split"),
+    }
+    chosen = {}
+    for place, (name, label) in zip(st.columns(4), labels.items(), strict=True):
+        needed, guessed = name in NEEDED, getattr(guess, name, None)
         options = columns if needed else [NONE, *columns]
-        index = options.index(guessed) if guessed in options else (None if needed else 0)
         picked = place.selectbox(
             label,
             options,
-            index=index,
+            index=options.index(guessed) if guessed in options else (None if needed else 0),
             format_func=lambda one: one or _("None"),
             placeholder=_("choose"),
             key=f"{key}.{name}",
         )
-        return picked or NONE
-
-    chosen = {
-        "text": column(left, _("Text"), guess.text if guess else None, "text", needed=True),
-        "text_b": column(middle, _("Second text"), guess.text_b if guess else None, "text_b", needed=False),
-        "label": column(right, pgettext("noun", "Label"), guess.label if guess else None, "label", needed=True),
-        "split": column(last, pgettext("noun", "Split"), guess.split if guess else None, "split", needed=False),
-    }
+        chosen[name] = picked or NONE
     kind = guess.kind if guess else "classes"
     if chosen["text_b"]:
         offered = [value for value in READING["kind"].options if value is not None]
@@ -195,17 +182,15 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     else:
         kind = "classes"
     if not (chosen["text"] and chosen["label"]):
-        st.info(_missing(text=not chosen["text"], label=not chosen["label"]))
+        if chosen["text"]:
+            st.info(_("Choose the label column to go on."))
+        elif chosen["label"]:
+            st.info(_("Choose the text column to go on."))
+        else:
+            st.info(_("Choose the text and the label column to go on."))
         _cancel_button(_("Cancel"))
         st.stop()
     return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
-
-
-def _missing(*, text: bool, label: bool) -> str:
-    """Which column is still to be chosen."""
-    if text and label:
-        return _("Choose the text and the label column to go on.")
-    return _("Choose the text column to go on.") if text else _("Choose the label column to go on.")
 
 
 @cached(4, spinner=N_("Reading"), kept_s=KEPT_S)
@@ -233,7 +218,7 @@ def _problems(together: CombinedFiles) -> list[str]:
     if not found:
         st.success(_("Every row can be read."), icon=":material/check:")
         return []
-    _heading(_("What is wrong with some rows"))
+    st.markdown(f"**{_('What is wrong with some rows')}**")
     dropped = []
     for kind in found:
         left, right = st.columns([3, 1], vertical_alignment="center")
@@ -345,13 +330,14 @@ def show_added() -> None:
         )
         # A link to the page that one is on would leave the address as it is.
         icon = ":material/table_rows:"
-        st.button(_("Look at it"), icon=icon, key="added.look", on_click=_look_at, args=(task.id,))
+        st.button(_("Look at it"), icon=icon, key="added.look", on_click=look_at, args=(task.id,))
         if task.kind == "classes":
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
 
 
-def _look_at(task_id: str) -> None:
+def look_at(task_id: str) -> None:
+    """Have the page show this task."""
     state.forget_widget("data.task")
     Data.VIEW.forget()
     Data.TASK.put(task_id)

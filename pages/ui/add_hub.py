@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import streamlit as st
@@ -11,16 +12,15 @@ from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext, sentences
 from core.settings import settings
 from core.store import Status
-from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
+from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.workers import JobRecord
-from pages.ui import reads, state
-from pages.ui.address import Data
+from pages.ui import reads
+from pages.ui.add_file import look_at
 from pages.ui.parameter_widget import number_field, segmented_field
-from pages.ui.parts import ago, escaped
+from pages.ui.parts import ago, escaped, in_columns
 
 POLL_S = 1.0
 JOB = "hub"
-COLUMNS = 3
 LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
 # What is asked of any other data set, row by row.
@@ -51,23 +51,16 @@ def add_hub() -> None:
     )
     for language, name in LANGUAGES.items():
         st.markdown(f"**{_(name)}**")
-        entries = [entry for entry in HUB_SETS.values() if entry.language == language]
-        for place, entry in enumerate(entries):
-            if place % COLUMNS == 0:  # row by row, so that a narrow screen keeps the order
-                columns = st.columns(COLUMNS)
-            with columns[place % COLUMNS].container(border=True, height="stretch"):
+        for card, entry in in_columns(entry for entry in HUB_SETS.values() if entry.language == language):
+            with card:
                 with st.container(horizontal=True, vertical_alignment="center"):
                     st.markdown(f"**{entry.title}**", width="content")
                     st.space("stretch")
                     if st.button(_("Fetch"), key=f"hub.{entry.name}", icon=":material/download:"):
                         request = request_of(entry)
                         _start(request.model_copy(update={"max_rows": int(rows)}))
-                st.caption(_about(entry))
+                st.caption(sentences([_(entry.about), f"{escaped(entry.source)}."]))
     _any_other(int(rows))
-
-
-def _about(entry: HubEntry) -> str:
-    return sentences([_(entry.about), f"{escaped(entry.source)}."])
 
 
 def _any_other(rows: int) -> None:
@@ -75,7 +68,7 @@ def _any_other(rows: int) -> None:
     with st.form("hub.other"):
         given, fields = {}, fields_of(HubRequest)
         for names in OTHER_FIELDS:
-            for column, name in zip(st.columns(COLUMNS), names, strict=True):
+            for column, name in zip(st.columns(len(names)), names, strict=True):
                 words = fields[name].words.get(None)
                 empty = LITERAL.get(name) or _(words or EXAMPLES.get(name, "")).lower()
                 given[name] = column.text_input(_(fields[name].label), placeholder=empty, key=f"hub.{name}")
@@ -115,63 +108,49 @@ def _lines(polling: bool) -> None:
         st.rerun()  # the list of tasks has grown
     for job in jobs:
         with st.container(border=True):
-            _active(job) if job.active else _ended(job)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{escaped(job.label)}**", width="content")
+                _active(job) if job.active else _ended(job)
+            if job.active and job.total:
+                words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
+                st.progress(min(1.0, job.done / job.total), words)
+            elif job.active:
+                st.caption(ngettext("{count} row", "{count} rows", job.done))
+            elif job.status in (Status.FAILED, Status.INTERRUPTED):
+                log = ""
+                with suppress(PlaygroundError):  # another visitor has dismissed it meanwhile
+                    log = reads.jobs().log(job.id).strip()
+                if log:
+                    with st.expander(_("What it printed"), icon=":material/receipt_long:"):
+                        st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)
 
 
 def _active(job: JobRecord) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{escaped(job.label)}**", width="content")
-        st.caption(escaped(job.message or _("Starting")), width="stretch")
-        if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
-            reads.jobs().cancel(job.id)
-            st.rerun()
-    if job.total:
-        words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
-        st.progress(min(1.0, job.done / job.total), words)
-    else:
-        st.caption(ngettext("{count} row", "{count} rows", job.done))
+    st.caption(escaped(job.message or _("Starting")), width="stretch")
+    if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
+        reads.jobs().cancel(job.id)
+        st.rerun()
 
 
 def _ended(job: JobRecord) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{escaped(job.label)}**", width="content")
-        if job.status == Status.FINISHED:
-            st.caption(_here(job), width="stretch")
-            if st.button(_("Look at it"), key=f"open.{job.id}", icon=":material/table_rows:"):
-                reads.jobs().dismiss(job.id)
-                state.forget_widget("data.task")
-                Data.VIEW.forget()
-                Data.TASK.put(str(job.result["task"]))
-                st.rerun()
-        else:
-            st.caption(escaped(job.message or _(str(job.status))), width="stretch")
-            if job.status != Status.STOPPED and st.button(
-                _("Try again"), key=f"again.{job.id}", icon=":material/refresh:"
-            ):
-                reads.jobs().dismiss(job.id)
-                reads.jobs().start(JOB, job.request, job.label)
-                st.rerun()
-        if st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
-            reads.jobs().dismiss(job.id)
-            st.rerun()
-    if job.status in (Status.FAILED, Status.INTERRUPTED):
-        _log(job.id)
-
-
-def _here(job: JobRecord) -> str:
-    """What became of it, behind its name."""
-    if job.result.get("was_here"):
+    if job.status == Status.FINISHED:
         # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-        return _("was here already, as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
-    # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-    return _("is here, {ago}.", ago=ago(job.created_at))
-
-
-def _log(job_id: str) -> None:
-    try:
-        log = reads.jobs().log(job_id).strip()
-    except PlaygroundError:
-        return  # somebody else has dismissed it meanwhile
-    if log:
-        with st.expander(_("What it printed"), icon=":material/receipt_long:"):
-            st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)
+        here = _("is here, {ago}.", ago=ago(job.created_at))
+        if job.result.get("was_here"):
+            # Translators: follows the name of a data set; {ago} is such as "2 min ago".
+            here = _("was here already, as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
+        st.caption(here, width="stretch")
+        if st.button(_("Look at it"), key=f"open.{job.id}", icon=":material/table_rows:"):
+            reads.jobs().dismiss(job.id)
+            look_at(str(job.result["task"]))
+            st.rerun()
+    else:
+        st.caption(escaped(job.message or _(str(job.status))), width="stretch")
+        again = job.status != Status.STOPPED
+        if again and st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
+            reads.jobs().dismiss(job.id)
+            reads.jobs().start(JOB, job.request, job.label)
+            st.rerun()
+    if st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
+        reads.jobs().dismiss(job.id)
+        st.rerun()

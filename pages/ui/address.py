@@ -50,7 +50,7 @@ class Item(Generic[Value]):
     def put(self, value: Value | None, default: Value | None = None) -> None:
         """Have the address say a value, or nothing for None or the default."""
         usual = self.default if default is None else default
-        state.put_in_url(**{self.name: None if value is None or value == usual else _as_text(value)})
+        state.put_in_url(**{self.name: None if value is None or value == usual else as_text(value)})
 
     def say(self, texts: str | list[str]) -> None:
         """Have the address say what somebody else wrote for it, as often as it may come."""
@@ -77,16 +77,12 @@ class Item(Generic[Value]):
         text = self.text
         if text is None:
             return default
-        by_text = {_as_text(value): value for value in choices}
+        by_text = {as_text(value): value for value in choices}
         if text not in by_text:
             state.complain(self.name, text, problem or self.problem)
             self.forget()
             return default
         return by_text[text]
-
-    def as_text(self, value: Value) -> str | None:
-        """How the address says a value; None where it says nothing."""
-        return _as_text(value)
 
     def forget(self) -> None:
         state.put_in_url(**{self.name: None})
@@ -103,7 +99,8 @@ class Item(Generic[Value]):
             return None
 
 
-def _as_text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
+    """How the address says a value; None where it says nothing."""
     match value:
         case bool():
             return ON if value else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 from statistics import mean
 from typing import Any
 
@@ -16,25 +17,22 @@ from core.advice.momentum import slow_queues
 from core.advice.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
 from core.advice.prepare import inert_terms
 from core.advice.token_views import TokenCounts, count_tokens, token_class_views
-from core.artifacts.speed import estimated
 from core.catalogue.encoders import CHINESE, KOREAN, LISTED, knowing
 from core.config import PhaseConfig, RunConfig
-from core.config.plan import Plan, TermPlan, plan_phase
+from core.config.plan import TermPlan, plan_phase
 from core.config.score_source import classifier_learns_from, classifier_note
 from core.messages import N_, _, ngettext, pgettext, sentences
 from core.models.source import encoder_shape, tokenizer_file
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, hundredths, percent
-from core.store import Store
 from core.tasks import TaskData
 from core.tasks.batches import SMALLEST_BALANCED
 from core.tasks.dataset import Split
 from core.tasks.difficulty import expectation
 from core.tasks.survey import language_of
-from core.workers.machine import has_gpu, memory_bytes
 from pages.ui import state
 from pages.ui.form import use_balanced_sampler
-from pages.ui.parts import card, duration, escaped
+from pages.ui.parts import card, escaped
 from pages.ui.reads import cached
 
 LANGUAGES = {"zh": CHINESE, "ko": KOREAN}
@@ -63,50 +61,37 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
     """Sentences on the task under this encoder; none where all is well."""
     for note in data.notes:
         st.caption(escaped(note))
-    _language(config, data)
-    _length(config, data)
-    if sentence := expectation(config.task.id, data):
-        st.info(sentence)
-    if data.clean is not None:
-        st.caption(noise_sentence(data))
-
-
-def _language(config: RunConfig, data: TaskData) -> None:
-    language = LANGUAGES.get(language_of(data.train.texts))
-    listed = LISTED.get(config.encoder.id)
-    if language is None or listed is None or listed.knows(language):
-        return
-    # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
-    problem = _(
-        "These texts are {language}, and {encoder} was trained on {trained_on}. Choose another encoder:",
-        language=_(language),
-        encoder=escaped(listed.name),
-        trained_on=_(listed.language),
-    )
-    st.warning(problem)
-    with st.container(horizontal=True):
-        for name in knowing(language)[:OFFERED]:
-            st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
-
-
-def _length(config: RunConfig, data: TaskData) -> None:
+    language, listed = LANGUAGES.get(language_of(data.train.texts)), LISTED.get(config.encoder.id)
+    if language is not None and listed is not None and not listed.knows(language):
+        # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
+        problem = _(
+            "These texts are {language}, and {encoder} was trained on {trained_on}. Choose another encoder:",
+            language=_(language),
+            encoder=escaped(listed.name),
+            trained_on=_(listed.language),
+        )
+        st.warning(problem)
+        with st.container(horizontal=True):
+            for name in knowing(language)[:OFFERED]:
+                st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
     read, most = config.encoder.max_length, encoder_shape(config.encoder.id).positions
     cut = cut_share(data.train.shown, read)
-    if cut < CUT:
-        return
-    more = min(most, 2 * read)
-    st.info(
-        _(
+    if cut >= CUT:
+        cut_sentence = _(
             "About {share} of the texts have more than {read} tokens and are cut; the encoder reads up to {most}.",
             share=percent(cut),
             read=read,
             most=f"{most:,}",
         )
-    )
-    if more > read:
+        st.info(cut_sentence)
+    if cut >= CUT and (more := min(most, 2 * read)) > read:
         # Translators: a button: have the encoder read that many tokens of each text.
         label = _("Read {count} tokens", count=more)
         st.button(label, on_click=state.set_widget, args=(state.form_key("max_length"), more))
+    if sentence := expectation(config.task.id, data):
+        st.info(sentence)
+    if data.clean is not None:
+        st.caption(noise_sentence(data))
 
 
 def noise_sentence(data: TaskData) -> str:
@@ -137,13 +122,25 @@ def noise_sentence(data: TaskData) -> str:
 
 def training_examples(data: TaskData) -> None:
     """Some training rows as they will be learned from; where noise was made, what they were."""
+    now, was = data.train, data.clean
     with st.expander(_("Some of its training rows")):
-        if data.clean is None:
-            rows = [_row(data, data.train, i) for i in range(min(MAX_EXAMPLES, len(data.train)))]
+        if was is None:
+            rows = [_row(data, now, i) for i in range(min(MAX_EXAMPLES, len(now)))]
         else:
-            changed = _changed(data, data.clean)[:MAX_EXAMPLES]
+            wrong = [i for i, label in enumerate(now.labels) if label != was.labels[i]]
+            reworded = [
+                i for i, text in enumerate(now.inputs) if text != was.inputs[i] and now.labels[i] == was.labels[i]
+            ]
+            # Those with a wrong label and those with changed words in turn.
+            both = chain.from_iterable(zip_longest(wrong, reworded))
+            changed = [i for i in both if i is not None][:MAX_EXAMPLES]
             st.caption(sentences([noise_sentence(data), _("Some of them:") if changed else ""]))
-            rows = [_row_and_was(data, data.clean, i) for i in changed]
+            rows = []
+            for i in changed:
+                before, after = _row(data, was, i), _row(data, now, i)
+                rows.append(
+                    {key: cell for name in after for key, cell in ((name, after[name]), (f"{name} was", before[name]))}
+                )
         st.dataframe(
             rows,
             hide_index=True,
@@ -154,24 +151,9 @@ def training_examples(data: TaskData) -> None:
         )
 
 
-def _changed(data: TaskData, clean: Split) -> list[int]:
-    """Noisy rows, those with a wrong label and those with changed words in turn."""
-    wrong = [i for i, label in enumerate(data.train.labels) if label != clean.labels[i]]
-    both = zip(data.train.inputs, clean.inputs, strict=True)
-    reworded = [i for i, (now, was) in enumerate(both) if now != was and data.train.labels[i] == clean.labels[i]]
-    longest = max(len(wrong), len(reworded))
-    return [part[i] for i in range(longest) for part in (wrong, reworded) if i < len(part)]
-
-
 def _row(data: TaskData, split: Split, i: int) -> dict[str, Any]:
     row = {"Label": data.classes[split.labels[i]], "Text": split.texts[i]}
     return row if split.seconds is None else row | {"Second text": split.seconds[i]}
-
-
-def _row_and_was(data: TaskData, clean: Split, i: int) -> dict[str, Any]:
-    """Each cell beside what it was."""
-    now, was = _row(data, data.train, i), _row(data, clean, i)
-    return {key: value for name in now for key, value in ((name, now[name]), (f"{name} was", was[name]))}
 
 
 def batch_audit(config: RunConfig, data: TaskData) -> None:
@@ -189,15 +171,29 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         weighted = [t for t in audited if t.term.weight > 0] or audited[:1]
         for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in weighted}.values():
             _audit_term(config, phase, data, term)
-        st.caption(_readings(plan))
+        if plan.reads_triplets:
+            st.caption(_("Each step reads a premise and two sentences."))
+        elif plan.readings == 1:
+            st.caption(_("Each step reads every text of its batch once."))
+        elif plan.readings == 2:
+            st.caption(_("Each step reads every text of its batch twice."))
+        else:
+            st.caption(_("Each step reads every text of its batch {count} times.", count=plan.readings))
         for label in inert_terms(phase, blocks):
             st.warning(
                 _("{loss} will move nothing, because all it contrasts is frozen: train more blocks.", loss=_(label))
             )
         for slow in slow_queues(phase):
             st.warning(str(slow))
-        if sentence := _selects_nothing(config, plan, data):
-            st.info(sentence)
+        largest = max((k for _layer, k in plan.tokens), default=0)
+        if largest and largest >= (words := mean(_tokens(config, data).tokens)):
+            everything = _(
+                "A text here has about {tokens:.0f} tokens, so k = {k} takes nearly all of them and attention selects "
+                "nothing. A smaller k, or longer texts, would make it choose.",
+                tokens=words,
+                k=largest,
+            )
+            st.info(everything)
 
 
 def classifier_audit(config: RunConfig, classes: int) -> None:
@@ -230,33 +226,6 @@ def classifier_audit(config: RunConfig, classes: int) -> None:
         st.warning(str(note))
     elif note is not None:
         st.info(str(note))
-
-
-def _readings(plan: Plan) -> str:
-    if plan.reads_triplets:
-        return _("Each step reads a premise and two sentences.")
-    match plan.readings:
-        case 1:
-            return _("Each step reads every text of its batch once.")
-        case 2:
-            return _("Each step reads every text of its batch twice.")
-    return _("Each step reads every text of its batch {count} times.", count=plan.readings)
-
-
-def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
-    """Where k is not smaller than a text, the choice by attention chooses everything."""
-    largest = max((k for _layer, k in plan.tokens), default=0)
-    if not largest:
-        return ""
-    words = mean(_tokens(config, data).tokens)
-    if largest < words:
-        return ""
-    return _(
-        "A text here has about {tokens:.0f} tokens, so k = {k} takes nearly all of them and attention selects nothing. "
-        "A smaller k, or longer texts, would make it choose.",
-        tokens=words,
-        k=largest,
-    )
 
 
 def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: TermPlan) -> None:
@@ -375,33 +344,27 @@ def _token_vectors(
 ) -> str:
     """How many vectors there are, where texts may have fewer tokens than are asked for."""
     k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
-    vectors = batch * sum(share * view.mean for share, view in zip(shares, views, strict=True))
-    sentence = _vectors_of_a_text(k, clusters, found.tokens, f"{vectors:,.0f}")
-    if found.exact:
-        return sentence
-    basis = _("Tokens are estimated from characters until the encoder's tokenizer is here.")
-    return sentences([sentence, basis])
-
-
-def _vectors_of_a_text(k: int, clusters: int, tokens: Sequence[int], vectors: str) -> str:
-    """Args: clusters: 0 where tokens are not clustered; tokens: of each text; vectors: of a batch, in words."""
-    if not clusters:
-        return _(
+    vectors = f"{batch * sum(share * view.mean for share, view in zip(shares, views, strict=True)):,.0f}"
+    short = mean(min(known, k) < clusters for known in found.tokens)
+    if not clusters:  # all of the tokens
+        sentence = _(
             "{count:.1f} of at most {k} tokens of a text: about {vectors} vectors in a batch.",
-            count=mean(min(known, k) for known in tokens),
+            count=mean(min(known, k) for known in found.tokens),
             k=k,
             vectors=vectors,
         )
-    short = mean(min(known, k) < clusters for known in tokens)
-    if short:
-        return _(
+    elif short:
+        sentence = _(
             "{clusters} vectors of a text; {share} of the texts have too few tokens for that and none: about {vectors} "
             "in a batch.",
             clusters=clusters,
             share=percent(short),
             vectors=vectors,
         )
-    return _("{clusters} vectors of a text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
+    else:
+        sentence = _("{clusters} vectors of a text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
+    basis = _("Tokens are estimated from characters until the encoder's tokenizer is here.")
+    return sentence if found.exact else sentences([sentence, basis])
 
 
 def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
@@ -413,47 +376,3 @@ def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
 @cached(16, spinner=N_("Counting tokens"))
 def _counted_tokens(encoder: str, stamp: int, max_length: int, data: TaskData) -> TokenCounts:
     return count_tokens(encoder, data.train, max_length)
-
-
-def cost(store: Store, config: RunConfig, data: TaskData) -> None:
-    """Estimated time and memory, with where the numbers come from."""
-    found = estimated(store, config, data, gpu=has_gpu())
-    left, right = st.columns(2)
-    left.metric(_("Time, about"), duration(found.total_s))
-    right.metric(_("Memory, about"), f"{found.memory_bytes / 2**30:.1f} GB")
-    frames = len(config.probe.frame_steps or ())
-    points = (config.probe.size or 0) + (config.probe.train_size or 0)
-    parts = [
-        _(
-            "{steps} {time}",
-            steps=ngettext("{count} step", "{count} steps", config.steps),
-            time=duration(found.steps_s),
-        ),
-        _(
-            "{frames} of {points} {time}",
-            frames=ngettext("{count} frame", "{count} frames", frames),
-            points=ngettext("{count} point", "{count} points", points),
-            time=duration(found.frames_s),
-        ),
-        # Translators: how long the linear probe takes.
-        _("linear probe {time}", time=duration(found.probe_s)),
-        # Translators: how long the test at the end takes.
-        _("test {time}", time=duration(found.test_s)),
-        # Translators: how long it takes to check and save the weights at the end.
-        _("weights {time}", time=duration(found.weights_s)),
-    ]
-    listed = " · ".join(parts)
-    if found.measured:
-        st.caption(_("{parts}; speed measured in an earlier run here.", parts=listed))
-    else:
-        st.caption(_("{parts}; speed assumed for this machine until a run has been measured.", parts=listed))
-    views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
-    for cost in dict.fromkeys(view.entry.cost for view in views if view.entry.cost):
-        st.caption(_(cost))
-    if not has_gpu() and found.memory_bytes > memory_bytes():
-        st.warning(
-            _(
-                "{size:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.",
-                size=memory_bytes() / 2**30,
-            )
-        )

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -16,11 +17,10 @@ from core.advice.prepare import validation_size
 from core.config import TaskConfig
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
-from core.figures.template import Figure
 from core.messages import ENGLISH, N_, _, language, listed, ngettext, pgettext, sentences
 from core.models.source import BUNDLED
 from core.store import LibraryTask
-from core.tasks import TASKS, TaskData, load_task
+from core.tasks import TASKS, load_task
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
 from core.tasks.rows import is_own
 from core.tasks.survey import DuplicateGroup, duplicates, search
@@ -48,7 +48,17 @@ def browse(head: DeltaGenerator) -> None:
     """Draw the part of the page that shows one task; which one is chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
     offer_undo_of_tasks()
-    task_id = _picker(own, head)
+    names = [*TASKS, *own]
+    task_id = head.selectbox(
+        _("Task"),
+        names,
+        index=names.index(Data.TASK.choice(names, names[0])),
+        format_func=task_names(own).__getitem__,
+        label_visibility="collapsed",
+        width="stretch",
+        key="data.task",
+    )
+    Data.TASK.put(task_id)
     about = st.empty()
     _actions(task_id, own.get(task_id))
     try:
@@ -62,22 +72,6 @@ def browse(head: DeltaGenerator) -> None:
     _table(task_id, listing)
 
 
-def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
-    names = [*TASKS, *own]
-    default = Data.TASK.choice(names, names[0])
-    picked = head.selectbox(
-        _("Task"),
-        names,
-        index=names.index(default),
-        format_func=task_names(own).__getitem__,
-        label_visibility="collapsed",
-        width="stretch",
-        key="data.task",
-    )
-    Data.TASK.put(picked)
-    return str(picked)
-
-
 def _stamp(task_id: str) -> float:
     """What changes when a task does."""
     if is_own(task_id):
@@ -87,30 +81,24 @@ def _stamp(task_id: str) -> float:
 
 @cached(6)
 def _listing(task_id: str, stamp: float) -> Listing:
-    library = reads.library()
-    if is_own(task_id) and library.task(task_id).kind == "similarity":
-        return listing_of_scores(library.rows(task_id))
-    given = is_own(task_id) and "validation" in library.task(task_id).splits
-    return _as_a_run_splits(load_task(TaskConfig(id=task_id), 0, library), TaskConfig(id=task_id), given)
-
-
-def _as_a_run_splits(natural: TaskData, task: TaskConfig, given: bool) -> Listing:
     """The rows in the splits that a run takes by default, and where its validation rows come from.
 
-    Args:
-        given: whether the source names validation rows; then all of them can be looked through.
+    Where the source names validation rows, all of them can be looked through.
     """
+    library, task = reads.library(), TaskConfig(id=task_id)
+    own = library.task(task_id) if is_own(task_id) else None
+    if own is not None and own.kind == "similarity":
+        return listing_of_scores(library.rows(task_id))
+    natural = load_task(task, 0, library)
     size = validation_size(natural, gpu=has_gpu())
-    if given:
-        fewer = size < len(natural.validation)
-        note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
-        notes = (note,) if fewer else ()
-        listing = listing_of(natural)
+    if own is not None and "validation" in own.splits:
+        listing, note = listing_of(natural), ""
+        if size < len(natural.validation):
+            note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
     else:
-        notes = (_("Validation is cut from the training rows, as many as are on the map of a run by default."),)
-        sized = task.model_copy(update={"validation_size": size})
-        listing = listing_of(load_task(sized, 0, reads.library()))
-    return replace(listing, notes=(*notes, *listing.notes))
+        listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
+        note = _("Validation is cut from the training rows, as many as are on the map of a run by default.")
+    return replace(listing, notes=(*([note] if note else []), *listing.notes))
 
 
 def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
@@ -146,7 +134,10 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
         if own:
             _rename(own)
             if st.button(_("Delete"), icon=":material/delete:", key="data.delete"):
-                _delete(own)
+                reads.library().discard(own.id)
+                state.forget_widget("data.task")
+                Data.TASK.forget()
+                st.rerun()
     if own is None:
         with st.expander(_("Data card: how it was written, what its labels mean, baselines")):
             card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
@@ -168,38 +159,25 @@ def _rename(task: LibraryTask) -> None:
                 st.rerun()
 
 
-def _delete(task: LibraryTask) -> None:
-    reads.library().discard(task.id)
-    state.forget_widget("data.task")
-    Data.TASK.forget()
-    st.rerun()
-
-
 def _overview(listing: Listing) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         if listing.classes:
             with st.container(key="head_row.classes"):
-                _heading(_("Classes"))
+                st.markdown(f"**{_('Classes')}**")
             counts = {_(SPLIT_LABELS[split]): listing.counts(split) for split in listing.split_names}
             figure = class_balance_figure(listing.classes, counts)
             height = int(figure["layout"]["height"])
             with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
-                _drawn(figure, "data.classes", _("Rows of each class in each split."))
+                about = _("Rows of each class in each split.")
+                live_figure(figure, key="data.classes", height=height, description=about)
         else:
-            _heading(_("Scores"))
-            scores = [float(label) for label in listing.labels]
-            _drawn(score_figure(scores), "data.scores", _("How many pairs have which score."))
+            st.markdown(f"**{_('Scores')}**")
+            figure = score_figure([float(label) for label in listing.labels])
+            height, about = int(figure["layout"]["height"]), _("How many pairs have which score.")
+            live_figure(figure, key="data.scores", height=height, description=about)
     with right:
         lengths(listing.texts)
-
-
-def _heading(words: str) -> None:
-    st.markdown(f"**{words}**")
-
-
-def _drawn(figure: Figure, key: str, description: str) -> None:
-    live_figure(figure, key=key, height=int(figure["layout"]["height"]), description=description)
 
 
 def _table(task_id: str, listing: Listing) -> None:
@@ -215,10 +193,33 @@ def _table(task_id: str, listing: Listing) -> None:
             key="data.as",
         )
         if shape == "triplets":
-            _triplets(listing)
+            st.caption(
+                _(
+                    "{triplets} of the training rows, as supervised SimCSE reads them: a premise, what follows from "
+                    "it, and what contradicts it.",
+                    triplets=ngettext("{count} triplet", "{count} triplets", len(listing.triplets)),
+                )
+            )
+            few = listing.triplets[:MAX_SHOWN]
+            columns = {label: [getattr(one, name) for one in few] for name, label in TRIPLET_LABELS.items()}
+            headings = {label: st.column_config.TextColumn(_(label)) for label in columns}
+            st.dataframe(pd.DataFrame(columns), hide_index=True, height=420, column_config=headings)
             return
+    _rows(task_id, listing)
+
+
+def _rows(task_id: str, listing: Listing) -> None:
     rows = _filtered(task_id, listing)
-    st.caption(_found(len(rows), len(listing.texts)))
+    found, total = len(rows), len(listing.texts)
+    values = {"found": f"{found:,}", "rows": ngettext("{count} row", "{count} rows", total), "shown": f"{MAX_SHOWN:,}"}
+    if found > MAX_SHOWN:
+        st.caption(
+            _("{found} of {rows}; the table shows the first {shown}, a download has all.", **values)
+            if found < total
+            else _("All {rows}; the table shows the first {shown}, a download has all.", **values)
+        )
+    else:
+        st.caption(_("{found} of {rows}.", **values) if found < total else _("All {rows}.", **values))
     if not rows:
         st.info(_("No row fits. Remove a word from the search, or a filter."))
         return
@@ -238,23 +239,32 @@ def _table(task_id: str, listing: Listing) -> None:
             "Split": st.column_config.TextColumn(pgettext("noun", "Split"), width="small"),
         },
     )
-    _downloads(task_id, listing, rows)
+    name, records = shown(task_id).strip("'"), partial(listing.records, rows)
+    with st.container(horizontal=True):
+        st.download_button(
+            "CSV",
+            lambda: csv_file(records()),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            help=_("For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front."),
+            on_click="ignore",
+        )
+        st.download_button(
+            "JSONL",
+            lambda: jsonl_file(records()),
+            file_name=f"{name}.jsonl",
+            mime="application/jsonl",
+            icon=":material/download:",
+            help=_("One row a line, every text exactly as it is."),
+            on_click="ignore",
+        )
     chosen = picked.selection.rows
     st.header(_("Views of a text"))
     if not chosen:
         st.caption(_("Select a row to see what each view makes of its text."))
     else:
         text_views_of(listing.texts[rows[chosen[0]]], state.widget_value("data.encoder") or BUNDLED)
-
-
-def _found(found: int, total: int) -> str:
-    """How many rows fit, and how many of them the table shows."""
-    values = {"found": f"{found:,}", "rows": ngettext("{count} row", "{count} rows", total), "shown": f"{MAX_SHOWN:,}"}
-    if found > MAX_SHOWN:
-        if found < total:
-            return _("{found} of {rows}; the table shows the first {shown}, a download has all.", **values)
-        return _("All {rows}; the table shows the first {shown}, a download has all.", **values)
-    return _("{found} of {rows}.", **values) if found < total else _("All {rows}.", **values)
 
 
 def _filtered(task_id: str, listing: Listing) -> list[int]:
@@ -297,24 +307,23 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
     if not groups:
         st.caption(_("No text appears twice."))
         return found
-    crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
     differing = sum(group.labels_differ for group in groups)
-    st.caption(_repeated(len(groups), differing, crossing))
+    crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
+    repeated = ngettext("{count} text appears more than once", "{count} texts appear more than once", len(groups))
+    values = {"repeated": repeated, "differing": f"{differing:,}", "crossing": f"{crossing:,}"}
+    if differing and crossing:
+        said = _("{repeated}, {differing} of them with different labels, {crossing} in more than one split.", **values)
+    elif differing:
+        said = _("{repeated}, {differing} of them with different labels.", **values)
+    elif crossing:
+        said = _("{repeated}, {crossing} in more than one split.", **values)
+    else:
+        said = _("{said}.", said=repeated)
+    st.caption(said)
     if not st.toggle(_("Only these"), key="data.repeated"):
         return found
     among = set(found)
     return [row for group in groups for row in group.rows if row in among]
-
-
-def _repeated(texts: int, differing: int, crossing: int) -> str:
-    """How many texts appear more than once; of these, how many with different labels, and in more than one split."""
-    repeated = ngettext("{count} text appears more than once", "{count} texts appear more than once", texts)
-    values = {"repeated": repeated, "differing": f"{differing:,}", "crossing": f"{crossing:,}"}
-    if differing and crossing:
-        return _("{repeated}, {differing} of them with different labels, {crossing} in more than one split.", **values)
-    if differing:
-        return _("{repeated}, {differing} of them with different labels.", **values)
-    return _("{repeated}, {crossing} in more than one split.", **values) if crossing else _("{said}.", said=repeated)
 
 
 @cached(8)
@@ -338,40 +347,3 @@ def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
     if len(listing.split_names) > 1:
         columns["Split"] = [_(SPLIT_LABELS[listing.splits[row]]) for row in rows]
     return pd.DataFrame(columns)
-
-
-def _triplets(listing: Listing) -> None:
-    st.caption(
-        _(
-            "{triplets} of the training rows, as supervised SimCSE reads them: a premise, what follows from it, and "
-            "what contradicts it.",
-            triplets=ngettext("{count} triplet", "{count} triplets", len(listing.triplets)),
-        )
-    )
-    shown_triplets = listing.triplets[:MAX_SHOWN]
-    columns = {label: [getattr(t, name) for t in shown_triplets] for name, label in TRIPLET_LABELS.items()}
-    headings = {label: st.column_config.TextColumn(_(label)) for label in columns}
-    st.dataframe(pd.DataFrame(columns), hide_index=True, height=420, column_config=headings)
-
-
-def _downloads(task_id: str, listing: Listing, rows: Sequence[int]) -> None:
-    with st.container(horizontal=True):
-        name = shown(task_id).strip("'")
-        st.download_button(
-            "CSV",
-            lambda: csv_file(listing.records(rows)),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            icon=":material/download:",
-            help=_("For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front."),
-            on_click="ignore",
-        )
-        st.download_button(
-            "JSONL",
-            lambda: jsonl_file(listing.records(rows)),
-            file_name=f"{name}.jsonl",
-            mime="application/jsonl",
-            icon=":material/download:",
-            help=_("One row a line, every text exactly as it is."),
-            on_click="ignore",
-        )

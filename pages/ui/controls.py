@@ -1,8 +1,7 @@
-"""Controls of a run: pause, stop and resume, name and tags, knobs, export, and undo of deletions."""
+"""Controls of a run: pause, stop and resume, name and tags, export, and undo of deletions."""
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -10,19 +9,15 @@ from functools import partial
 from itertools import groupby
 from math import ceil
 from pathlib import Path, PureWindowsPath
-from typing import NamedTuple
 
 import streamlit as st
 
 from core.artifacts.packed import BYTES_MAX
 from core.artifacts.replay import open_replay
-from core.config import RATE
-from core.config.objective import Knob
-from core.config.schedule import SettingsAt, objective_at
 from core.errors import PlaygroundError
 from core.exports.entry import Export, export_bytes, file_stem
 from core.exports.registry import EXPORTS
-from core.messages import N_, _, in_language, language, listed, ngettext, sentences
+from core.messages import N_, _, in_language, language, listed, ngettext
 from core.settings import settings
 from core.store import (
     UNDO_S,
@@ -36,13 +31,11 @@ from core.store import (
     UnreadableRun,
 )
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
-from core.store.records import KnobState
 from core.store.sizes import size_text
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Data
-from pages.ui.parameter_widget import Scale, slider_scale
-from pages.ui.parts import card, escaped
+from pages.ui.parts import escaped
 from pages.ui.visitor import require_own, visitor, whose
 
 NOTICE_S = 12.0
@@ -62,22 +55,22 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
         # After its last step a run scores and saves, and hears no more.
         over = run.last_step >= run.steps
         if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
-            _ask(lambda: engine.pause(run.id))
+            ask(lambda: engine.pause(run.id))
         # Translators: a button that has a run go on.
         resume = _("Resume")
         if run.status == Status.PAUSED and st.button(resume, key=f"continue.{run.id}", icon=":material/play_arrow:"):
-            _ask(lambda: engine.unpause(run.id))
+            ask(lambda: engine.unpause(run.id))
         stoppable = run.status.active or run.status == Status.QUEUED
         if stoppable and st.button(
             _("Stop"), key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
         ):
-            _ask(lambda: engine.stop(run.id))
+            ask(lambda: engine.stop(run.id))
         if run.status.resumable and st.button(resume, key=f"again.{run.id}", icon=":material/play_arrow:"):
-            _ask(lambda: engine.resume(run.id))
+            ask(lambda: engine.resume(run.id))
 
 
-def _ask(action: Callable[[], object]) -> None:
-    """Do it, say in a sentence why it cannot be done, and draw the page again."""
+def ask(action: Callable[[], object]) -> None:
+    """Do what the user asked for, say in a sentence why it cannot be done, and draw the page again."""
     state.forget("notice")
     try:
         action()
@@ -98,11 +91,6 @@ def show_notice() -> None:
         st.warning(escaped(sentence))
 
 
-def delete_with_undo(engine: Engine, runs: Sequence[RunSummary | UnreadableRun]) -> None:
-    """Take runs out of the list at once; the store remembers them for the undo."""
-    _ask(lambda: engine.store.discard(*(run.id for run in runs)))
-
-
 def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], label: str, key: str) -> None:
     """Delete runs, after saying how much room that makes. Args: label: as people read it."""
     runs = [run for run in runs if visitor().may_change(run.owner)]
@@ -110,7 +98,8 @@ def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], la
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
     about = _("Frees {size}. It can be undone for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
-        delete_with_undo(engine, runs)
+        # The store remembers them for the undo.
+        ask(lambda: engine.store.discard(*(run.id for run in runs)))
 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
@@ -138,17 +127,17 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
             max_selections=TAGS_MAX,
             placeholder=_("Such as thesis, or draft"),
         )
+
+        def save() -> None:
+            """Raises: ConfigError before either is stored."""
+            checked_name(name)
+            checked_tags(tags)
+            engine.store.rename(run.id, name)
+            engine.store.tag(run.id, tags)
+            state.remember(SAVED, run.id)
+
         if saved:
-            _ask(lambda: _name_and_tag(engine, run, name, tags))
-
-
-def _name_and_tag(engine: Engine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
-    """Raises: ConfigError before either is stored."""
-    checked_name(name)
-    checked_tags(tags)
-    engine.store.rename(run.id, name)
-    engine.store.tag(run.id, tags)
-    state.remember(SAVED, run.id)
+            ask(save)
 
 
 def disk_line(engine: Engine, run: RunSummary) -> None:
@@ -195,114 +184,6 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
             budget=settings().disk_gb,
         ),
     )
-
-
-RATE_KNOB = Knob(
-    N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the rate that the schedule gives: 0 stops learning.")
-)
-# The knobs that have a card.
-CARDS = {"temperature": "temperature", "lambda": "weight"}
-WHEN = N_("The next step uses it, and the curves mark it.")
-
-
-class Drawn(NamedTuple):
-    """The widget that this browser has for a knob: how many came before it, where it started, and what counted last."""
-
-    revision: int
-    start: float
-    shown: float
-
-    def key(self, knob: str) -> str:
-        return f"{knob}.{self.revision}"
-
-
-def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
-    """A slider for each knob of the phase that the next step belongs to."""
-    used, launched = _used_and_launched(now)
-    for name, knob in launched.items():
-        value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        _slider(engine, run, name, f"knob.{run.id}.{used.phase}.{name}", knob, value, scale, over=_over(now))
-
-
-def pending_words(now: KnobState) -> list[str]:
-    """What was turned and no step has used yet: a run that is paused has no next step for a while.
-
-    Said away from the slider, whose label would take a second line and push down what is below.
-    """
-    if _over(now):
-        return []
-    launched = _used_and_launched(now)[1]
-    return [
-        # Translators: such as "τ 0.3 from the next step".
-        _("{knob} {value} from the next step", knob=_(launched[name].label), value=f"{value:g}")
-        for name, value in now.pending.items()
-        if name in launched
-    ]
-
-
-def _over(now: KnobState) -> bool:
-    return now.step > now.config.steps
-
-
-def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
-    used = objective_at(now.config, now.step)
-    return used, {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
-
-
-def _value(used: SettingsAt, name: str) -> float:
-    return used.rate_factor if name == RATE else used.objective.value_of(name)
-
-
-def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
-    """One scale for every value that the knob has had: a slider with other ends or steps is another widget."""
-    phase = now.config.phase_at(now.step)
-    turns = [t.value for t in now.config.knob_turns if t.name == name and now.config.phase_at(t.step) == phase]
-    pending = [now.pending[name]] if name in now.pending else []
-    return slider_scale(knob.slider, [knob.value, *turns, *pending])
-
-
-def _slider(
-    engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale, *, over: bool
-) -> None:
-    """One slider at the value that counts. Args: over: no step is left that could use another.
-
-    It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
-    another reason (a turn from another browser, one that was refused) makes a new widget of it: a browser that has not
-    drawn a value set from here may still send the one before, which would read as a turn back.
-    """
-    drawn = state.remembered(key, lambda: Drawn(0, value, value))
-    held = state.widget_value(drawn.key(key))
-    if held is None or not (_same(value, drawn.shown) or _same(value, held)):
-        drawn = Drawn(drawn.revision + 1, value, value)
-    state.remember(key, drawn._replace(shown=value))
-
-    def turned() -> None:
-        if state.remembered(key, lambda: drawn).revision != drawn.revision:
-            return  # a browser still sends what a widget held that it no longer has
-        try:
-            require_own(run.owner)
-            engine.turn(run.id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))
-        except PlaygroundError as error:
-            leave_notice(str(error))
-            state.remember(key, drawn._replace(shown=math.nan))
-
-    about = sentences([_(knob.help), _(WHEN)])
-    st.slider(
-        _(knob.label),
-        scale.low,
-        scale.high,
-        drawn.start,
-        step=scale.step,
-        format=scale.format,
-        help=card(CARDS[name], about) if name in CARDS else about,
-        on_change=turned,
-        disabled=over or not visitor().may_change(run.owner),
-        key=drawn.key(key),
-    )
-
-
-def _same(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=0.0, abs_tol=1e-9)
 
 
 def offer_undo_of_runs(engine: Engine) -> None:
@@ -427,8 +308,10 @@ def import_menu(store: Store) -> None:
         if file is None:
             return
         try:
+            # What a browser calls its file, without folders and signs that a disk may refuse.
+            plain = "".join(sign for sign in PureWindowsPath(file.name).name if sign.isprintable())[-FILE_NAME_CHARS:]
             with tempfile.TemporaryDirectory(prefix="scl-import-") as folder:
-                path = Path(folder) / _safe_name(file.name)
+                path = Path(folder) / (plain if plain.strip(". ") else "replay.zip")
                 path.write_bytes(file.getvalue())
                 run_id = open_replay(store, path, visitor().id)
         except PlaygroundError as error:
@@ -441,9 +324,3 @@ def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:
     """What a download brings. The thread that makes it serves nobody, so it is given the language."""
     with in_language(code):
         return export_bytes(export, store, *run_ids)
-
-
-def _safe_name(name: str) -> str:
-    """What a browser calls its file, without folders and signs that a disk may refuse."""
-    plain = "".join(sign for sign in PureWindowsPath(name).name if sign.isprintable())[-FILE_NAME_CHARS:]
-    return plain if plain.strip(". ") else "replay.zip"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from pydantic import BaseModel
 
 from core.advice.defaults import DEFAULT_STEPS, Usual, default_sampler, usual
 from core.catalogue.encoders import ENGLISH, LISTED
@@ -14,17 +15,23 @@ from core.config import FILE_TASK, EncoderConfig, ProbeConfig, RunConfig, TaskCo
 from core.config.describe import row_labels
 from core.config.fields import fields_of
 from core.config.schedule import DEFAULT_FRAMES, default_frame_steps
-from core.config.sections import ResourcesConfig
 from core.errors import PlaygroundError, shown
 from core.messages import N_, _, ngettext, with_more
-from core.models.own_pooling import Pooling, known_pooling
+from core.models.own_pooling import known_pooling
 from core.models.source import BUNDLED
 from core.settings import LOCAL, settings
 from core.store import LibraryTask
 from core.tasks import TASKS
 from core.workers.limits import check_model
 from pages.ui import reads, state
-from pages.ui.parameter_widget import begin_fields, choice_field, field_problem, number_field, segmented_field
+from pages.ui.parameter_widget import (
+    begin_fields,
+    choice_field,
+    field_problem,
+    number_field,
+    parameter_field,
+    segmented_field,
+)
 from pages.ui.parts import escaped, summarised, task_names
 from pages.ui.phase_form import phases_form
 
@@ -37,7 +44,7 @@ SUMMARISED = ("train_size", "sampler", *HARDER)
 
 def task_field(start: TaskConfig) -> dict[str, Any]:
     """Draw the choice of a task and read it, with what says where the rows of a file come from."""
-    own = _own_tasks()
+    own = reads.own_tasks()
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 
     if start.id not in names:
@@ -60,28 +67,33 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
 
 def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
     """Draw the settings of the training rows of a task, filled from `start`, and read them."""
-    with summarised(_rows_summary(start, task), "form.rows"):
+    fields = fields_of(TaskConfig)
+    now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
+    if now["sampler"] == "auto" and task != FILE_TASK:
+        own = reads.own_tasks().get(task)
+        now["sampler"] = default_sampler(0 if own is None else len(own.classes))
+    summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # what was typed may be out of bounds
+    with summarised(summary, "form.rows"):
         query = {"task": task} if task != FILE_TASK else {}
         st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
-        return _rows(start) | _noise(start)
+        left, right = st.columns(2)
+        size = number_field(left, fields["train_size"], start.train_size, key=state.form_key("train_size"))
+        samplers = [name for name in fields["sampler"].options if name != FORMER_SAMPLER or name == start.sampler]
+        key = state.form_key("sampler")
+        sampler = segmented_field(right, fields["sampler"], start.sampler, options=samplers, key=key)
+        st.markdown(f"**{_('Make it harder: noise and imbalance')}**")
+        harder = {
+            name: number_field(column, fields[name], getattr(start, name), step=step, key=state.form_key(name))
+            for column, (name, step) in zip(st.columns(2) + st.columns(2), HARDER.items(), strict=True)
+        }
+        st.caption(_("Validation and test stay as they are."))
+    return {"train_size": size, "sampler": sampler, **harder, "translators": start.translators}
 
 
 def usual_of(task: str) -> Usual:
     """The usual settings for a task. No bundled one has many classes, and those of a file are not known yet."""
-    own = _own_tasks().get(task)
+    own = reads.own_tasks().get(task)
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
-
-
-def _own_tasks() -> dict[str, LibraryTask]:
-    return {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
-
-
-def _rows_summary(start: TaskConfig, task: str) -> list[str]:
-    now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
-    if now["sampler"] == "auto" and task != FILE_TASK:
-        own = _own_tasks().get(task)
-        now["sampler"] = default_sampler(0 if own is None else len(own.classes))
-    return row_labels(TaskConfig.model_construct(**now), defaults=True)  # what was typed may be out of bounds
 
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
@@ -103,26 +115,6 @@ def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
 def use_balanced_sampler() -> None:
     """Set the form's sampler, before it is drawn."""
     state.set_widget(state.form_key("sampler"), "class_balanced")
-
-
-def _rows(start: TaskConfig) -> dict[str, Any]:
-    left, right = st.columns(2)
-    fields = fields_of(TaskConfig)
-    size = number_field(left, fields["train_size"], start.train_size, key=state.form_key("train_size"))
-    samplers = [name for name in fields["sampler"].options if name != FORMER_SAMPLER or name == start.sampler]
-    sampler = segmented_field(right, fields["sampler"], start.sampler, options=samplers, key=state.form_key("sampler"))
-    return {"train_size": size, "sampler": sampler}
-
-
-def _noise(start: TaskConfig) -> dict[str, Any]:
-    fields = fields_of(TaskConfig)
-    st.markdown(f"**{_('Make it harder: noise and imbalance')}**")
-    read = {
-        name: number_field(column, fields[name], getattr(start, name), step=step, key=state.form_key(name))
-        for column, (name, step) in zip(st.columns(2) + st.columns(2), HARDER.items(), strict=True)
-    }
-    st.caption(_("Validation and test stay as they are."))
-    return read | {"translators": start.translators}
 
 
 # The widgets of the encoder's fields.
@@ -170,119 +162,77 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
 
 def _encoder(start: RunConfig) -> dict[str, Any]:
-    now = {name: state.widget_value(state.form_key(key), getattr(start.encoder, name)) for name, key in ENCODER.items()}
-    own = _pooling_of(now["id"] or BUNDLED)
-    pooling = now["pooling"] if now["pooling"] != "auto" else own
+    fields, given = fields_of(EncoderConfig), start.encoder
+    keys = {name: state.form_key(key) for name, key in ENCODER.items()}
+    now = {name: state.widget_value(key, getattr(given, name)) for name, key in keys.items()}
+    own = None
+    with suppress(PlaygroundError):  # one that the visitor may not name is explained by the launch card
+        check_model("encoder.id", now["id"] or BUNDLED)
+        own = known_pooling(now["id"] or BUNDLED)
     summary = [
         now["id"] or BUNDLED,
-        _(POOLINGS[pooling]),
+        _(POOLINGS[now["pooling"] if now["pooling"] != "auto" else own]),
         ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
     ]
     with summarised(summary, "form.encoder_fold"):
-        return _encoder_fields(start, own)
-
-
-def _encoder_fields(start: RunConfig, own: str | None) -> dict[str, Any]:
-    known = [*LISTED, *([start.encoder.id] if start.encoder.id not in LISTED else [])]
-    left, middle, right = st.columns([5, 4, 3])
-    fields = fields_of(EncoderConfig)
-    encoder_id = left.selectbox(
-        _(fields["id"].label),
-        known,
-        index=known.index(start.encoder.id),
-        accept_new_options=True,
-        format_func=_encoder_label,
-        help=_(fields["id"].help),
-        key=state.form_key(ENCODER["id"]),
-    )
-    labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
-    pooling = choice_field(
-        middle,
-        fields["pooling"],
-        start.encoder.pooling,
-        format_func=lambda one: _(labels[one]),
-        key=state.form_key(ENCODER["pooling"]),
-    )
-    length = number_field(
-        right, fields["max_length"], start.encoder.max_length, step=32, key=state.form_key(ENCODER["max_length"])
-    )
+        known = [*LISTED, *([given.id] if given.id not in LISTED else [])]
+        foreign = {name for name, listed in LISTED.items() if listed.language != ENGLISH}
+        left, middle, right = st.columns([5, 4, 3])
+        encoder_id = left.selectbox(
+            _(fields["id"].label),
+            known,
+            index=known.index(given.id),
+            accept_new_options=True,
+            # A Hub name, with its language where that is not English.
+            format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
+            help=_(fields["id"].help),
+            key=keys["id"],
+        )
+        labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
+        pooling = choice_field(
+            middle, fields["pooling"], given.pooling, format_func=lambda one: _(labels[one]), key=keys["pooling"]
+        )
+        length = number_field(right, fields["max_length"], given.max_length, step=32, key=keys["max_length"])
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
 
 
-def _pooling_of(encoder_id: str) -> Pooling | None:
-    """None also for an encoder that the visitor may not name, which the launch card explains."""
-    try:
-        check_model("encoder.id", encoder_id)
-    except PlaygroundError:
-        return None
-    return known_pooling(encoder_id)
-
-
-def _encoder_label(name: str) -> str:
-    """A Hub name, with its language where that is not English."""
-    if name not in LISTED or LISTED[name].language == ENGLISH:
-        return name
-    return with_more(name, _(LISTED[name].language))
-
-
-def _frames(start: RunConfig) -> int:
-    steps = start.probe.frame_steps
-    if steps is None or steps == default_frame_steps(sum(phase.steps or DEFAULT_STEPS for phase in start.phases)):
-        return DEFAULT_FRAMES
-    return max(2, len(steps))
-
-
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
-    on_cluster = settings().engine != LOCAL
-    now = {
-        "seed": state.widget_value(state.form_key("seed"), start.seed),
-        "frames": state.widget_value(state.form_key("frames"), _frames(start)),
-    }
+    frames, given = DEFAULT_FRAMES, start.probe.frame_steps
+    if given is not None and given != default_frame_steps(sum(phase.steps or DEFAULT_STEPS for phase in start.phases)):
+        frames = max(2, len(given))
     summary = [
-        _("Seed {seed}", seed=now["seed"]),
-        ngettext("{count} frame", "{count} frames", now["frames"] or 0),
+        _("Seed {seed}", seed=state.widget_value(state.form_key("seed"), start.seed)),
+        ngettext("{count} frame", "{count} frames", state.widget_value(state.form_key("frames"), frames) or 0),
         _("name, classifier, precision and processes"),
     ]
+
+    def field(place: Any, section: BaseModel, name: str, widget: str = "", **more: Any) -> Any:
+        parameter, key = fields_of(type(section))[name], state.form_key(widget or name)
+        return parameter_field(place, parameter, getattr(section, name), key=key, **more)
+
     with summarised(summary, "form.more"):
-        fields = fields_of(RunConfig)
         left, middle, right = st.columns([2, 1, 2])
-        name = left.text_input(
-            _(fields["name"].label),
-            start.name,
-            max_chars=80,
-            placeholder=_("Run and number"),
-            help=_(fields["name"].help),
-            key=state.form_key("name"),
-        )
-        seed = number_field(middle, fields["seed"], start.seed, key=state.form_key("seed"))
-        classifier = choice_field(
-            right, fields["classifier_start"], start.classifier_start, key=state.form_key("classifier_start")
-        )
+        read = {
+            "name": field(left, start, "name", max_chars=80, placeholder=_("Run and number")),
+            "seed": int(field(middle, start, "seed")),
+            "classifier_start": field(right, start, "classifier_start"),
+        }
         left, middle, right = st.columns(3)
-        of_probe = fields_of(ProbeConfig)
-        points = number_field(left, of_probe["size"], start.probe.size, key=state.form_key("probe"))
-        beside = number_field(middle, of_probe["train_size"], start.probe.train_size, key=state.form_key("probe_train"))
-        frames = number_field(right, FRAMES, _frames(start), key=state.form_key("frames"))
+        size = field(left, start.probe, "size", "probe")
+        train_size = field(middle, start.probe, "train_size", "probe_train")
+        frames = int(number_field(right, FRAMES, frames, key=state.form_key("frames")))
         columns = st.columns(4)
-        precision = choice_field(columns[0], fields["precision"], start.precision, key=state.form_key("precision"))
-        processes = number_field(columns[1], fields["processes"], start.processes, key=state.form_key("processes"))
-        resources = _resources(columns[2:], start.resources) if on_cluster else start.resources.model_dump()
-    probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
-    given = {"name": name, "seed": int(seed), "precision": precision, "classifier_start": classifier, "probe": probe}
-    return given | {"processes": processes, "resources": resources}
-
-
-def _resources(columns: Sequence[Any], start: ResourcesConfig) -> dict[str, Any]:
-    """What the run asks the cluster for; empty is what the server's settings say."""
-    fields, known = fields_of(ResourcesConfig), settings()
-
-    def asked(place: int, name: str, given: float | None, usual: float, step: float) -> float | None:
-        words = _("{number:g} by default", number=usual)
-        key = state.form_key(name)
-        number: float | None = number_field(columns[place], fields[name], given, step=step, placeholder=words, key=key)
-        return number
-
-    return {
-        "cpus": asked(0, "cpus", start.cpus, known.ray_cpus, 1.0),
-        "gpus": asked(1, "gpus", start.gpus, known.ray_gpus, 0.5),
-    }
+        read |= {
+            "precision": field(columns[0], start, "precision"),
+            "processes": field(columns[1], start, "processes"),
+            "resources": start.resources.model_dump(),
+        }
+        if (known := settings()).engine != LOCAL:
+            # What the run asks the cluster for; empty is what the server's settings say.
+            cpus, gpus = (_("{number:g} by default", number=usual) for usual in (known.ray_cpus, known.ray_gpus))
+            read["resources"] = {
+                "cpus": field(columns[2], start.resources, "cpus", step=1.0, placeholder=cpus),
+                "gpus": field(columns[3], start.resources, "gpus", step=0.5, placeholder=gpus),
+            }
+    probe = {"size": size, "train_size": train_size, "frame_steps": default_frame_steps(steps, frames)}
+    return read | {"probe": probe}

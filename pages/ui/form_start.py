@@ -42,11 +42,6 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     )
     st.markdown(question)
     chosen = bound_segments(_("Settings"), FineTune.AS, CHOICES)
-    st.caption(_about(run, chosen))
-    return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
-
-
-def _about(run: RunRecord, chosen: str) -> str:
     words = [_("The last values count from the first step on.") if chosen == "ended" else _("Without the turns.")]
     ends = [(phase, settings_at_end(run.effective, i, run.last_step)) for i, phase in enumerate(run.config.phases)]
     kept = [used.rate_factor for phase, used in ends if not rate_carries_over(phase, used.rate_factor)]
@@ -57,7 +52,8 @@ def _about(run: RunRecord, chosen: str) -> str:
         )
         words.append(no_run)
     words.append(_("A twin, made on Compare, repeats the turns at their steps."))
-    return sentences(words)
+    st.caption(sentences(words))
+    return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 
 
 # Browsers and servers let addresses be only so long.

@@ -27,7 +27,9 @@ _switch = st.components.v2.component(
 def speak() -> None:
     """Find out the visitor's language, before anything is written, and keep the address to it."""
     ask_for_language(_spoken)
-    own, asked = _of_browser(), EveryPage.LANGUAGE.text
+    # The browser's language if there is a catalogue for it, English otherwise: zh-CN and zh-TW are zh.
+    code, asked = (st.context.locale or "").split("-")[0].casefold(), EveryPage.LANGUAGE.text
+    own = code if code in LANGUAGES else ENGLISH
     known = None if asked is None else _known(asked)
     # A page that is left by the navigation leaves its address behind, and keeps the language.
     state.remember(SPOKEN, known or state.remembered(SPOKEN, str) or own)
@@ -56,12 +58,6 @@ def _known(text: str) -> str | None:
     return text if text in LANGUAGES else None
 
 
-def _of_browser() -> str:
-    """The browser's language if there is a catalogue for it, English otherwise: zh-CN and zh-TW are zh."""
-    code = (st.context.locale or "").split("-")[0].casefold()
-    return code if code in LANGUAGES else ENGLISH
-
-
 # What links are written in. A link of a later version may say things that this one does not know.
 VERSION = 1
 
@@ -85,12 +81,8 @@ def copy_link() -> None:
 def take_version() -> None:
     """Read the version of the link that led here, and take it out of the address; a later one is said."""
     item = EveryPage.VERSION
-    version = item.read(_version, VERSION)
+    version = item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, VERSION)
     if version > VERSION:
         problem = _("this app reads links up to version {version}: what it does not know is left out", version=VERSION)
         state.complain(item.name, str(version), problem, everywhere=True)
     item.forget()
-
-
-def _version(text: str) -> int | None:
-    return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,18 @@ def lab_process() -> LabProcess:
 def lab(stage: Stage, beside: bool) -> None:
     """Draw the lab of a stage. Args: beside: a second setting from the same start."""
     lab_process().warm_up()
-    shown = _shown(stage)
+    first, points = FIRST.get(stage.space), stage.points - 1
+    # From the address at first; then what this browser did last.
+    shown = state.remembered(
+        SHOWN,
+        lambda: _Shown(
+            stage.space,
+            [LossLab.FIRST.read(read_setting, first or USUAL), LossLab.SECOND.read(read_setting, first or SECOND)],
+            LossLab.MOVED.read(lambda text: read_moves(text, stage.points), ()),
+            LossLab.ANCHOR.read(lambda text: _number(text, points), None),
+            LossLab.STEP.read(lambda text: _number(text, MOST_STEPS), 0) or 0,
+        ),
+    )
     _fit(shown, stage, beside)
     st.fragment(_view)(stage, shown)
 
@@ -131,8 +143,10 @@ def _described(loss: LabLoss) -> dict[str, Any]:
 
 def _take(shown: _Shown, stage: Stage) -> None:
     """Answer what the browser asked last, unless that was done, and note which step it shows."""
-    report = _reported(state.widget_value(KEY), shown)
-    if report is None:
+    held = state.widget_value(KEY)
+    report = held.get("asked") if isinstance(held, Mapping) else None
+    # Nothing, what belongs to an earlier start, or nonsense.
+    if not isinstance(report, Mapping) or report.get("origin") != shown.origin or type(report.get("number")) is not int:
         return
     question = report.get("question")
     if isinstance(question, Mapping) and report["number"] != shown.number:
@@ -146,44 +160,13 @@ def _take(shown: _Shown, stage: Stage) -> None:
         shown.settings = [Setting.model_validate(setting) for setting in question["settings"]]
         anchor = question.get("anchor")
         shown.anchor = anchor if isinstance(anchor, int) else None
-    shown.moves = _moves(report.get("moves"), stage.points)
+    shown.moves = ()
+    with suppress(ValueError, TypeError):  # nonsense
+        text = moves_text([Move.model_validate(move) for move in report.get("moves") or ()])
+        shown.moves = (read_moves(text, stage.points) or ()) if text else ()
     shown.step = report["step"] if type(report.get("step")) is int and 0 <= report["step"] <= MOST_STEPS else 0
     if question is None:  # the browser rests; an address for every tick of a slider would fill its history
         _put(shown)
-
-
-def _reported(held: Any, shown: _Shown) -> Mapping[str, Any] | None:
-    """What the browser reports; None for nothing, for what belongs to an earlier start, and for nonsense."""
-    report = held.get("asked") if isinstance(held, Mapping) else None
-    if not isinstance(report, Mapping) or report.get("origin") != shown.origin or type(report.get("number")) is not int:
-        return None
-    return report
-
-
-def _moves(given: Any, points: int) -> tuple[Move, ...]:
-    """The points that were moved at the start; none for nonsense."""
-    try:
-        text = moves_text([Move.model_validate(move) for move in given])
-    except (ValueError, TypeError):
-        return ()
-    return (read_moves(text, points) or ()) if text else ()
-
-
-def _shown(stage: Stage) -> _Shown:
-    """From the address at first; then what this browser did last."""
-    return state.remembered(
-        SHOWN,
-        lambda: _Shown(
-            stage.space,
-            [
-                LossLab.FIRST.read(read_setting, FIRST.get(stage.space, USUAL)),
-                LossLab.SECOND.read(read_setting, FIRST.get(stage.space, SECOND)),
-            ],
-            LossLab.MOVED.read(lambda text: read_moves(text, stage.points), ()),
-            LossLab.ANCHOR.read(lambda text: _number(text, stage.points - 1), None),
-            LossLab.STEP.read(lambda text: _number(text, MOST_STEPS), 0) or 0,
-        ),
-    )
 
 
 def _number(text: str, most: int) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import streamlit as st
@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
+from core.catalogue.view_entry import ViewEntry
 from core.catalogue.views import VIEWS
 from core.config.describe import term_latex, term_words, total_latex
 from core.config.fields import build
@@ -33,6 +34,8 @@ HELP = {
     "lambda": N_("How much the contrastive part counts; 0 leaves it out."),
     "weight": N_("How much this term counts in the sum."),
 }
+# The cards of knobs that are not called as their cards are; the weight of a single term has none.
+CARDS = {"lambda": "weight", "weight": ""}
 
 
 def objective_form(number: int, objective: JSON) -> JSON:
@@ -51,7 +54,14 @@ def objective_form(number: int, objective: JSON) -> JSON:
     with above:
         turned = _knobs(number, build(ObjectiveConfig, edited))
         _equation(turned)
-        _softmax(number, turned)
+        taus = [knob.value for name, knob in turned.knobs.items() if name.rpartition(".")[2] == "temperature"]
+        if taus and taus[0] > 0:
+            with st.expander(_("What τ does to one text"), expanded=True):
+                example_softmax(taus[0], key=f"form.softmax.{number}")
+                about = _(
+                    "Cosines of a film review with others before any training, from a replay that comes with the app."
+                )
+                st.caption(about)
         _sources(turned)
     phases_state.keep_objective(number, turned.model_dump(mode="json"))
     return turned.model_dump(mode="json")
@@ -63,35 +73,24 @@ def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
     of_tokens = [place for place, term in enumerate(objective.terms) if term.level == "token"]
     if not knobs and not of_tokens:
         return objective
-    columns = st.columns(min(COLUMNS, max(2, len(knobs) + len(of_tokens))))
-    for place, (name, knob) in enumerate(knobs.items()):
-        about = _knob_help(objective, name)
-        column = columns[place % len(columns)]
-        value = number_slider(column, knob, about, key(number, f"knob.{name}"))
+    columns = cycle(st.columns(min(COLUMNS, max(2, len(knobs) + len(of_tokens)))))
+    for name, knob in knobs.items():
+        setting = name.rpartition(".")[2]
+        parameters = (p for term in objective.terms for p in term.entry.parameters if p.name == setting)
+        about = HELP[setting] if setting in HELP else next(parameters).help
+        term_card = CARDS.get(setting, setting)
+        about = card(term_card, about) if term_card in GLOSSARY else about
+        value = number_slider(next(columns), knob, about, key(number, f"knob.{name}"))
         if value != knob.value:
             objective = objective.turned(name, value)
-    for place, of_term in enumerate(of_tokens, start=len(knobs)):
-        objective = _tokens_of(number, objective, of_term, columns[place % len(columns)])
+    for place in of_tokens:
+        term = objective.terms[place]
+        parameter = next(parameter for parameter in term.entry.parameters if parameter.name == "k")
+        given = objective.model_dump(mode="json")
+        k = parameter_widget(next(columns), parameter, term.parameters["k"], key(number, f"k.{place}"))
+        given["terms"][place]["k"] = k
+        objective = build(ObjectiveConfig, given)
     return objective
-
-
-def _tokens_of(number: int, objective: ObjectiveConfig, place: int, column: DeltaGenerator) -> ObjectiveConfig:
-    """How many tokens stand for a text in one term."""
-    term = objective.terms[place]
-    parameter = next(parameter for parameter in term.entry.parameters if parameter.name == "k")
-    k = parameter_widget(column, parameter, term.parameters["k"], key(number, f"k.{place}"))
-    given = objective.model_dump(mode="json")
-    given["terms"][place]["k"] = k
-    return build(ObjectiveConfig, given)
-
-
-def _knob_help(objective: ObjectiveConfig, name: str) -> str:
-    setting = name.rpartition(".")[2]
-    if setting in HELP:
-        return card("weight", HELP[setting]) if setting == "lambda" else _(HELP[setting])
-    parameters = (p for term in objective.terms for p in term.entry.parameters if p.name == setting)
-    about = next(parameters).help
-    return card(setting, about) if setting in GLOSSARY else _(about)
 
 
 def _equation(objective: ObjectiveConfig) -> None:
@@ -114,35 +113,19 @@ def _equation(objective: ObjectiveConfig) -> None:
 
 
 def _sources(objective: ObjectiveConfig) -> None:
+    def sourced(entry: LossEntry | ViewEntry) -> str:
+        # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
+        return _(
+            "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
+        )
+
     with st.popover(_("Sources, and what others compute"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):
-            _source(LOSSES[loss])
+            st.markdown(sourced(LOSSES[loss]))
+            if LOSSES[loss].others_compute:
+                st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
         for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
-            entry = VIEWS[name]
-            st.markdown(sentences([_sourced(entry.label, entry.summary, entry.source), _(entry.others_compute)]))
-
-
-def _softmax(number: int, objective: ObjectiveConfig) -> None:
-    """What the temperature of the first loss that has one makes of a review's similarities."""
-    taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
-    if not taus or taus[0] <= 0:
-        return
-    with st.expander(_("What τ does to one text"), expanded=True):
-        example_softmax(taus[0], key=f"form.softmax.{number}")
-        about = _("Cosines of a film review with others before any training, from a replay that comes with the app.")
-        st.caption(about)
-
-
-def _source(entry: LossEntry) -> None:
-    st.markdown(_sourced(entry.label, entry.summary, entry.source))
-    if entry.others_compute:
-        st.markdown(_("*Others compute:* {words}", words=_(entry.others_compute)))
-
-
-def _sourced(label: str, summary: str, source: str) -> str:
-    """What something of a registry is and where it comes from, as Markdown."""
-    # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
-    return _("**{label}.** {summary} {source}.", label=_(label), summary=_(summary), source=_(source))
+            st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
 
 
 # Terms
@@ -181,8 +164,16 @@ def _term(number: int, place: int, term: JSON, count: int) -> JSON:
 def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
     if entry.reads == "triplets":
         return []
-    current = {_marked(term["views"], i): view for i, view in enumerate(term["views"])}
-    options = [option for view in VIEWS if _takes(entry, view) for option in _options(view, current)]
+    current: dict[str, JSON] = {}
+    for view in term["views"]:
+        current[f"{view['view']}{AGAIN}" if view["view"] in current else view["view"]] = view
+    # Layers are views of pooled vectors in a loss on any number of views.
+    of_layers = entry.reads == "vectors" and entry.views[1] is None
+    options = []
+    for view, known in VIEWS.items():
+        if known.kind != "layers" or of_layers:
+            again = known.kind == "text" or f"{view}{AGAIN}" in current
+            options += [view, f"{view}{AGAIN}"] if again else [view]
     picked = st.multiselect(
         _("Views"),
         options,
@@ -200,21 +191,6 @@ def _called(option: str) -> str:
     label = _(VIEWS[option.removesuffix(AGAIN)].label)
     # Translators: a view that is taken a second time.
     return _("{view}, again", view=label) if AGAIN in option else label
-
-
-def _takes(entry: LossEntry, view: str) -> bool:
-    """Layers are views of pooled vectors in a loss on any number of views."""
-    return VIEWS[view].kind != "layers" or (entry.reads == "vectors" and entry.views[1] is None)
-
-
-def _marked(views: Sequence[JSON], place: int) -> str:
-    earlier = any(view["view"] == views[place]["view"] for view in views[:place])
-    return views[place]["view"] + (AGAIN if earlier else "")
-
-
-def _options(view: str, current: dict[str, JSON]) -> list[str]:
-    again = VIEWS[view].kind == "text" or f"{view}{AGAIN}" in current
-    return [view, f"{view}{AGAIN}"] if again else [view]
 
 
 def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
@@ -249,23 +225,17 @@ def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[
             continue
         if len(read) % COLUMNS == 0:
             columns = st.columns(COLUMNS)
-        place = columns[len(read) % COLUMNS]
-        widget = key(number, f"{name}.{parameter.name}")
-        offered = _offered(parameter, entry)
+        offered = parameter
+        if parameter.name == "level":
+            levels: tuple[str, ...] = entry.levels
+            choices = {level: text for level, text in (parameter.choices or {}).items() if level in levels}
+            offered = replace(parameter, choices=choices)
         value = term[parameter.name]
         if offered.choices and value not in offered.choices:
             value = offered.default
-        read[parameter.name] = parameter_widget(place, offered, value, widget)
+        widget = key(number, f"{name}.{parameter.name}")
+        read[parameter.name] = parameter_widget(columns[len(read) % COLUMNS], offered, value, widget)
     return read | hidden
-
-
-def _offered(parameter: Parameter, entry: LossEntry) -> Parameter:
-    """A parameter with only those choices that the loss takes."""
-    if parameter.name != "level":
-        return parameter
-    levels: tuple[str, ...] = entry.levels
-    choices = {level: text for level, text in (parameter.choices or {}).items() if level in levels}
-    return replace(parameter, choices=choices)
 
 
 def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:
@@ -289,30 +259,27 @@ def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSO
 
 
 def _combine_and_add(number: int, objective: JSON) -> None:
+    terms, convex = objective["terms"], objective["combine"] == "convex"
+    may_bind = len(terms) == 2 and sum(LOSSES[term["loss"]].contrastive for term in terms) == 1
     with st.container(horizontal=True):
         st.button(
             _("Add a term"),
             icon=":material/add:",
-            disabled=len(objective["terms"]) >= MOST_TERMS,
+            disabled=len(terms) >= MOST_TERMS,
             on_click=phases_state.add_term,
             args=(number,),
             key=key(number, "add_term"),
         )
-        convex = objective["combine"] == "convex"
         st.button(
             _("Weights one by one") if convex else _("Bind weights by λ"),
             help=_("Convex weights, (1 − λ) and λ, sum to 1; one by one, each is free.")
             if convex
             else _("Two terms, one of them contrastive: (1 − λ) and λ."),
-            disabled=not convex and not _can_bind(objective["terms"]),
+            disabled=not convex and not may_bind,
             on_click=phases_state.change_combine,
             args=(number,),
             key=key(number, "combine"),
         )
-
-
-def _can_bind(terms: Sequence[dict[str, Any]]) -> bool:
-    return len(terms) == 2 and sum(LOSSES[term["loss"]].contrastive for term in terms) == 1
 
 
 def structure(objective: ObjectiveConfig) -> tuple[Any, ...]:

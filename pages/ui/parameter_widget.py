@@ -68,25 +68,36 @@ WIDE = 50.0
 
 
 def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
-    """Draw a parameter at its value and read it.
+    """Draw a parameter of a registry at its value and read it; numbers are sliders.
 
     Raises: ConfigError for block numbers that cannot be read.
     """
     if parameter.automatic:
         return _automatic(place, parameter, value, key)
+    if parameter.kind == "layers":
+        return _layers(place, parameter, value, key)
+    if parameter.kind == "number":
+        knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
+        return number_slider(place, knob, parameter.help, key)
+    read: Value = parameter_field(place, parameter, value, key=key)
+    return read
+
+
+def parameter_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
+    """Draw a field of a form at its value and read it; numbers are typed.
+
+    Args:
+        more: as Streamlit's widget of that kind takes it.
+    """
     match parameter.kind:
         case "choice":
-            return choice_field(place, parameter, value, key=key)
+            return choice_field(place, parameter, value, key=key, **more)
         case "switch":
-            return place.toggle(_(parameter.label), value, help=_(parameter.help), key=key)
+            return place.toggle(_(parameter.label), value, help=_(parameter.help), key=key, **more)
         case "name":
-            return place.text_input(_(parameter.label), value, max_chars=300, help=_(parameter.help), key=key)
-        case "layers":
-            return _layers(place, parameter, value, key)
-        case "integer":
-            return int(number_field(place, parameter, int(value), key=key))
-    knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
-    return number_slider(place, knob, parameter.help, key)
+            more = {"max_chars": 300} | more
+            return place.text_input(_(parameter.label), value, help=_(parameter.help), key=key, **more)
+    return number_field(place, parameter, value, key=key, **more)
 
 
 def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:

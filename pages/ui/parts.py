@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -18,6 +18,7 @@ from core.store.budget import missing_sentence
 from core.tasks import TASKS
 from pages.ui.reads import cached
 
+Entry = TypeVar("Entry")
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
 STATUS_COLOURS: Mapping[Status, BadgeColour] = {
     Status.QUEUED: "gray",
@@ -127,6 +128,14 @@ def page_head(title: str) -> DeltaGenerator:
     return head
 
 
+def in_columns(entries: Iterable[Entry]) -> Iterator[tuple[DeltaGenerator, Entry]]:
+    """Yield a card for each entry, row by row, so that a narrow screen keeps the order."""
+    for number, entry in enumerate(entries):
+        if number % COLUMNS == 0:
+            columns = st.columns(COLUMNS)
+        yield columns[number % COLUMNS].container(border=True, height="stretch"), entry
+
+
 def tab_title(*parts: str) -> None:
     """Name the browser's tab: the most special part first, the app last."""
     st.set_page_config(page_title=" · ".join([*parts, APP_NAME]))
@@ -150,11 +159,8 @@ def explained(*names: str) -> None:
 
 def glossary() -> None:
     """Draw the cards of all terms."""
-    every = list(GLOSSARY.values())
-    for first in range(0, len(every), COLUMNS):
-        for place, term in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
-            with place, st.container(border=True, height="stretch"):
-                st.markdown(_as_markdown(term))
+    for card_place, term in in_columns(GLOSSARY.values()):
+        card_place.markdown(_as_markdown(term))
 
 
 @cached(64)

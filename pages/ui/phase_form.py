@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
+from pydantic import BaseModel
 from streamlit.delta_generator import DeltaGenerator
 
-from core.advice.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
+from core.advice.defaults import DEFAULT_STEPS, Usual, default_rates, usual
 from core.catalogue.losses import LOSSES
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
 from core.config.describe import number_text, part_label
@@ -21,7 +23,7 @@ from core.models.source import EncoderShape, encoder_shape
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
 from pages.ui.objective_form import objective_form, structure
-from pages.ui.parameter_widget import choice_field, number_field, segmented_field
+from pages.ui.parameter_widget import number_field, parameter_field, segmented_field
 from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 
@@ -31,6 +33,12 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
 CUSTOM = N_("Your own")
+# The widgets of fields that are called otherwise.
+WIDGETS = {
+    "name": "optimiser",
+    "classifier_learning_rate": "classifier_rate",
+    "gradient_checkpointing": "checkpointing",
+}
 
 
 def phases_form(
@@ -45,7 +53,10 @@ def phases_form(
         preset_place: where the choice of a preset is drawn.
     Raises: ConfigError for a mix that cannot go together.
     """
-    phases_state.start_from([_editable(phase) for phase in start], origin)
+    editable = [
+        phase.model_dump(mode="json") | {"steps": phase.steps or DEFAULT_STEPS, "epochs": None} for phase in start
+    ]
+    phases_state.start_from(editable, origin)
     phases = phases_state.take_usual(now, origin)
     _preset(phases, preset_place)
     if now != usual(0, 0):
@@ -56,12 +67,18 @@ def phases_form(
                 batch=now.batch_size,
             )
         )
-    shape = _shape(encoder_id)
+    shape = None
+    with suppress(PlaygroundError):  # an encoder that cannot be had now is explained by the launch card
+        check_model("encoder.id", encoder_id)
+        shape = encoder_shape(encoder_id)
     if len(phases) == 1:
         return [_phase(0, phases[0], shape, single=True)]
-    read = []
-    # Translators: the tab of a phase, such as "Phase 1 · contrast".
-    tabs = [_("Phase {number} · {kind}", number=i + 1, kind=_kind(phase)) for i, phase in enumerate(phases)]
+    read, tabs = [], []
+    for number, phase in enumerate(phases, 1):
+        reads = {LOSSES.entry(term["loss"]).reads for term in phase["objective"]["terms"]}
+        kind = _("classifier") if "logits" in reads else _("contrast")
+        # Translators: the tab of a phase, such as "Phase 1 · contrast".
+        tabs.append(_("Phase {number} · {kind}", number=number, kind=kind))
     for number, tab in enumerate(st.tabs(tabs)):
         with tab:
             read.append(_phase(number, phases[number], shape))
@@ -76,25 +93,21 @@ def phases_form(
     return read
 
 
-def _editable(phase: PhaseConfig) -> JSON:
-    given = phase.model_dump(mode="json")
-    return given | {"steps": phase.steps or DEFAULT_STEPS, "epochs": None}
-
-
-def _kind(phase: JSON) -> str:
-    read = {LOSSES.entry(term["loss"]).reads for term in phase["objective"]["terms"]}
-    return _("classifier") if "logits" in read else _("contrast")
-
-
 def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
-    picked = _recognised(phases)
+    # The preset whose kind of objective this is, whatever its knobs say.
+    now = [_structure(phase["objective"]) for phase in phases]
+    alike = [name for name, p in PRESETS.items() if [_structure(o) for o in p.objectives] == now]
+    picked: str | None = phases_state.picked_preset()
+    if picked not in alike:
+        picked = next((name for name in alike if PRESETS[name].group != SHOWING), None)
+    labels = {name: called(_(preset.group), _(preset.label)) for name, preset in PRESETS.items()}
     options = [*PRESETS, *([] if picked else [CUSTOM])]
     widget = key(0, "preset")
     chosen = place.selectbox(
         _("Preset"),
         options,
         index=options.index(picked or CUSTOM),
-        format_func=_called,
+        format_func=lambda name: labels.get(name) or _(name),
         on_change=phases_state.apply_preset,
         args=(widget,),
         key=widget,
@@ -104,20 +117,6 @@ def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
         st.caption(_("{summary} Source: {source}.", summary=_(preset.summary), source=_(preset.source)))
 
 
-def _called(name: str) -> str:
-    """What people read for a preset, or for a mix that is none."""
-    preset = PRESETS.get(name)
-    return _(name) if preset is None else called(_(preset.group), _(preset.label))
-
-
-def _recognised(phases: list[JSON]) -> str | None:
-    """The preset whose kind of objective this is, whatever its knobs say."""
-    shown = [_structure(phase["objective"]) for phase in phases]
-    alike = [name for name, p in PRESETS.items() if [_structure(o) for o in p.objectives] == shown]
-    picked = phases_state.picked_preset()
-    return picked if picked in alike else next((name for name in alike if PRESETS[name].group != SHOWING), None)
-
-
 def _structure(objective: JSON) -> Any:
     try:
         return structure(build(ObjectiveConfig, objective))
@@ -125,24 +124,21 @@ def _structure(objective: JSON) -> Any:
         return None  # not valid at the moment, so no preset
 
 
-def _shape(encoder_id: str) -> EncoderShape | None:
-    """None for an encoder that cannot be had now, which the launch card explains."""
-    try:
-        check_model("encoder.id", encoder_id)
-        return encoder_shape(encoder_id)
-    except PlaygroundError:
-        return None
-
-
 def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool = False) -> JSON:
     objective = objective_form(number, phase["objective"])
     with summarised(_training_summary(number, phase, shape), key(number, "training")):
         st.markdown(f"**{_('What learns')}**")
-        trainable = _trainable(number, phase["trainable"])
+        fields, trainable = fields_of(TrainableConfig), phase["trainable"]
+        part = segmented_field(
+            st, fields["part"], trainable["part"], label_visibility="collapsed", key=key(number, "trainable")
+        )
+        of_part = {
+            name: number_field(column, fields[name], trainable[name], step=step, key=key(number, name))
+            for column, (name, step) in zip(st.columns(3), OF_PART.get(part, {}).items(), strict=False)
+        }
+        trainable = trainable | {"part": part} | of_part
         st.markdown(f"**{_('Optimiser')}**")
-        default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
-        lengths, rate = _optimiser(number, phase, default)
-        more, memory, drawn = _more(number, phase, str(trainable["part"]), default)
+        read = _optimiser(number, phase | {"objective": objective, "trainable": trainable}, shape)
         if single:
             st.button(
                 _("Train in two phases"),
@@ -152,9 +148,6 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
                 on_click=phases_state.add_phase,
                 key=key(0, "add_phase"),
             )
-    optimiser = phase["optimiser"] | rate | more
-    changed = {"objective": objective, "trainable": trainable | drawn, "optimiser": optimiser}
-    read = phase | lengths | memory | changed
     phases_state.keep(number, read)
     return read
 
@@ -179,79 +172,39 @@ def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> l
     ]
 
 
-def _trainable(number: int, start: JSON) -> JSON:
-    fields = fields_of(TrainableConfig)
-    part = segmented_field(
-        st,
-        fields["part"],
-        start["part"],
-        label_visibility="collapsed",
-        key=key(number, "trainable"),
-    )
-    columns = st.columns(3)
-    read = {
-        name: number_field(column, fields[name], start[name], step=step, key=key(number, name))
-        for column, (name, step) in zip(columns, OF_PART.get(part, {}).items(), strict=False)
-    }
-    return start | {"part": part} | read
+def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
+    """Draw how a phase learns and read it; returns the phase with it."""
+    start, trainable = phase["optimiser"], phase["trainable"]
+    default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
 
+    def field(place: DeltaGenerator, section: type[BaseModel], values: JSON, name: str, **more: Any) -> JSON:
+        widget = key(number, WIDGETS.get(name, name))
+        return {name: parameter_field(place, fields_of(section)[name], values[name], key=widget, **more)}
 
-def _optimiser(number: int, phase: JSON, default: Rates | None) -> tuple[JSON, JSON]:
-    fields = fields_of(PhaseConfig)
+    def rate(place: DeltaGenerator, name: str, usual: float | None) -> JSON:
+        """An empty field is the default, which it shows where that is known."""
+        known = {} if usual is None else {"placeholder": f"{usual:.1e}"}
+        return field(place, OptimiserConfig, start, name, step=1e-5, format="%.1e", **known)
+
     left, middle, right = st.columns(3)
-    steps = number_field(left, fields["steps"], phase["steps"], key=key(number, "steps"))
-    batch = number_field(middle, fields["batch_size"], phase["batch_size"], key=key(number, "batch_size"))
-    rate = _rate(right, "learning_rate", phase, default.encoder if default else None, key(number, "learning_rate"))
-    return {"steps": steps or DEFAULT_STEPS, "batch_size": batch}, {"learning_rate": rate}
-
-
-def _rate(place: DeltaGenerator, name: str, phase: JSON, default: float | None, widget: str) -> float | None:
-    """A learning rate, empty for the default, which the empty field shows where it is known."""
-    field = fields_of(OptimiserConfig)[name]
-    known = {} if default is None else {"placeholder": f"{default:.1e}"}
-    return number_field(place, field, phase["optimiser"][name], step=1e-5, format="%.1e", key=widget, **known)
-
-
-def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[JSON, JSON, JSON]:
-    """Of the optimiser, of memory, and how many top blocks are drawn again."""
-    start, fields = phase["optimiser"], fields_of(OptimiserConfig)
+    lengths = field(left, PhaseConfig, phase, "steps") | field(middle, PhaseConfig, phase, "batch_size")
+    lengths["steps"] = lengths["steps"] or DEFAULT_STEPS
+    optimiser = rate(right, "learning_rate", default.encoder if default else None)
     left, middle, right = st.columns(3)
-    name = choice_field(left, fields["name"], start["name"], key=key(number, "optimiser"))
-    classifier = _rate(
-        middle,
-        "classifier_learning_rate",
-        phase,
-        default.classifier if default else None,
-        key(number, "classifier_rate"),
-    )
-    decay = number_field(right, fields["layer_decay"], start["layer_decay"], step=0.05, key=key(number, "layer_decay"))
-    correction = left.toggle(
-        _(fields["bias_correction"].label),
-        start["bias_correction"],
-        disabled=name != "adamw",
-        help=_(fields["bias_correction"].help),
-        key=key(number, "bias_correction"),
-    )
-    of_phase = fields_of(PhaseConfig)
-    micro = number_field(middle, of_phase["micro_batch"], phase["micro_batch"], key=key(number, "micro_batch"))
-    checkpointing = right.toggle(
-        _(of_phase["gradient_checkpointing"].label),
-        phase["gradient_checkpointing"],
-        help=_(of_phase["gradient_checkpointing"].help),
-        key=key(number, "checkpointing"),
-    )
-    learns = part in ("all", "last_blocks") and number == 0
+    optimiser |= field(left, OptimiserConfig, start, "name")
+    optimiser |= rate(middle, "classifier_learning_rate", default.classifier if default else None)
+    optimiser |= field(right, OptimiserConfig, start, "layer_decay", step=0.05)
+    without = optimiser["name"] != "adamw"
+    optimiser |= field(left, OptimiserConfig, start, "bias_correction", disabled=without)
+    memory = field(middle, PhaseConfig, phase, "micro_batch")
+    memory |= field(right, PhaseConfig, phase, "gradient_checkpointing")
+    learns = trainable["part"] in ("all", "last_blocks") and number == 0
     drawn = number_field(
         left,
         fields_of(TrainableConfig)["reinitialised_blocks"],
-        phase["trainable"]["reinitialised_blocks"] if learns else 0,
+        trainable["reinitialised_blocks"] if learns else 0,
         disabled=not learns,
         key=key(number, f"reinitialised.{learns}"),
     )
-    more = {
-        "name": name,
-        "classifier_learning_rate": classifier,
-        "layer_decay": decay,
-        "bias_correction": correction,
-    }
-    return more, {"micro_batch": micro, "gradient_checkpointing": checkpointing}, {"reinitialised_blocks": drawn}
+    trainable = trainable | {"reinitialised_blocks": drawn}
+    return phase | lengths | memory | {"trainable": trainable, "optimiser": start | optimiser}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, wraps
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
@@ -14,11 +15,13 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.advice.prepare import prepare
-from core.config import ReadingConfig, RunConfig
+from core.config import KnobTurn, ReadingConfig, RunConfig
+from core.config.score_source import scored
 from core.errors import StoreError, TaskError
-from core.events import Step
+from core.events import Evaluation, Step
 from core.messages import _, language
-from core.store import RunRecord, RunSummary, Store, TaskLibrary, default_folder
+from core.store import LibraryTask, RunRecord, RunSummary, Store, TaskLibrary, default_folder
+from core.store.records import KnobState
 from core.tasks import TaskData
 from core.tasks.rows import is_own
 from core.workers import Engine, Jobs, chosen_engine
@@ -111,6 +114,11 @@ def library() -> TaskLibrary:
     return _library(str(default_folder().absolute()))
 
 
+def own_tasks() -> dict[str, LibraryTask]:
+    """The brought tasks that can be learned, by id."""
+    return {task.id: task for task in library().tasks() if task.kind == "classes"}
+
+
 def jobs() -> Jobs:
     """The long jobs of this server's store, such as fetching a data set."""
     return _jobs(str(default_folder().absolute()))
@@ -139,6 +147,49 @@ def steps(store: Store, run: RunRecord) -> list[Step]:
     return _step_log(store, run).grown(store, run.id)
 
 
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    """A run as one look at the store finds it.
+
+    Attributes:
+        config: in effect, with the knobs as they were turned so far.
+        scores: the evaluations that mean something.
+        turns: of knobs, as the curves mark them.
+    """
+
+    store: Store
+    run: RunRecord
+    steps: list[Step]
+    evaluations: Sequence[Evaluation]
+    scores: Sequence[Evaluation]
+    turns: Sequence[KnobTurn]
+    knobs: KnobState
+
+    @property
+    def config(self) -> RunConfig:
+        return self.run.effective
+
+    @property
+    def key(self) -> str:
+        """Count what has come so far: it is only added to."""
+        counts = f"{len(self.steps)} {len(self.scores)} {len(self.turns)}"
+        return f"{self.run.id} {self.run.begun_attempt} {counts}"
+
+
+def run_now(store: Store, run: RunRecord) -> RunNow:
+    """Read all that the page of a run shows of its progress."""
+    evaluations = store.evaluations(run.id)
+    return RunNow(
+        store,
+        run,
+        steps(store, run),
+        evaluations,
+        scored(run.effective, evaluations),
+        tuple(store.knob_turns(run.id)),
+        store.knob_state(run.id),
+    )
+
+
 @cached(16)
 def _prepared(draft: RunConfig, stamps: tuple[tuple[str, float, int], ...]) -> tuple[RunConfig, TaskData]:
     return prepare(
@@ -152,10 +203,6 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
     check_paths(draft)
-    return _prepared(draft, _stamps(draft))
-
-
-def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
     stamps: list[tuple[str, float, int]] = []
     for path in (draft.task.path, draft.task.test_path):
         try:
@@ -166,4 +213,4 @@ def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
     if is_own(draft.task.id):
         with contextlib.suppress(TaskError, StoreError):  # preparing says what is wrong
             stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
-    return tuple(stamps)
+    return _prepared(draft, tuple(stamps))

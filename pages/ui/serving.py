@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -31,8 +32,13 @@ def check_host() -> None:
     host = _called_by()
     if host is None:  # no browser: each of them sends one
         return
-    name = _name(f"//{host}")
-    if not _is_address(name) and name not in _own_names():
+    name, known = _name(f"//{host}"), settings()
+    own = {"localhost", st.get_option("server.address"), st.get_option("browser.serverAddress")}
+    own |= {_name(known.address or ""), *(known.host or "").replace(",", " ").split()}
+    with suppress(ValueError):
+        ip_address(name)
+        return  # no other page can make an IP address lead here
+    if name not in {one.lower() for one in own if one}:
         raise EngineError(
             "This server is not called {host}: open it by its own name, or name that one in SCL_ADDRESS or SCL_HOST.",
             host=shown(name),
@@ -121,24 +127,8 @@ def _called_by() -> str | None:
     return host
 
 
-def _own_names() -> set[str]:
-    known = settings()
-    names = {"localhost", st.get_option("server.address"), st.get_option("browser.serverAddress")}
-    names |= {_name(known.address or ""), *(known.host or "").replace(",", " ").split()}
-    return {name.lower() for name in names if name}
-
-
 def _name(address: str) -> str:
     try:
         return (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
         return ""
-
-
-def _is_address(name: str) -> bool:
-    """Return whether the name is an IP address, which no other page can make lead here."""
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -106,7 +106,7 @@ def require_own(owner: str | None) -> None:
 
 def whose(store: Store, owner: str | None) -> str:
     """Whose something is, in words for a list; "" where nobody shares the server."""
-    return "" if not settings().shared else _named(owner, visitor(), store.visitor_names())
+    return all_whose(store, [owner])[0]
 
 
 def all_whose(store: Store, owners: list[str | None]) -> list[str]:
@@ -182,7 +182,9 @@ def _admin_form(key: str) -> None:
         # Translators: a secret that makes its owner an admin.
         typed = st.text_input(_("Key"), type="password", help=about)
         if st.form_submit_button(_("Become an admin"), type="primary"):
-            if (locked_s := _locked_s()) > 0:
+            guesses = _wrong_keys_at
+            locks = len(guesses) == WRONG_KEYS_MOST and guesses[-1] - guesses[0] <= LOCKED_S
+            if locks and (locked_s := guesses[-1] + LOCKED_S - time.monotonic()) > 0:
                 st.error(
                     _(
                         "After {count} wrong keys the field is locked for {minutes}: try again later.",
@@ -194,19 +196,18 @@ def _admin_form(key: str) -> None:
             if hmac.compare_digest(typed.encode(), key.encode()):
                 state.remember(ADMIN, True)
                 st.rerun()
-            _wrong_keys_at.append(time.monotonic())
+            guesses.append(time.monotonic())
             time.sleep(WRONG_KEY_S)
             st.error(_("That is not the key: ask whoever runs the server."))
 
 
-def _locked_s() -> float:
-    """Seconds for which no key is taken any more; 0 where one is."""
-    if len(_wrong_keys_at) < WRONG_KEYS_MOST or _wrong_keys_at[-1] - _wrong_keys_at[0] > LOCKED_S:
-        return 0.0
-    return max(0.0, _wrong_keys_at[-1] + LOCKED_S - time.monotonic())
-
-
 def _forget_form(store: Store, me: str) -> None:
+    def forget() -> None:
+        store.name_visitor(me, "")
+        state.remember(REPLACED, _signed(me))
+        state.remember(VISITOR, new_id())
+        state.remember(ADMIN, False)
+
     with st.popover(_("Forget me"), icon=":material/person_off:"):
         st.caption(
             _(
@@ -215,14 +216,7 @@ def _forget_form(store: Store, me: str) -> None:
                 visitor=_nameless(me),
             )
         )
-        st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=_forget, args=(store, me))
-
-
-def _forget(store: Store, me: str) -> None:
-    store.name_visitor(me, "")
-    state.remember(REPLACED, _signed(me))
-    state.remember(VISITOR, new_id())
-    state.remember(ADMIN, False)
+        st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=forget)
 
 
 def _email() -> str | None:

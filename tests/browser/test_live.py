@@ -257,20 +257,6 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hosti
     assert alerts == []
 
 
-def test_nonsense_in_the_address_opens_the_page_with_defaults_and_says_so(
-    page: Page, server: Server, hostile_run: str
-) -> None:
-    for address, sentence in (
-        ("/fine_tune?run=../../etc", "no run has that id"),
-        ("/explore?run=<script>", "no run has that id"),
-        ("/explore?frame=banana", "the run has no frame at that step"),
-        ("/fine_tune?from=nope", "no run has that id"),
-    ):
-        page.goto(f"{server.url}{address}")
-        expect(page.get_by_text(sentence)).to_be_visible()
-        expect(page.get_by_role("heading").first).to_be_visible()
-
-
 def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_store: Store, hostile_run: str) -> None:
     from pages.ui.parts import escaped
 

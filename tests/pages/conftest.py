@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,15 @@ from typing import Any
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest
 
-from core.workers import Jobs, LocalEngine
-from pages.ui import audit
+from core.config import RunConfig
+from core.workers import Jobs, LocalEngine, machine
+
+APP = str(Path(__file__).resolve().parents[2] / "app.py")
+# A function that opens a page, and one that makes a draft.
+Pages = Callable[..., AppTest]
+Draft = Callable[..., RunConfig]
 
 
 @pytest.fixture
@@ -22,8 +29,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    monkeypatch.setattr(audit, "memory_bytes", lambda: 2**40)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 2**40)
     return tmp_path / "runs"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Pages:
+    """Opens a page by its name, with these parameters in its address."""
+
+    def open_page(name: str, **query: str) -> AppTest:
+        app = AppTest.from_file(APP, default_timeout=60)
+        app.query_params.update(query)
+        return checked(app.switch_page(f"pages/{name}.py").run())
+
+    return open_page
+
+
+def checked(app: AppTest) -> AppTest:
+    """The app, after making sure that nothing was raised that nobody had expected."""
+    assert not app.exception
+    assert not [error.value for error in app.error if "failed unexpectedly" in error.value]
+    return app
 
 
 @pytest.fixture(autouse=True)

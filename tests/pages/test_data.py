@@ -28,7 +28,8 @@ from core.tasks.rows import Rows
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
 from tests.conftest import made_rows
-from tests.pages.test_pages import ROOT, button, options, widget, words
+from tests.pages.conftest import Pages, checked
+from tests.pages.test_pages import button, options, widget, words
 
 Row = tuple[str, str]
 
@@ -46,17 +47,7 @@ def library(folder: Path) -> TaskLibrary:
 
 
 @pytest.fixture
-def opened(folder: Path) -> Callable[..., AppTest]:
-    def open_page(name: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params.update(query)
-        return checked(app.switch_page(f"pages/{name}.py").run())
-
-    return open_page
-
-
-@pytest.fixture
-def upload(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
+def upload(opened: Pages) -> Pages:
     """Opens the page and gives it a file, and a test file beside it."""
 
     def give(name: str, content: bytes, test: tuple[str, bytes] | None = None) -> AppTest:
@@ -66,13 +57,6 @@ def upload(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
         return checked(app.file_uploader[0].set_value((name, content, "")).run())
 
     return give
-
-
-def checked(app: AppTest) -> AppTest:
-    """The app, after making sure that nothing was raised that nobody had expected."""
-    assert not app.exception
-    assert not [error.value for error in app.error if "failed unexpectedly" in error.value]
-    return app
 
 
 def said(app: AppTest) -> str:
@@ -132,7 +116,7 @@ def own(library: TaskLibrary, rows: Sequence[Row], name: str = "Mine", source: s
 # Browse
 
 
-def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Callable[..., AppTest]) -> None:
+def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Pages) -> None:
     app = opened("data")
     train, test = task_file("film_reviews", "train"), task_file("film_reviews", "test")
     text = said(app)
@@ -151,7 +135,7 @@ def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Callable[..., 
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_bundled_task_opens(opened: Callable[..., AppTest], name: str) -> None:
+def test_every_bundled_task_opens(opened: Pages, name: str) -> None:
     app = opened("data", task=name)
     assert not app.error
     assert not app.warning
@@ -169,7 +153,7 @@ def test_every_bundled_task_opens(opened: Callable[..., AppTest], name: str) -> 
     ],
 )
 def test_a_search_leaves_the_rows_that_hold_every_word(
-    opened: Callable[..., AppTest], search: str, holds: Callable[[str], bool]
+    opened: Pages, search: str, holds: Callable[[str], bool]
 ) -> None:
     everything = task_file("film_reviews", "train") + task_file("film_reviews", "test")
     expected = {text for text, _ in everything if holds(text.casefold())}
@@ -181,7 +165,7 @@ def test_a_search_leaves_the_rows_that_hold_every_word(
     assert app.query_params["q"] == search
 
 
-def test_a_search_in_the_address_is_made(opened: Callable[..., AppTest]) -> None:
+def test_a_search_in_the_address_is_made(opened: Pages) -> None:
     app = opened("data", q="music")
     assert widget(app, "data.search").value == "music"
     assert all("music" in text.casefold() for text in rows_shown(app)["Text"])
@@ -190,7 +174,7 @@ def test_a_search_in_the_address_is_made(opened: Callable[..., AppTest]) -> None
     assert "All 1,600 rows." in said(app)
 
 
-def test_rows_are_filtered_by_split_and_label_together(opened: Callable[..., AppTest]) -> None:
+def test_rows_are_filtered_by_split_and_label_together(opened: Pages) -> None:
     test = task_file("film_reviews", "test")
     app = opened("data")
     widget(app, "data.splits").set_value(["test"]).run()
@@ -202,14 +186,14 @@ def test_rows_are_filtered_by_split_and_label_together(opened: Callable[..., App
     assert set(table["Split"]) == {"Test"}
 
 
-def test_a_filter_that_leaves_nothing_says_so(opened: Callable[..., AppTest]) -> None:
+def test_a_filter_that_leaves_nothing_says_so(opened: Pages) -> None:
     app = opened("data")
     widget(app, "data.search").set_value("zzyzx qqq").run()
     assert "No row fits." in said(checked(app))
     assert not [table for table in app.dataframe if "Row" in table.value]
 
 
-def test_another_task_is_picked_and_kept_in_the_address(opened: Callable[..., AppTest]) -> None:
+def test_another_task_is_picked_and_kept_in_the_address(opened: Pages) -> None:
     app = opened("data", task="news_topics")
     widget(app, "data.task").set_value("paraphrase").run()
     assert checked(app).query_params["task"] == "paraphrase"
@@ -218,7 +202,7 @@ def test_another_task_is_picked_and_kept_in_the_address(opened: Callable[..., Ap
     assert " pairs: " in said(app)
 
 
-def test_inference_has_triplets(opened: Callable[..., AppTest]) -> None:
+def test_inference_has_triplets(opened: Pages) -> None:
     app = opened("data", task="nli")
     widget(app, "data.as").set_value("triplets").run()
     table = checked(app).dataframe[0].value
@@ -231,9 +215,7 @@ def test_inference_has_triplets(opened: Callable[..., AppTest]) -> None:
     assert all(cell in known for cell in table.to_numpy().ravel())
 
 
-def test_texts_that_stand_twice_are_counted_and_shown_alone(
-    opened: Callable[..., AppTest], library: TaskLibrary
-) -> None:
+def test_texts_that_stand_twice_are_counted_and_shown_alone(opened: Pages, library: TaskLibrary) -> None:
     rows = [*made_rows(40), ("the same words", "good"), ("The  same WORDS", "good"), ("both", "good"), ("both", "bad")]
     task = own(library, rows)
     app = opened("data", task=task.id)
@@ -245,9 +227,7 @@ def test_texts_that_stand_twice_are_counted_and_shown_alone(
     assert Counter(shown_texts) == Counter({text: repeated[text] for text in twice})
 
 
-def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(
-    opened: Callable[..., AppTest], library: TaskLibrary
-) -> None:
+def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(opened: Pages, library: TaskLibrary) -> None:
     task = own(library, made_rows(40), "Mine", "from *somewhere*.")
     app = opened("data", task=task.id)
     assert "from *somewhere*. 40 texts" in said(app)
@@ -279,7 +259,7 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(
     assert "is deleted for good" in said(app)
 
 
-def test_a_name_that_another_task_has_is_refused(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLibrary) -> None:
     own(library, made_rows(40), "First")
     task = own(library, made_rows(41), "Second")
     app = opened("data", task=task.id)
@@ -289,7 +269,7 @@ def test_a_name_that_another_task_has_is_refused(opened: Callable[..., AppTest],
     assert library.task(task.id).name == "Second"
 
 
-def test_similarity_scores_are_shown_and_not_learned(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_similarity_scores_are_shown_and_not_learned(opened: Pages, library: TaskLibrary) -> None:
     task = similar(library)
     app = opened("data", task=task.id)
     assert "similarity scores, to measure against" in said(app)
@@ -311,7 +291,7 @@ def test_similarity_scores_are_shown_and_not_learned(opened: Callable[..., AppTe
     ],
 )
 def test_an_address_that_names_nothing_shows_the_default_and_says_so(
-    opened: Callable[..., AppTest], query: dict[str, str], sentence: str
+    opened: Pages, query: dict[str, str], sentence: str
 ) -> None:
     app = opened("data", **query)
     assert [warning for warning in app.warning if sentence in warning.value]
@@ -320,7 +300,7 @@ def test_an_address_that_names_nothing_shows_the_default_and_says_so(
     assert "view" not in app.query_params
 
 
-def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Pages, library: TaskLibrary) -> None:
     task = own(library, made_rows(40))
     library.rows_folder.joinpath(f"{task.id}.parquet").write_bytes(b"no rows")
     app = opened("data", task=task.id)
@@ -358,7 +338,7 @@ def parquet_of(rows: Sequence[Row]) -> bytes:
     ],
 )
 def test_a_file_is_understood_and_added_as_it_is(
-    upload: Callable[..., AppTest],
+    upload: Pages,
     library: TaskLibrary,
     name: str,
     content: bytes,
@@ -399,7 +379,7 @@ DAMAGED_ROWS = (
 )
 
 
-def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(*DAMAGED_ROWS))
     text = said(app)
     for sentence in (
@@ -430,7 +410,7 @@ def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Callable[..., A
     assert list(zip(rows.texts, rows.labels, strict=True)) == [row for row in REVIEWS if row != REVIEWS[1]]
 
 
-def test_cancel_creates_nothing_and_empties_the_page(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     button(app, "Cancel").click().run()
     assert checked(app).file_uploader[0].value is None
@@ -438,7 +418,7 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Callable[..., AppTe
     assert library.tasks() == []
 
 
-def test_columns_that_nothing_tells_apart_are_asked_for(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_columns_that_nothing_tells_apart_are_asked_for(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
     assert "no column looks like the labels" in said(app)
@@ -453,7 +433,7 @@ def test_columns_that_nothing_tells_apart_are_asked_for(upload: Callable[..., Ap
     assert list(library.rows(task.id).labels) == [label for *_, label in rows]
 
 
-def test_columns_can_be_changed(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
     rows = [(f"title {i}", f"a body of text {i}", "yes" if i % 2 else "no") for i in range(40)]
     app = upload("rows.csv", csv_of(("title", "text", "label"), *rows))
     assert part(app, "text").value == "text"
@@ -466,16 +446,14 @@ def test_columns_can_be_changed(upload: Callable[..., AppTest], library: TaskLib
     assert list(zip(kept.texts, kept.seconds or (), kept.labels, strict=True)) == rows
 
 
-def test_one_column_for_two_things_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_one_column_for_two_things_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "label").set_value("text").run()
     assert [error for error in checked(app).error if "cannot be used" in error.value]
     assert library.tasks() == []
 
 
-def test_scores_of_pairs_are_added_and_not_offered_to_learn(
-    upload: Callable[..., AppTest], library: TaskLibrary
-) -> None:
+def test_scores_of_pairs_are_added_and_not_offered_to_learn(upload: Pages, library: TaskLibrary) -> None:
     rows = [(f"a {i} b", f"c {i} d", f"{i * 0.25:.2f}") for i in range(20)]
     app = upload("sts.tsv", csv_of(("sentence1", "sentence2", "score"), *rows, delimiter="\t"))
     add_button(app).click().run()
@@ -485,7 +463,7 @@ def test_scores_of_pairs_are_added_and_not_offered_to_learn(
     assert button(app, "Look at it")
 
 
-def test_another_delimiter_can_be_said(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_another_delimiter_can_be_said(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "comma").set_value("|").run()
     assert checked(app)
@@ -495,7 +473,7 @@ def test_another_delimiter_can_be_said(upload: Callable[..., AppTest], library: 
     assert library.tasks() == []
 
 
-def test_single_quotes_are_found_and_said(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_single_quotes_are_found_and_said(upload: Pages, library: TaskLibrary) -> None:
     rows = [("text", "label"), *((f"'{text}'", label) for text, label in REVIEWS)]
     app = upload("rows.csv", "".join(f"{text};{label}\n" for text, label in rows).encode())
     assert "single quotes" in said(app)
@@ -526,7 +504,7 @@ def zipped() -> bytes:
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence_and_nothing_is_created(
-    upload: Callable[..., AppTest], library: TaskLibrary, name: str, content: bytes, sentence: str
+    upload: Pages, library: TaskLibrary, name: str, content: bytes, sentence: str
 ) -> None:
     app = upload(name, content)
     [error] = app.error
@@ -538,14 +516,14 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_nothing_is_created(
     assert app.file_uploader[0].value is None
 
 
-def test_one_label_alone_cannot_be_added(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_one_label_alone_cannot_be_added(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *((text, "gut") for text, _ in REVIEWS)))
     assert any("the one label" in error.value.replace("\\", "") for error in app.error)
     assert add_button(app).disabled
     assert library.tasks() == []
 
 
-def test_a_test_file_beside_is_scored_once_at_the_end(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: TaskLibrary) -> None:
     test = made_rows(10, seed=1)
     app = upload(
         "train.csv",
@@ -561,7 +539,7 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Callable[..., AppT
     assert [(rows.texts[i], rows.labels[i]) for i in places] == test
 
 
-def test_a_test_file_with_another_label_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_test_file_with_another_label_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload(
         "train.csv",
         csv_of(("text", "label"), *made_rows(50)),
@@ -571,7 +549,7 @@ def test_a_test_file_with_another_label_is_a_sentence(upload: Callable[..., AppT
     assert library.tasks() == []
 
 
-def test_the_same_rows_twice_are_one_task(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_the_same_rows_twice_are_one_task(upload: Pages, library: TaskLibrary) -> None:
     add_button(upload("first.csv", csv_of(("text", "label"), *REVIEWS))).click().run()
     app = upload("second.tsv", csv_of(("text", "label"), *REVIEWS, delimiter="\t"))
     add_button(app).click().run()
@@ -580,7 +558,7 @@ def test_the_same_rows_twice_are_one_task(upload: Callable[..., AppTest], librar
     assert "**first** is here" in said(checked(app))
 
 
-def test_an_empty_name_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_an_empty_name_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     widget(app, "upload.name.rows.csv").set_value("   ").run()
     add_button(app).click().run()
@@ -593,7 +571,7 @@ def test_an_empty_name_is_a_sentence(upload: Callable[..., AppTest], library: Ta
 
 @pytest.mark.parametrize("repository", ["", "no such name", "../../etc", "a/b/c", "https://huggingface.co/x/y"])
 def test_a_name_that_is_no_repository_is_a_sentence_and_starts_nothing(
-    opened: Callable[..., AppTest], folder: Path, repository: str
+    opened: Pages, folder: Path, repository: str
 ) -> None:
     app = opened("data", view="hub")
     for key, value in {"hub.repository": repository, "hub.text": "text", "hub.label": "label"}.items():
@@ -604,7 +582,7 @@ def test_a_name_that_is_no_repository_is_a_sentence_and_starts_nothing(
 
 
 @pytest.mark.parametrize("column", ["text", "label"])
-def test_a_column_that_is_left_empty_is_named(opened: Callable[..., AppTest], folder: Path, column: str) -> None:
+def test_a_column_that_is_left_empty_is_named(opened: Pages, folder: Path, column: str) -> None:
     app = opened("data", view="hub")
     for key, value in {"hub.repository": "acme/tiny", "hub.text": "text", "hub.label": "label"}.items():
         widget(app, key).set_value("" if key == f"hub.{column}" else value)
@@ -613,7 +591,7 @@ def test_a_column_that_is_left_empty_is_named(opened: Callable[..., AppTest], fo
     assert Jobs(folder).jobs() == []
 
 
-def test_one_click_asks_for_a_known_data_set(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_one_click_asks_for_a_known_data_set(opened: Pages, folder: Path) -> None:
     app = opened("data", view="hub")
     widget(app, "hub.rows").set_value(1_000)
     widget(app, "hub.sst2").click().run()
@@ -632,7 +610,7 @@ def ended_job(folder: Path, status: Status, log: str, result: dict[str, Any] | N
     return job_id
 
 
-def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_the_log_of_a_failed_fetch_can_be_read(opened: Pages, folder: Path) -> None:
     log = "Traceback <b>of</b> *something*\nKeyError: 'shoe'"
     job_id = ended_job(folder, Status.FAILED, "x" * 20_000 + log)
     app = opened("data", view="hub")
@@ -647,24 +625,20 @@ def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], f
 @pytest.mark.parametrize(
     ("status", "log"), [(Status.FAILED, " \n"), (Status.STOPPED, "much"), (Status.FINISHED, "much")]
 )
-def test_there_is_no_empty_log_and_none_without_failure(
-    opened: Callable[..., AppTest], folder: Path, status: Status, log: str
-) -> None:
+def test_there_is_no_empty_log_and_none_without_failure(opened: Pages, folder: Path, status: Status, log: str) -> None:
     ended_job(folder, status, log, result={"task": "own-0123456789abcdef"})
     app = opened("data", view="hub")
     assert "**Tiny**" in said(app)
     assert not app.code
 
 
-def test_rows_that_were_here_already_are_said_to_be(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_rows_that_were_here_already_are_said_to_be(opened: Pages, folder: Path) -> None:
     result = {"task": "own-0123456789abcdef", "name": "Mine *own*", "was_here": True}
     ended_job(folder, Status.FINISHED, "", result=result)
     assert "was here already, as Mine *own*, just now" in said(opened("data", view="hub"))
 
 
-def test_too_many_fetches_at_once_are_a_sentence(
-    opened: Callable[..., AppTest], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_fetches_at_once_are_a_sentence(opened: Pages, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "MAX_ACTIVE", 0)
     app = opened("data", view="hub")
     widget(app, "hub.sst2").click().run()
@@ -693,7 +667,7 @@ def draft_of(app: AppTest) -> Any:
     return app.session_state["remembered.draft"]
 
 
-def test_a_task_in_the_address_is_picked(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_task_in_the_address_is_picked(opened: Pages, library: TaskLibrary) -> None:
     task = own(library, made_rows(100))
     for name in (task.id, "news_topics"):
         app = opened("fine_tune", task=name)
@@ -704,7 +678,7 @@ def test_a_task_in_the_address_is_picked(opened: Callable[..., AppTest], library
         assert links(app)["Look at its texts"] == f"task={name}"
 
 
-def test_a_picked_task_stands_in_the_address(opened: Callable[..., AppTest]) -> None:
+def test_a_picked_task_stands_in_the_address(opened: Pages) -> None:
     app = opened("fine_tune", task="news_topics")
     widget(app, "form.task").set_value("paraphrase").run()
     assert checked(app).query_params["task"] == "paraphrase"
@@ -712,7 +686,7 @@ def test_a_picked_task_stands_in_the_address(opened: Callable[..., AppTest]) -> 
     assert draft_of(app).task.id == "paraphrase"
 
 
-def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Callable[..., AppTest]) -> None:
+def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> None:
     rows = task_file("film_reviews", "train")
     label_of = dict(rows)
     app = opened("fine_tune", task="film_reviews")
@@ -744,15 +718,13 @@ def examples(app: AppTest) -> list[dict[str, str]]:
     return table.to_dict("records")  # type: ignore[no-any-return]
 
 
-def test_without_noise_training_rows_are_shown_as_they_are(opened: Callable[..., AppTest]) -> None:
+def test_without_noise_training_rows_are_shown_as_they_are(opened: Pages) -> None:
     app = opened("fine_tune", task="film_reviews")
     table = next(table.value for table in app.dataframe if list(table.value) == ["Label", "Text"])
     assert set(zip(table["Text"], table["Label"], strict=True)) <= set(task_file("film_reviews", "train"))
 
 
-def test_korean_texts_are_offered_an_encoder_that_reads_them(
-    opened: Callable[..., AppTest], library: TaskLibrary
-) -> None:
+def test_korean_texts_are_offered_an_encoder_that_reads_them(opened: Pages, library: TaskLibrary) -> None:
     rows = [(f"이 영화는 정말 {('지루했다', '재미있었다')[i % 2]} {i}번", ("나쁨", "좋음")[i % 2]) for i in range(100)]
     task = own(library, rows)
     app = opened("fine_tune", task=task.id)
@@ -768,12 +740,12 @@ def test_korean_texts_are_offered_an_encoder_that_reads_them(
     assert "is not on this machine and the Hub cannot be reached" in said(app)
 
 
-def test_english_texts_are_offered_no_other_encoder(opened: Callable[..., AppTest]) -> None:
+def test_english_texts_are_offered_no_other_encoder(opened: Pages) -> None:
     app = opened("fine_tune")
     assert not [b for b in app.button if b.label in LISTED]
 
 
-def test_long_texts_are_offered_more_tokens(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_long_texts_are_offered_more_tokens(opened: Pages, library: TaskLibrary) -> None:
     rows = [(" ".join(["word"] * 400 + [str(i)]), ("a", "b")[i % 2]) for i in range(100)]
     task = own(library, rows)
     app = opened("fine_tune", task=task.id)
@@ -784,7 +756,7 @@ def test_long_texts_are_offered_more_tokens(opened: Callable[..., AppTest], libr
     assert "have more than 256 tokens and are cut" in said(app)
 
 
-def test_a_task_that_is_gone_is_a_sentence(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+def test_a_task_that_is_gone_is_a_sentence(opened: Pages, library: TaskLibrary) -> None:
     task = own(library, made_rows(60))
     library.discard(task.id)
     app = opened("fine_tune", task=task.id)

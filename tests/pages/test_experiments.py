@@ -22,15 +22,13 @@ from core.store import ExperimentTable, Store, TaskLibrary
 from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
 from tests.core.experiments.instant import InstantEngine
+from tests.pages.conftest import Draft, Pages
 from tests.pages.test_data import links, own
-from tests.pages.test_pages import button, opened, widget, words
-
-__all__ = ["opened"]
-Opened = Callable[..., AppTest]
+from tests.pages.test_pages import button, widget, words
 
 
 @pytest.fixture
-def begun(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., tuple[Here, str]]:
+def begun(folder: Path, draft: Draft) -> Callable[..., tuple[Here, str]]:
     """An experiment whose runs have ended, with scores that depend on λ and the seed."""
 
     def begin(**fields: Any) -> tuple[Here, str]:
@@ -64,21 +62,21 @@ def cells(app: AppTest) -> list[list[dict[str, Any]]]:
 
 
 class TestList:
-    def test_without_experiments_it_says_what_one_is_and_offers_every_protocol(self, opened: Opened) -> None:
+    def test_without_experiments_it_says_what_one_is_and_offers_every_protocol(self, opened: Pages) -> None:
         app = opened("experiments")
         assert "One run is an anecdote" in words(app)
         for protocol in PROTOCOLS.values():
             assert protocol.question.rstrip("?") in words(app).replace("\\", "")
         assert button(app, "Set up a grid")
 
-    def test_experiments_are_listed_with_how_far_they_are(self, opened: Opened, begun: Any) -> None:
+    def test_experiments_are_listed_with_how_far_they_are(self, opened: Pages, begun: Any) -> None:
         begun()
         [table] = opened("experiments").dataframe
         row = table.value.iloc[0]
         assert (row["Experiment"], row["Cells"], row["Seeds"], row["Finished"]) == ("λ at work", 2, 6, 100.0)
         assert row["Status"] == "finished"
 
-    def test_an_address_of_none_is_a_sentence(self, opened: Opened) -> None:
+    def test_an_address_of_none_is_a_sentence(self, opened: Pages) -> None:
         app = opened("experiments", experiment="nosuchthing1")
         assert "there is no such experiment" in words(app)
         app = opened("experiments", new="nonsense")
@@ -87,26 +85,26 @@ class TestList:
 
 class TestSetUp:
     @pytest.mark.parametrize("name", PROTOCOLS)
-    def test_every_protocol_says_what_it_will_take(self, opened: Opened, name: str) -> None:
+    def test_every_protocol_says_what_it_will_take(self, opened: Pages, name: str) -> None:
         app = opened("experiments", new=name)
         assert not app.error
         assert metrics(app)["New runs"] == str(PROTOCOLS[name].design().runs)
         assert not button(app, "Start the experiment").disabled
 
-    def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Opened) -> None:
+    def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot")
         widget(app, "experiment.few-shot.Training rows").set_value(["20"]).run()
         widget(app, "experiment.few-shot.Objective").set_value(["CE + SCL"]).run()
         assert metrics(app)["New runs"] == "16"
 
-    def test_so_few_seeds_are_said_to_show_nothing(self, opened: Opened) -> None:
+    def test_so_few_seeds_are_said_to_show_nothing(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot", seeds="5")
         assert "no difference can be shown at the 5% level" in words(app)
         widget(app, "experiment.seeds.few-shot").set_value(8).run()
         assert "no difference can be shown" not in words(app)
         assert metrics(app)["New runs"] == "72"
 
-    def test_a_press_creates_the_experiment_and_opens_it(self, opened: Opened, folder: Path) -> None:
+    def test_a_press_creates_the_experiment_and_opens_it(self, opened: Pages, folder: Path) -> None:
         app = opened("experiments", new="rdrop-stages")
         button(app, "Start the experiment").click().run()
         [experiment] = ExperimentTable(folder).experiments()
@@ -114,7 +112,7 @@ class TestSetUp:
         assert "new" not in app.query_params
         assert experiment.title == "R-Drop, one or two stages"
 
-    def test_a_grid_is_read_from_its_address(self, opened: Opened) -> None:
+    def test_a_grid_is_read_from_its_address(self, opened: Pages) -> None:
         app = opened(
             "experiments",
             new="grid",
@@ -127,7 +125,7 @@ class TestSetUp:
         assert not app.error
         assert metrics(app)["New runs"] == "12"
 
-    def test_what_is_varied_is_not_said_to_be_fixed(self, opened: Opened) -> None:
+    def test_what_is_varied_is_not_said_to_be_fixed(self, opened: Pages) -> None:
         tau = "phases.0.objective.terms.supcon.temperature"
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", y=tau, ys="0.1,0.3")
         text = words(app).replace("\\", "")
@@ -135,13 +133,13 @@ class TestSetUp:
         button(app, "Start the experiment").click().run()
         assert "· CE + SCL · 120 steps; varied: weight λ, temperature τ." in words(app).replace("\\", "")
 
-    def test_typed_values_are_checked(self, opened: Opened) -> None:
+    def test_typed_values_are_checked(self, opened: Pages) -> None:
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,much")
         assert any("Weight λ" in error.value.replace("\\", "") and "much" in error.value for error in app.error)
         assert widget(app, "experiment.seeds.grid")  # the rest of the form stays
         assert button(app, "Start the experiment").disabled
 
-    def test_poor_runs_can_be_ended_early(self, opened: Opened, folder: Path, monkeypatch: Any) -> None:
+    def test_poor_runs_can_be_ended_early(self, opened: Pages, folder: Path, monkeypatch: Any) -> None:
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", seeds="1", early="on")
         assert not app.error
         widget(app, "experiment.grace").set_value(30).run()
@@ -157,18 +155,18 @@ class TestSetUp:
         assert design.draft(design.cells[0], 0).probe.frame_steps == (30, 90)
 
     @pytest.mark.parametrize(("name", "text"), [("seeds", "many"), ("steps", "-3"), ("seeds", "0"), ("steps", "1.5")])
-    def test_nonsense_in_its_address_is_said(self, opened: Opened, name: str, text: str) -> None:
+    def test_nonsense_in_its_address_is_said(self, opened: Pages, name: str, text: str) -> None:
         app = opened("experiments", new="grid", **{name: text})
         said = [one.value for one in app.warning if f"asks for {name} = " in one.value]
         assert any(f"that number of {name} is not possible" in one for one in said)
         assert metrics(app)["New runs"] == "5"
         assert name not in app.query_params
 
-    def test_a_grid_without_axes_is_seeds_alone(self, opened: Opened) -> None:
+    def test_a_grid_without_axes_is_seeds_alone(self, opened: Pages) -> None:
         app = opened("experiments", new="grid", seeds="3")
         assert metrics(app)["New runs"] == "3"
 
-    def test_a_cell_that_does_not_apply_is_said_before_launch(self, opened: Opened) -> None:
+    def test_a_cell_that_does_not_apply_is_said_before_launch(self, opened: Pages) -> None:
         app = opened(
             "experiments",
             new="grid",
@@ -182,7 +180,7 @@ class TestSetUp:
 
 
 class TestView:
-    def test_it_says_how_far_it_is_and_what_a_cell_found(self, opened: Opened, begun: Any) -> None:
+    def test_it_says_how_far_it_is_and_what_a_cell_found(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, cell="1")
         text = words(app).replace("\\", "")
@@ -191,7 +189,7 @@ class TestView:
         assert "Higher. Seeds needed: enough." in text
 
     @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
-    def test_every_view_is_drawn(self, opened: Opened, begun: Any, show: str) -> None:
+    def test_every_view_is_drawn(self, opened: Pages, begun: Any, show: str) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, show=show)
         assert not app.error
@@ -199,7 +197,7 @@ class TestView:
             assert list(app.dataframe[0].value["Verdict"]) == ["–", "higher"]
 
     @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
-    def test_every_view_says_what_has_to_be_beaten(self, opened: Opened, begun: Any, show: str) -> None:
+    def test_every_view_says_what_has_to_be_beaten(self, opened: Pages, begun: Any, show: str) -> None:
         here, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, show=show)
         if show == "report":
@@ -213,7 +211,7 @@ class TestView:
         assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Main effect of weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
 
-    def test_a_mean_below_that_of_the_probe_is_no_verdict(self, opened: Opened, begun: Any) -> None:
+    def test_a_mean_below_that_of_the_probe_is_no_verdict(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun(seeds=2)
         app = opened("experiments", experiment=experiment_id, cell="0")
         text = words(app).replace("\\", "")
@@ -222,7 +220,7 @@ class TestView:
         assert "To beat, means over seeds: linear probe of the untrained encoder: 65.0%;" in text
         assert cells(app)[0][0]["note"] == "baseline · below probe"
 
-    def test_a_cell_waits_for_a_baseline_without_a_score(self, opened: Opened, begun: Any) -> None:
+    def test_a_cell_waits_for_a_baseline_without_a_score(self, opened: Pages, begun: Any) -> None:
         here, experiment_id = begun(seeds=2)
         for run in here.table.runs(experiment_id):
             if run.cell == 0 or run.seed == 1:
@@ -231,7 +229,7 @@ class TestView:
         assert [line[0]["note"] for line in drawn] == ["0 of 2", "waits for baseline · 1 of 2"]
 
     @pytest.mark.parametrize("show", ["map", "table"])
-    def test_runs_that_score_alike_have_no_difference(self, opened: Opened, begun: Any, show: str) -> None:
+    def test_runs_that_score_alike_have_no_difference(self, opened: Pages, begun: Any, show: str) -> None:
         _, experiment_id = begun(axes=[{"setting": "lambda", "values": [0.1, 0.2]}], seeds=2)  # both get as many right
         app = opened("experiments", experiment=experiment_id, show=show, cell="1")
         text = words(app).replace("\\", "")
@@ -243,7 +241,7 @@ class TestView:
             row = app.dataframe[0].value.iloc[1]
             assert (row["Difference"], row["95% interval"], row["Seeds needed"]) == ("0.0", "–", "–")
 
-    def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
+    def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, cell="1")
         text = words(app).replace("\\", "")
@@ -253,7 +251,7 @@ class TestView:
         assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
         assert f"p = {2 / 2**4:.3g}" in text
 
-    def test_a_stopped_experiment_is_resumed(self, opened: Opened, begun: Any, folder: Path) -> None:
+    def test_a_stopped_experiment_is_resumed(self, opened: Pages, begun: Any, folder: Path) -> None:
         here, experiment_id = begun()
         here.engine.holding = True
         here.add_seeds(experiment_id, 1)
@@ -263,7 +261,7 @@ class TestView:
         button(app, "Resume").click().run()
         assert ExperimentTable(folder).is_wanted(experiment_id)
 
-    def test_a_deleted_experiment_comes_back_with_an_undo(self, opened: Opened, begun: Any, folder: Path) -> None:
+    def test_a_deleted_experiment_comes_back_with_an_undo(self, opened: Pages, begun: Any, folder: Path) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id)
         button(app, "Delete").click().run()
@@ -278,7 +276,7 @@ class TestView:
         assert not again.exception
         assert [one.id for one in ExperimentTable(folder).experiments()] == [experiment_id]
 
-    def test_a_reason_for_missing_runs_is_said_once(self, opened: Opened, begun: Any) -> None:
+    def test_a_reason_for_missing_runs_is_said_once(self, opened: Pages, begun: Any) -> None:
         axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
         _, experiment_id = begun(axes=axes, baseline={}, seeds=3)
         [warning] = opened("experiments", experiment=experiment_id).warning
@@ -286,20 +284,20 @@ class TestView:
         assert "CE, τ 0.1, seed 0 and 2 more:" in text
         assert "no contrastive loss" in text
 
-    def test_hostile_names_are_text(self, opened: Opened, begun: Any) -> None:
+    def test_hostile_names_are_text(self, opened: Pages, begun: Any) -> None:
         _, experiment_id = begun(name="<b>**x**</b> $y$")
         app = opened("experiments", experiment=experiment_id)
         assert any(header.value == "\\<b\\>\\*\\*x\\*\\*\\</b\\> \\$y\\$" for header in app.header)
 
 
-def test_the_form_offers_seeds_and_a_grid(opened: Opened, folder: Path) -> None:
+def test_the_form_offers_seeds_and_a_grid(opened: Pages, folder: Path) -> None:
     app = opened("fine_tune")
     button(app, "Run with 5 seeds").click().run()
     [experiment] = ExperimentTable(folder).experiments()
     assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
 
 
-def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Opened, folder: Path) -> None:
+def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Pages, folder: Path) -> None:
     task = own(TaskLibrary(folder), made_rows(60))
     form = opened("fine_tune", task=task.id)
     widget(form, "form.train_size").set_value(20).run()
@@ -318,7 +316,7 @@ def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Op
     assert task.id not in shown
 
 
-def test_a_grid_comes_back_from_the_form_as_it_was(opened: Opened) -> None:
+def test_a_grid_comes_back_from_the_form_as_it_was(opened: Pages) -> None:
     grid = {
         "x": "phases.0.objective.lambda",
         "xs": "0.2,0.4",
@@ -350,14 +348,14 @@ def follow(app: AppTest, label: str, page: str) -> None:
     assert not app.exception
 
 
-def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Opened, folder: Path) -> None:
+def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Pages, folder: Path) -> None:
     task = own(TaskLibrary(folder), made_rows(60))
     button(opened("fine_tune", task=task.id), "Run with 5 seeds").click().run()
     [experiment] = ExperimentTable(folder).experiments()
     assert experiment.title.endswith(", Mine")
 
 
-def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened, begun: Any) -> None:
+def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Pages, begun: Any) -> None:
     here, experiment_id = begun(seeds=3)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
     app = opened("compare", runs=runs)
@@ -366,7 +364,7 @@ def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened
     assert list(table["Verdict"]) == ["–", "no difference shown"]
 
 
-def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Opened, begun: Any) -> None:
+def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: Any) -> None:
     here, experiment_id = begun(seeds=1)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
     app = opened("compare", runs=runs)
@@ -384,7 +382,7 @@ def test_a_longer_run_is_another_experiment(begun: Any) -> None:
     assert here.begin(here.design(experiment_id).revised(base=base.model_dump(mode="json"))) != experiment_id
 
 
-def test_runs_of_experiments_are_listed_on_demand(opened: Opened, begun: Any) -> None:
+def test_runs_of_experiments_are_listed_on_demand(opened: Pages, begun: Any) -> None:
     here, _ = begun(seeds=2)
     app = opened("runs")
     assert "No run fits" in words(app)
@@ -395,7 +393,7 @@ def test_runs_of_experiments_are_listed_on_demand(opened: Opened, begun: Any) ->
     assert row == here.engine.store.run(by_hand).title
 
 
-def test_home_shows_no_runs_of_experiments(opened: Opened, begun: Any) -> None:
+def test_home_shows_no_runs_of_experiments(opened: Pages, begun: Any) -> None:
     begun(seeds=2)
     assert "Recent runs" not in words(opened("home"))
 
@@ -407,9 +405,7 @@ def test_runs_are_called_after_their_cell_and_seed(begun: Any) -> None:
     }
 
 
-def test_the_time_left_counts_the_runs_that_go_first(
-    opened: Opened, folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_the_time_left_counts_the_runs_that_go_first(opened: Pages, folder: Path, draft: Draft) -> None:
     from core.experiments.lifecycle import Experiments
     from core.workers import LocalEngine
 

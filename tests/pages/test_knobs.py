@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,16 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
 from core.store import Status
 from core.store.attempt import Attempt
 from pages.ui.parameter_widget import Scale, slider_scale
 from tests.cases import each
-from tests.pages.test_pages import ROOT, made_run, trained, words
+from tests.pages.conftest import APP, Draft
+from tests.pages.test_pages import made_run, trained, words
 
 
 @pytest.fixture
-def attempt(folder: Path, draft: Callable[..., RunConfig]) -> Attempt:
+def attempt(folder: Path, draft: Draft) -> Attempt:
     """A run at step 4 of a worker that lives."""
     store, run_id = made_run(folder, draft(steps=20))
     trained(store, run_id)
@@ -32,7 +31,7 @@ def live(attempt: Attempt) -> AppTest:
 
 
 def opened(attempt: Attempt) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    app = AppTest.from_file(APP, default_timeout=30)
     app.query_params["run"] = attempt.run_id
     return app.switch_page("pages/fine_tune.py").run()
 
@@ -151,9 +150,9 @@ def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, 
     attempt.end(Status.FINISHED)
     assert not [slider for slider in live.run().slider if slider.label.startswith("Temperature")]
     assert "τ 0\\.3 → 0\\.08" in words(live)
-    runs = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).switch_page("pages/runs.py").run()
+    runs = AppTest.from_file(APP, default_timeout=30).switch_page("pages/runs.py").run()
     assert runs.dataframe[0].value["Objective"][0] == "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"
-    home = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
+    home = AppTest.from_file(APP, default_timeout=30).run()
     assert "τ 0\\.3 → 0\\.08" in words(home)
 
 

@@ -18,8 +18,8 @@ from core.store import Store
 from pages.ui.lesson.panel import checks_of, is_right, right_choices, selector
 from pages.ui.lesson.place import KEPT, Answers, Kept, kept, read_place
 from tests.cases import each
+from tests.pages.conftest import APP, Pages
 
-APP = str(Path(__file__).resolve().parents[2] / "app.py")
 VALUES: dict[str, Any] = {"low": 0.2, "high": 0.889, "same": 0.889, "word": "no difference shown", "none": None}
 
 
@@ -115,9 +115,8 @@ def test_a_control_is_found_by_its_name_in_the_address() -> None:
     assert selector("explore", "explore.more") == '[class*="st-key-explore-more"]'
 
 
-def test_the_page_lists_them_all(folder: Path) -> None:
-    app = AppTest.from_file(APP, default_timeout=60).switch_page("pages/lessons.py").run()
-    assert not app.exception
+def test_the_page_lists_them_all(opened: Pages) -> None:
+    app = opened("lessons")
     shown = " ".join(element.value for element in app.markdown)
     for lesson in lessons().values():
         assert lesson.title in shown
@@ -178,11 +177,8 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
     assert not [one for one in of_margin({}, at="margin.1").caption if "still open" in one.value]
 
 
-def test_a_part_is_drawn_beside_its_page(folder: Path) -> None:
-    app = AppTest.from_file(APP, default_timeout=60)
-    app.query_params["lesson"] = "margin.1"
-    app.switch_page("pages/loss_lab.py").run()
-    assert not app.exception
+def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
+    app = opened("loss_lab", lesson="margin.1")
     assert "Points that cross-entropy moves" in [header.value for header in app.header]
     reveal = next(button for button in app.button if button.label == "Reveal")
     assert reveal.disabled
@@ -191,11 +187,8 @@ def test_a_part_is_drawn_beside_its_page(folder: Path) -> None:
     assert not any("They slow down long before" in element.value for element in app.markdown)
 
 
-def test_beside_another_page_there_is_none(folder: Path) -> None:
-    app = AppTest.from_file(APP, default_timeout=60)
-    app.query_params["lesson"] = "margin.1"
-    app.switch_page("pages/runs.py").run()
-    assert not app.exception
+def test_beside_another_page_there_is_none(opened: Pages) -> None:
+    app = opened("runs", lesson="margin.1")
     assert "Next" not in [button.label for button in app.button]
 
 
@@ -236,11 +229,8 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
 
 @pytest.mark.parametrize("page", ["home", "runs", "explore", "lessons"])
 @pytest.mark.parametrize("text", ["zzz", "temperature.99"])
-def test_what_is_no_part_of_a_lesson_is_said_on_every_page(folder: Path, page: str, text: str) -> None:
-    app = AppTest.from_file(APP, default_timeout=60)
-    app.query_params["lesson"] = text
-    app.switch_page(f"pages/{page}.py").run()
-    assert not app.exception
+def test_what_is_no_part_of_a_lesson_is_said_on_every_page(opened: Pages, page: str, text: str) -> None:
+    app = opened(page, lesson=text)
     sentence = f"The address asks for lesson = '{text}', but there is no such lesson, or no such part of it"
     assert sum(sentence in warning.value.replace("\\", "") for warning in app.warning) == 1
     assert "lesson" not in app.query_params

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from core.errors import ConfigError
 from core.settings import settings
 from pages.ui.header import VERSION
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def opened(folder: Path) -> Callable[[str], AppTest]:
-    def open_with(version: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params["v"] = version
-        app.query_params["replay"] = "ce"
-        return app.run()
-
-    return open_with
+from tests.pages.conftest import Pages
 
 
-def test_this_version_leaves_the_address(opened: Callable[[str], AppTest]) -> None:
-    app = opened(str(VERSION))
+def test_this_version_leaves_the_address(opened: Pages) -> None:
+    app = opened("home", v=str(VERSION), replay="ce")
     assert not app.warning
     assert (app.query_params.get("v"), app.query_params.get("replay")) == (None, "ce")
 
@@ -35,10 +19,8 @@ def test_this_version_leaves_the_address(opened: Callable[[str], AppTest]) -> No
 @pytest.mark.parametrize(
     ("version", "problem"), [(str(VERSION + 1), "reads links up to version"), ("0", "from 1 on"), ("<b>", "from 1 on")]
 )
-def test_another_one_is_said_and_what_is_known_is_shown(
-    opened: Callable[[str], AppTest], version: str, problem: str
-) -> None:
-    app = opened(version)
+def test_another_one_is_said_and_what_is_known_is_shown(opened: Pages, version: str, problem: str) -> None:
+    app = opened("home", v=version, replay="ce")
     (warning,) = app.warning
     assert problem in warning.value
     assert "<b>" not in warning.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +30,12 @@ from tests.cases import each
 from tests.conftest import made_rows
 from tests.core.losses.triplet import TRIPLET
 from tests.core.views.toy import TOY as BACKWARDS
+from tests.pages.conftest import Draft, Pages
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # What Home offers of its replays.
 REPLAY = ("Explore", "Tokens", "Compare all")
-
-
-@pytest.fixture
-def opened(folder: Path) -> Callable[..., AppTest]:
-    def open_page(name: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-        app.query_params.update(query)
-        app.switch_page(f"pages/{name}.py").run()
-        assert not app.exception
-        return app
-
-    return open_page
 
 
 def words(app: AppTest) -> str:
@@ -107,7 +95,7 @@ def trained(store: Store, run_id: str, steps: int = 4, cosines: tuple[float, flo
 
 
 def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
-    opened: Callable[..., AppTest], folder: Path, draft: Any, monkeypatch: pytest.MonkeyPatch
+    opened: Pages, folder: Path, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from core.workers.cluster.ray_engine import RayEngine
 
@@ -130,7 +118,7 @@ def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
     assert list(table.value["Where"]) == ["two (10.0.0.2)"]
 
 
-def test_on_this_machine_nobody_is_asked_for_cores(opened: Callable[..., AppTest], folder: Path, draft: Any) -> None:
+def test_on_this_machine_nobody_is_asked_for_cores(opened: Pages, folder: Path, draft: Any) -> None:
     made_run(folder, draft())
     assert all(field.label != "CPU cores" for field in opened("fine_tune").number_input)
     [table] = opened("runs").dataframe
@@ -140,7 +128,7 @@ def test_on_this_machine_nobody_is_asked_for_cores(opened: Callable[..., AppTest
 # Fine-tune, the form
 
 
-def test_the_form_opens_with_defaults_that_can_be_launched(opened: Callable[..., AppTest]) -> None:
+def test_the_form_opens_with_defaults_that_can_be_launched(opened: Pages) -> None:
     app = opened("fine_tune")
     assert not button(app, "Launch").disabled
     assert "1,080 texts to train on, 120 to validate, 400 to test" in words(app)
@@ -151,7 +139,7 @@ def equations(app: AppTest) -> str:
     return "\n".join(latex.value for latex in app.latex)
 
 
-def test_the_equation_follows_a_slider(opened: Callable[..., AppTest]) -> None:
+def test_the_equation_follows_a_slider(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.knob.lambda").set_value(0.4).run()
     widget(app, "form.0.knob.temperature").set_value(0.07).run()
@@ -160,7 +148,7 @@ def test_the_equation_follows_a_slider(opened: Callable[..., AppTest]) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_picked_and_is_recognised_or_explained(opened: Callable[..., AppTest], name: str) -> None:
+def test_every_preset_can_be_picked_and_is_recognised_or_explained(opened: Pages, name: str) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value(name).run()
     assert not app.exception
@@ -172,7 +160,7 @@ def test_every_preset_can_be_picked_and_is_recognised_or_explained(opened: Calla
     assert any("has no triplets" in error.value.replace("\\", "") for error in app.error) == impossible
 
 
-def test_a_preset_keeps_steps_batch_and_rate(opened: Callable[..., AppTest]) -> None:
+def test_a_preset_keeps_steps_batch_and_rate(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.steps").set_value(31).run()
     widget(app, "form.0.batch_size").set_value(12).run()
@@ -183,7 +171,7 @@ def test_a_preset_keeps_steps_batch_and_rate(opened: Callable[..., AppTest]) -> 
     assert widget(app, "form.0.steps").value == 31
 
 
-def test_terms_are_added_changed_and_removed(opened: Callable[..., AppTest]) -> None:
+def test_terms_are_added_changed_and_removed(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("ce").run()
     widget(app, "form.0.add_term").click().run()
@@ -199,7 +187,7 @@ def test_terms_are_added_changed_and_removed(opened: Callable[..., AppTest]) -> 
     assert r"\text{CE}" not in equations(app)
 
 
-def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Callable[..., AppTest]) -> None:
+def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("dscl").run()
     widget(app, "form.0.term.0.views").set_value([]).run()
@@ -209,7 +197,7 @@ def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Callable[
     assert not button(app, "Launch").disabled
 
 
-def test_settings_of_a_term_come_from_the_registry(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_settings_of_a_term_come_from_the_registry(opened: Pages, folder: Path) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.term.0.level").set_value("token").run()
     next(box for box in app.number_input if box.label == "Chosen").set_value(12).run()
@@ -222,7 +210,7 @@ def test_settings_of_a_term_come_from_the_registry(opened: Callable[..., AppTest
     assert (term.level, term.parameters["k"], term.parameters["clusters"], term.layers) == ("token", 12, 3, (2, 5))
 
 
-def test_two_phases_are_made_and_unmade_by_hand(opened: Callable[..., AppTest]) -> None:
+def test_two_phases_are_made_and_unmade_by_hand(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.add_phase").click().run()
     assert len(app.tabs) == 2
@@ -233,7 +221,7 @@ def test_two_phases_are_made_and_unmade_by_hand(opened: Callable[..., AppTest]) 
 
 
 @pytest.mark.parametrize("part", ["last_blocks", "lora", "classifier"])
-def test_what_learns_is_chosen_and_launched(opened: Callable[..., AppTest], folder: Path, part: str) -> None:
+def test_what_learns_is_chosen_and_launched(opened: Pages, folder: Path, part: str) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("ce").run()
     widget(app, "form.0.trainable").set_value(part).run()
@@ -242,9 +230,7 @@ def test_what_learns_is_chosen_and_launched(opened: Callable[..., AppTest], fold
     assert Store(folder).runs()[0].config.phases[0].trainable.part == part
 
 
-def test_launching_creates_one_run_and_shows_it(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_launching_creates_one_run_and_shows_it(opened: Pages, folder: Path, draft: Draft) -> None:
     store, template = made_run(folder, draft(), claim=False)
     app = opened("fine_tune", **{"from": template})
     button(app, "Launch").click().run()
@@ -258,7 +244,7 @@ def test_launching_creates_one_run_and_shows_it(
 
 @pytest.mark.parametrize(("choice", "tau", "rate"), [("ended", 0.08, 0.5), ("launched", 0.3, 1.0)])
 def test_settings_of_a_turned_run_are_used_as_it_ended_or_as_launched(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], choice: str, tau: float, rate: float
+    opened: Pages, folder: Path, draft: Draft, choice: str, tau: float, rate: float
 ) -> None:
     store, template = made_run(folder, draft())
     store.attempt(template, 1).steps([Step(5, {"loss": 1.0})])
@@ -288,7 +274,7 @@ def test_settings_of_a_turned_run_are_used_as_it_ended_or_as_launched(
     ],
 )
 def test_a_number_that_cannot_be_used_is_explained_and_nothing_is_created(
-    opened: Callable[..., AppTest], folder: Path, key: str, value: int, sentence: str | None
+    opened: Pages, folder: Path, key: str, value: int, sentence: str | None
 ) -> None:
     app = opened("fine_tune")
     widget(app, key).set_value(value).run()
@@ -309,7 +295,7 @@ def test_a_number_that_cannot_be_used_is_explained_and_nothing_is_created(
     ],
 )
 def test_a_file_that_cannot_be_used_is_explained_and_nothing_is_created(
-    opened: Callable[..., AppTest], folder: Path, tmp_path: Path, content: bytes | None, sentence: str
+    opened: Pages, folder: Path, tmp_path: Path, content: bytes | None, sentence: str
 ) -> None:
     path = tmp_path / "rows.csv"
     if content is not None:
@@ -322,14 +308,14 @@ def test_a_file_that_cannot_be_used_is_explained_and_nothing_is_created(
     assert len(Store(folder).runs()) == 1
 
 
-def test_an_unknown_encoder_is_explained(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_an_unknown_encoder_is_explained(opened: Pages, folder: Path) -> None:
     unknown = parse_config({"encoder": {"id": "/no/such/folder"}, "phases": [{"steps": 5}]})
     app = opened("fine_tune", **{"from": Store(folder).create(unknown)})
     assert any("is not a folder" in error.value.replace("\\", "") for error in app.error)
     assert button(app, "Launch").disabled
 
 
-def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_starving_anchors_are_offered_balanced_batches(opened: Pages, folder: Path) -> None:
     rows = [(f"{text} {i}", "rare" if i % 20 == 0 else "common") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Few and many", source="")
     app = opened("fine_tune", task=task.id)
@@ -340,7 +326,7 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
     assert not any("will find no other of their class" in warning.value for warning in app.warning)
 
 
-def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Pages, folder: Path) -> None:
     task = TaskLibrary(folder).add(Rows(*zip(*made_rows(200), strict=True)), name="Ours", source="")
     app = opened("fine_tune", task=task.id)
     widget(app, "form.train_size").set_value(60).run()
@@ -353,7 +339,7 @@ def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Callable[..., 
     assert "60 rows · class-balanced batches · Label noise ρ 0.2" in labels
 
 
-def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Pages, folder: Path) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
     app = opened("fine_tune", task=task.id, set=["task.sampler=random", "phases.0.batch_size=8"])
@@ -364,9 +350,7 @@ def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable
     assert not app.warning
 
 
-def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
-    opened: Callable[..., AppTest], folder: Path
-) -> None:
+def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(opened: Pages, folder: Path) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
     app = opened("fine_tune", task=task.id)
@@ -387,7 +371,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
 
 
 def test_what_was_chosen_for_many_classes_outlives_a_reload_and_what_is_usual_follows_the_task(
-    opened: Callable[..., AppTest], folder: Path
+    opened: Pages, folder: Path
 ) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
@@ -403,9 +387,7 @@ def test_what_was_chosen_for_many_classes_outlives_a_reload_and_what_is_usual_fo
     assert widget(app, "form.0.batch_size").value == 16
 
 
-def test_settings_of_an_earlier_version_keep_their_batches(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_settings_of_an_earlier_version_keep_their_batches(opened: Pages, folder: Path, draft: Draft) -> None:
     run_id = Store(folder).create(draft(task={"sampler": "balanced"}))
     app = opened("fine_tune", **{"from": run_id})
     assert widget(app, "form.sampler").value == "balanced"
@@ -413,7 +395,7 @@ def test_settings_of_an_earlier_version_keep_their_batches(
     assert "Equal shares" not in options(opened("fine_tune"), "form.sampler")
 
 
-def test_tokens_are_counted_as_texts_have_them(opened: Callable[..., AppTest]) -> None:
+def test_tokens_are_counted_as_texts_have_them(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("token-scl").run()
     (said,) = (caption.value for caption in app.caption if "vectors in a batch" in caption.value)
@@ -422,9 +404,7 @@ def test_tokens_are_counted_as_texts_have_them(opened: Callable[..., AppTest]) -
     assert vectors == pytest.approx(16 * of_a_text, rel=0.02)
 
 
-def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(opened: Pages, folder: Path, draft: Draft) -> None:
     def queued(**settings: Any) -> AppTest:
         terms = [{"loss": "supcon", "weight": 0.5, "queue": 64} | settings, {"loss": "cross_entropy", "weight": 0.5}]
         return opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
@@ -438,9 +418,7 @@ def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(
     assert "never fills" in words(queued(queue=4096))
 
 
-def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(opened: Pages, folder: Path, draft: Draft) -> None:
     terms = [{"loss": "supcon", "weight": 0.5, "queue": 64}, {"loss": "cross_entropy", "weight": 0.5}]
     app = opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
     (choice,) = (box for box in app.selectbox if box.label == "Queue momentum")
@@ -453,7 +431,7 @@ def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(
     assert "keeps 0.916 of itself" in words(app)
 
 
-def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Callable[..., AppTest]) -> None:
+def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Pages) -> None:
     app = opened("fine_tune")
     assert "near the majority class" not in words(app)
     widget(app, "form.task").set_value("paraphrase").run()
@@ -461,7 +439,7 @@ def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Callable[..
     assert "near the majority class" in words(app)
 
 
-def test_default_rates_follow_what_learns(opened: Callable[..., AppTest]) -> None:
+def test_default_rates_follow_what_learns(opened: Pages) -> None:
     app = opened("fine_tune")
     assert widget(app, "form.0.learning_rate").value is None
     assert widget(app, "form.0.learning_rate").placeholder == "1.0e-04"
@@ -469,13 +447,13 @@ def test_default_rates_follow_what_learns(opened: Callable[..., AppTest]) -> Non
     assert widget(app, "form.0.learning_rate").placeholder == "5.0e-03"
 
 
-def test_pooling_is_shown_as_the_encoders_own(opened: Callable[..., AppTest]) -> None:
+def test_pooling_is_shown_as_the_encoders_own(opened: Pages) -> None:
     pooling = widget(opened("fine_tune"), "form.pooling")
     assert pooling.value == "auto"
     assert pooling.options[0] == "Its own: mean"
 
 
-def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) -> None:
+def test_what_was_chosen_outlives_a_page_switch(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.steps").set_value(77).run()
     app.switch_page("pages/runs.py").run()
@@ -488,7 +466,7 @@ def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) 
 
 @pytest.mark.parametrize(("share", "warned"), [(0.0, True), (0.5, False)])
 def test_a_contrastive_term_without_positives_is_said_once(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], share: float, warned: bool
+    opened: Pages, folder: Path, draft: Draft, share: float, warned: bool
 ) -> None:
     store, run_id = made_run(folder, draft())
     trained(store, run_id, steps=8)
@@ -507,9 +485,7 @@ def test_a_contrastive_term_without_positives_is_said_once(
     assert "SCL is 0" not in "".join(info.value for info in app.info)
 
 
-def test_every_status_has_its_words_and_its_buttons(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_every_status_has_its_words_and_its_buttons(opened: Pages, folder: Path, draft: Draft) -> None:
     def seen(run_id: str) -> tuple[str, set[str]]:
         app = opened("fine_tune", run=run_id)
         return words(app), {b.label for b in app.button} - {"New run"}
@@ -554,9 +530,9 @@ def test_every_status_has_its_words_and_its_buttons(
     ],
 )
 def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
-    opened: Callable[..., AppTest],
+    opened: Pages,
     folder: Path,
-    draft: Callable[..., RunConfig],
+    draft: Draft,
     cosines: tuple[float, float],
     reported: str,
 ) -> None:
@@ -573,9 +549,9 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
     ("probed", "reported"), [({}, "classes are not apart"), ({"train_rows": 80.0}, "is learning: it has covered")]
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
-    opened: Callable[..., AppTest],
+    opened: Pages,
     folder: Path,
-    draft: Callable[..., RunConfig],
+    draft: Draft,
     probed: dict[str, float],
     reported: str,
 ) -> None:
@@ -593,8 +569,9 @@ def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predi
 
 
 @pytest.mark.parametrize("text", ["nonsense", "../../etc/passwd", "<script>", "x" * 5000])
-def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Callable[..., AppTest], text: str) -> None:
-    app = opened("fine_tune", run=text)
+@pytest.mark.parametrize("name", ["run", "from"])
+def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Pages, name: str, text: str) -> None:
+    app = opened("fine_tune", **{name: text})
     assert any("no run has that id" in warning.value for warning in app.warning)
     assert not button(app, "Launch").disabled
 
@@ -602,7 +579,7 @@ def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Callable[
 # Runs and Explore
 
 
-def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
+def test_empty_pages_say_what_to_do(opened: Pages) -> None:
     assert "No runs yet" in words(opened("runs"))
     assert "nothing to explore yet" in words(opened("explore"))
     home = words(opened("home"))
@@ -610,9 +587,7 @@ def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
     assert f"Version {__version__}" in home
 
 
-def test_home_offers_the_newest_run_that_has_frames(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_home_offers_the_newest_run_that_has_frames(opened: Pages, folder: Path, draft: Draft) -> None:
     assert {b.label for b in opened("home").button} == {"Start a run", "Take a lesson", "Explore the replay", *REPLAY}
     store, first = made_run(folder, draft(more={"name": "First one"}))
     trained(store, first)
@@ -622,9 +597,7 @@ def test_home_offers_the_newest_run_that_has_frames(
     assert "Recent runs" in words(app)
 
 
-def test_runs_are_listed_with_their_scores(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_runs_are_listed_with_their_scores(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = made_run(folder, draft(more={"name": "<b>mine</b>"}))
     trained(store, run_id)
     store.attempt(run_id, 1).end(Status.FINISHED)
@@ -634,9 +607,7 @@ def test_runs_are_listed_with_their_scores(
     assert list(table["Status"]) == ["finished"]
 
 
-def test_a_run_says_which_rows_it_learned_from(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_a_run_says_which_rows_it_learned_from(opened: Pages, folder: Path, draft: Draft) -> None:
     rows = {"train_size": 30, "label_noise": 0.2, "sampler": "class_balanced"}
     for task in ({}, rows):
         store, run_id = made_run(folder, draft(task=task))
@@ -647,9 +618,7 @@ def test_a_run_says_which_rows_it_learned_from(
     assert list(runs.value["Task"]) == [found, "small.csv"]
 
 
-def test_explore_opens_at_the_frame_of_the_address(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_explore_opens_at_the_frame_of_the_address(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = made_run(folder, draft())
     trained(store, run_id)
     assert "frame" not in opened("explore", run=run_id).query_params  # the newest is followed
@@ -658,9 +627,7 @@ def test_explore_opens_at_the_frame_of_the_address(
     assert any("the run has no frame at that step" in warning.value for warning in app.warning)
 
 
-def test_a_damaged_frame_is_a_sentence_on_the_page(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_a_damaged_frame_is_a_sentence_on_the_page(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = made_run(folder, draft())
     trained(store, run_id)
     (store.run_folder(run_id) / "frame-0000004.safetensors").write_bytes(b"damaged")
@@ -670,7 +637,7 @@ def test_a_damaged_frame_is_a_sentence_on_the_page(
 
 
 def test_a_store_that_cannot_be_opened_is_a_sentence(
-    opened: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "file" / "runs"))
@@ -712,7 +679,7 @@ HIDDEN = [
 
 @pytest.mark.parametrize(("first", "value", "then", "choice"), HIDDEN)
 def test_a_setting_that_loses_its_meaning_does_not_stand_in_the_way(
-    opened: Callable[..., AppTest], first: str, value: Any, then: str, choice: str
+    opened: Pages, first: str, value: Any, then: str, choice: str
 ) -> None:
     app = opened("fine_tune")
     widget(app, first).set_value(value).run()
@@ -720,16 +687,14 @@ def test_a_setting_that_loses_its_meaning_does_not_stand_in_the_way(
     assert not button(app, "Launch").disabled
 
 
-def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Callable[..., AppTest]) -> None:
+def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("simcse").run()
     assert "Token" not in options(app, "form.0.term.0.level")
     assert "Layers as views" not in options(app, "form.0.term.0.views")
 
 
-def test_a_loss_from_outside_is_offered_with_its_settings(
-    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_from_outside_is_offered_with_its_settings(opened: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LOSSES, TRIPLET.name, TRIPLET)  # type: ignore[arg-type]
     app = opened("fine_tune")
     widget(app, "form.0.term.0.loss").set_value(TRIPLET.name).run()
@@ -739,7 +704,7 @@ def test_a_loss_from_outside_is_offered_with_its_settings(
 
 
 def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(
-    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+    opened: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(VIEWS, BACKWARDS.name, BACKWARDS)
     app = opened("fine_tune")
@@ -749,13 +714,13 @@ def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(
     assert any(w.label == "Between words" for w in app.text_input)
 
 
-def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callable[..., AppTest]) -> None:
+def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.trainable").set_value("classifier").run()
     assert any("will move nothing" in warning.value for warning in app.warning)
 
 
-def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Callable[..., AppTest]) -> None:
+def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) -> None:
     app = opened("fine_tune")
     preset = widget(app, "form.0.preset")
     assert preset.value == "ce-scl"
@@ -769,7 +734,7 @@ def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Callable[
 
 
 @pytest.mark.parametrize("name", ["collapse", "hard-negatives"])
-def test_a_preset_for_showing_comes_back_from_its_link(opened: Callable[..., AppTest], name: str) -> None:
+def test_a_preset_for_showing_comes_back_from_its_link(opened: Pages, name: str) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value(name).run()
     assert app.query_params["set"] == f"preset={name}"
@@ -779,7 +744,7 @@ def test_a_preset_for_showing_comes_back_from_its_link(opened: Callable[..., App
 
 
 def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_name(
-    opened: Callable[..., AppTest],
+    opened: Pages,
 ) -> None:
     app = opened("fine_tune", set=["objective.terms.0.temperature=0.06"])
     assert widget(app, "form.0.preset").value == "ce-scl"
@@ -800,7 +765,7 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
     ],
 )
 def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
-    opened: Callable[..., AppTest], key: str, value: float, sentence: str
+    opened: Pages, key: str, value: float, sentence: str
 ) -> None:
     app = opened("fine_tune")
     widget(app, key).set_value(value).run()
@@ -815,25 +780,21 @@ def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
 
 class TestUndo:
     @staticmethod
-    def deleted(opened: Callable[..., AppTest], store: Store, run_id: str) -> AppTest:
+    def deleted(opened: Pages, store: Store, run_id: str) -> AppTest:
         store.rename(run_id, "Gone")
         store.discard(run_id)
         app = opened("runs")
         assert any("Deleted “Gone”. This can be undone for 10 minutes" in text.value for text in app.markdown)
         return app
 
-    def test_it_brings_the_run_back(
-        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-    ) -> None:
+    def test_it_brings_the_run_back(self, opened: Pages, folder: Path, draft: Draft) -> None:
         store, run_id = finished(folder, draft())
         app = self.deleted(opened, store, run_id)
         button(app, "Undo").click().run()
         assert [run.id for run in store.runs()] == [run_id]
         assert not any("Deleted" in text.value for text in app.markdown)
 
-    def test_a_press_that_comes_too_late_says_so(
-        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-    ) -> None:
+    def test_a_press_that_comes_too_late_says_so(self, opened: Pages, folder: Path, draft: Draft) -> None:
         store, run_id = finished(folder, draft())
         app = self.deleted(opened, store, run_id)
         store.purge_discarded(0.0)
@@ -841,7 +802,7 @@ class TestUndo:
         assert any("is deleted for good" in warning.value for warning in app.warning)
 
     def test_runs_that_were_deleted_together_come_back_together_in_any_session(
-        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+        self, opened: Pages, folder: Path, draft: Draft
     ) -> None:
         store, first = finished(folder, draft())
         _, second = finished(folder, draft())
@@ -863,9 +824,9 @@ class TestUndo:
 
     def test_the_line_says_how_long_is_left_and_goes_when_time_is_over(
         self,
-        opened: Callable[..., AppTest],
+        opened: Pages,
         folder: Path,
-        draft: Callable[..., RunConfig],
+        draft: Draft,
     ) -> None:
         store, run_id = finished(folder, draft())
         store.discard(run_id)
@@ -877,7 +838,7 @@ class TestUndo:
         assert not any("Deleted" in text.value for text in opened("runs").markdown)
 
 
-def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:
+def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("scl-classifier").run()
     assert [widget(app, f"form.{number}.trainable").value for number in (0, 1)] == ["all", "classifier"]
@@ -901,9 +862,7 @@ def finished(folder: Path, draft: RunConfig) -> tuple[Store, str]:
     return store, run_id
 
 
-def test_the_list_says_what_every_run_and_all_of_them_take(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_the_list_says_what_every_run_and_all_of_them_take(opened: Pages, folder: Path, draft: Draft) -> None:
     store, _ = finished(folder, draft())
     store.create(draft())
     app = opened("runs")
@@ -913,9 +872,7 @@ def test_the_list_says_what_every_run_and_all_of_them_take(
     assert "Runs take 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
 
 
-def test_deleted_runs_count_until_their_files_are_freed(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     store.create(draft())
     store.discard(run_id)
@@ -924,7 +881,7 @@ def test_deleted_runs_count_until_their_files_are_freed(
 
 
 def test_a_run_that_lost_its_weights_says_so_everywhere(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], monkeypatch: pytest.MonkeyPatch
+    opened: Pages, folder: Path, draft: Draft, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run_id = finished(folder, draft())
     monkeypatch.setenv("SCL_DISK_GB", "0.001")
@@ -941,9 +898,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     assert remedy in words(opened("explore", run=run_id))
 
 
-def test_a_run_is_told_to_keep_its_weights(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-) -> None:
+def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = finished(folder, draft())
     app = opened("fine_tune", run=run_id)
     assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, maps, measures and log 0.5 MB)" in words(
@@ -961,10 +916,10 @@ def test_a_run_is_told_to_keep_its_weights(
 class TestLink:
     """The address of the form holds what differs from the defaults, and fills it again."""
 
-    def test_the_defaults_need_no_words(self, opened: Callable[..., AppTest]) -> None:
+    def test_the_defaults_need_no_words(self, opened: Pages) -> None:
         assert "set" not in opened("fine_tune").query_params
 
-    def test_what_was_changed_is_in_the_address_and_comes_back(self, opened: Callable[..., AppTest]) -> None:
+    def test_what_was_changed_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
         app = opened("fine_tune")
         widget(app, "form.0.preset").set_value("dscl").run()
         widget(app, "form.seed").set_value(7).run()
@@ -979,7 +934,7 @@ class TestLink:
         assert widget(again, "form.seed").value == 8
         assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
 
-    def test_a_changed_weight_comes_back_with_its_preset(self, opened: Callable[..., AppTest]) -> None:
+    def test_a_changed_weight_comes_back_with_its_preset(self, opened: Pages) -> None:
         app = opened("fine_tune")
         widget(app, "form.0.knob.lambda").set_value(0.0).run()
         widget(app, "form.0.knob.temperature").set_value(0.01).run()
@@ -988,7 +943,7 @@ class TestLink:
         held = {name: widget(again, f"form.0.{name}").value for name in ("preset", "knob.lambda", "knob.temperature")}
         assert held == {"preset": "ce-scl", "knob.lambda": 0.0, "knob.temperature": 0.01}
 
-    def test_what_a_link_has_wrong_is_named_and_the_rest_is_used(self, opened: Callable[..., AppTest]) -> None:
+    def test_what_a_link_has_wrong_is_named_and_the_rest_is_used(self, opened: Pages) -> None:
         app = opened("fine_tune", set=["seed=-1", "precision=float32", "task.path=/etc/passwd"])
         assert widget(app, "form.precision").value == "float32"
         assert widget(app, "form.seed").value == 0
@@ -997,13 +952,13 @@ class TestLink:
         assert "leave it out" in said
         assert "passwd" not in str(app.query_params["set"])
 
-    def test_what_a_link_has_wrong_is_shown_as_text(self, opened: Callable[..., AppTest]) -> None:
+    def test_what_a_link_has_wrong_is_shown_as_text(self, opened: Pages) -> None:
         app = opened("fine_tune", set=["precision=![x](https://example.org/x.png)"])
         (warning,) = app.warning
         assert "![x](" not in warning.value
         assert warning.value.count(r"\!\[x\]\(https\:") == 2
 
-    def test_an_older_address_of_this_session_changes_nothing(self, opened: Callable[..., AppTest]) -> None:
+    def test_an_older_address_of_this_session_changes_nothing(self, opened: Pages) -> None:
         """A press right behind another brings the address from before."""
         app = opened("fine_tune")
         widget(app, "form.seed").set_value(7).run()
@@ -1014,7 +969,7 @@ class TestLink:
         assert list(app.query_params["set"]) == ["precision=float32", "seed=8"]
 
     def test_settings_of_a_run_are_used_again_after_a_link_was_opened(
-        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+        self, opened: Pages, folder: Path, draft: Draft
     ) -> None:
         _, run_id = made_run(folder, draft(batch_size=6))
         app = opened("fine_tune", set=["seed=7"])
@@ -1026,15 +981,13 @@ class TestLink:
         widget(app, "form.0.batch_size").set_value(5).run()
         assert widget(app, "form.0.batch_size").value == 5
 
-    def test_a_file_of_the_one_who_sends_it_is_not_named(
-        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
-    ) -> None:
+    def test_a_file_of_the_one_who_sends_it_is_not_named(self, opened: Pages, folder: Path, draft: Draft) -> None:
         _, run_id = made_run(folder, draft())
         app = opened("fine_tune", **{"from": run_id})
         assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]
 
 
-def test_home_plays_any_of_the_replays(opened: Callable[..., AppTest]) -> None:
+def test_home_plays_any_of_the_replays(opened: Pages) -> None:
     app = opened("home")
     assert SHIPPED["ce-scl"].about in words(app)
     next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
@@ -1045,7 +998,7 @@ def test_home_plays_any_of_the_replays(opened: Callable[..., AppTest]) -> None:
     assert "there is no such replay" in words(opened("home", replay="nonsense"))
 
 
-def test_all_replays_are_compared_in_one_press(opened: Callable[..., AppTest], folder: Path) -> None:
+def test_all_replays_are_compared_in_one_press(opened: Pages, folder: Path) -> None:
     app = opened("home")
     button(app, "Compare all").click().run()
     assert not app.exception
@@ -1053,7 +1006,7 @@ def test_all_replays_are_compared_in_one_press(opened: Callable[..., AppTest], f
 
 
 @pytest.mark.parametrize("page", ["explore", "tokens"])
-def test_the_replay_opens_like_any_run(opened: Callable[..., AppTest], folder: Path, page: str) -> None:
+def test_the_replay_opens_like_any_run(opened: Pages, folder: Path, page: str) -> None:
     store = Store(folder)
     run_id = open_replay(store, SHIPPED["ce-scl"].path)
     store.close()

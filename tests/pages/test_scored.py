@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from core.artifacts.replay import read_replay, write_replay
 from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
-from core.config import RunConfig
 from core.config.objective import mixed_objective
 from core.config.score_source import classifier_note
 from core.events import Frame, Notice, Probe, Started, Step
@@ -21,8 +20,9 @@ from core.representation.projections import pca_map
 from core.store import Status, Store
 from pages.ui.explore.run_reads import frames_of
 from pages.ui.explore.sentence import predicted_steps
+from tests.pages.conftest import Draft, Pages
 from tests.pages.test_compare import table
-from tests.pages.test_pages import ROOT, made_run, widget, words
+from tests.pages.test_pages import made_run, widget, words
 
 TEXTS, LABELS = ("one", "two", "three", "four"), (0, 1, 0, 1)
 SCORES = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7, "cross_entropy": 0.4}
@@ -30,19 +30,7 @@ GEOMETRY = {"mean_cosine": 0.5, "within_cosine": 0.6, "between_cosine": 0.4, "ef
 
 
 @pytest.fixture
-def opened(folder: Path) -> Callable[..., AppTest]:
-    def open_page(name: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params.update(query)
-        app.switch_page(f"pages/{name}.py").run()
-        assert not app.exception
-        return app
-
-    return open_page
-
-
-@pytest.fixture
-def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
+def made(folder: Path, draft: Draft) -> Callable[..., str]:
     """Makes a finished run of 8 steps with λ; gives its id. `rows` of the probe; None scores the classifier itself."""
 
     def make(
@@ -78,7 +66,7 @@ def tiles(app: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in app.metric}
 
 
-Made, Opened = Callable[..., str], Callable[..., AppTest]
+Made, Opened = Callable[..., str], Pages
 
 
 class TestLive:

@@ -6,7 +6,7 @@ from core.advice.counting import TokenCounts
 from core.artifacts.waiting_time import Place
 from core.tasks.dataset import Split, TaskData
 from pages.ui.audit import noise_sentence
-from pages.ui.live import _in_line
+from pages.ui.live_progress import queue_words
 from pages.ui.text_details import _sentence
 from tests.cases import each
 
@@ -62,7 +62,7 @@ def test_lengths_are_said_with_what_is_known(unknown_share: float | None, all_te
     ],
 )
 def test_a_place_in_line_is_said(place: Place | None, on_cluster: bool, expected: str) -> None:
-    assert _in_line(place, on_cluster) == expected
+    assert queue_words(place, on_cluster) == expected
 
 
 @each(

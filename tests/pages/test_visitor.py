@@ -17,8 +17,8 @@ from core.store.secret import NAME, server_secret
 from core.workers import LocalEngine
 from pages.ui import visitor
 from pages.ui.visitor import Visitor
+from tests.pages.conftest import APP
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "open sesame, please"
 
 
@@ -49,7 +49,7 @@ def run_of(store: Store, owner: str | None, status: Status = Status.STOPPED) -> 
 
 
 def page(name: str, **query: str) -> AppTest:
-    made = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    made = AppTest.from_file(APP, default_timeout=60)
     made.query_params.update(query)
     made.run()
     return made.switch_page(f"pages/{name}.py").run()

@@ -65,15 +65,14 @@ def results_of(
     engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
 ) -> Results:
     """What the runs that have finished show; computed again when one more has."""
-    finished = tuple(_key(run) for run in runs if _has_score(engine, run, measure))
-    return _results(str(engine.store.folder), experiment.design, experiment.id, finished, measure, split)
-
-
-def _has_score(engine: Engine, run: ExperimentRun, measure: str) -> bool:
-    """Vectors are measured some time after a run has finished."""
-    return run.status == Status.FINISHED and (
-        measure not in OF_VECTORS or vector_measures(engine.store, run) is not None
+    finished = tuple(
+        _key(run)
+        for run in runs
+        if run.status == Status.FINISHED
+        # Vectors are measured some time after a run has finished.
+        and (measure not in OF_VECTORS or vector_measures(engine.store, run) is not None)
     )
+    return _results(str(engine.store.folder), experiment.design, experiment.id, finished, measure, split)
 
 
 def _key(run: ExperimentRun) -> tuple[int, int, str, int]:

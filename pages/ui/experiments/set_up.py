@@ -1,317 +1,37 @@
-"""The form of an experiment: a protocol's levels or a grid of settings, also from the form of one run."""
+"""Start an experiment: from the form of a design, or from the form of one run."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.advice.defaults import DEFAULT_STEPS
-from core.catalogue.encoders import LISTED
-from core.config import FILE_TASK, PhaseConfig, RunConfig
-from core.config.describe import problem_text, value_text
-from core.config.edit import changed, settings_text
-from core.config.fields import build, fields_of
-from core.config.vary import TwinSetting, sweepable
-from core.errors import ConfigError, PlaygroundError
-from core.experiments.design import (
-    LEAN,
-    MOST_LEVELS,
-    MOST_SEEDS,
-    Axis,
-    Design,
-    EarlyStopping,
-    axis_of,
-    axis_title,
-    grid_name,
-)
+from core.config import FILE_TASK, RunConfig
+from core.config.describe import problem_text
+from core.config.edit import settings_text
+from core.config.fields import build
+from core.errors import PlaygroundError
+from core.experiments.design import Design, grid_name
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.shared_settings import shared_settings
-from core.messages import N_, _, called, ngettext
-from core.parameters import Parameter, Value
+from core.messages import _, ngettext
 from core.representation.paired import LEVEL, fewest_seeds
 from core.store.sizes import size_text
 from core.workers import Engine
 from core.workers.machine import slots
 from pages.ui import reads, state
-from pages.ui.address import Experiments, FineTune, Item, split
-from pages.ui.bound import bound, bound_switch
+from pages.ui.address import Experiments, FineTune
+from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, protocol_form
 from pages.ui.experiments.reads import cost_of, open_experiments
-from pages.ui.form_start import draft_of_link, forget_start, without_defaults
-from pages.ui.parameter_widget import begin_fields, field_problem, number_field, report_problem
-from pages.ui.parts import duration, escaped, task_names
+from pages.ui.form_start import forget_start, without_defaults
+from pages.ui.parameter_widget import begin_fields, field_problem, number_field
+from pages.ui.parts import duration, escaped
 from pages.ui.visitor import visitor
 
-USUAL_SEEDS = 5
-SEEDS = Parameter(
-    "seeds",
-    N_("Seeds"),
-    USUAL_SEEDS,
-    N_("Runs of each cell, which differ in the seed alone."),
-    kind="integer",
-    low=1,
-    high=MOST_SEEDS,
-)
-STEPS = replace(fields_of(PhaseConfig)["steps"], words={})
-NOTHING = "none"
-# A cell outside the grid, to compare with.
-AGAINST_CE = "ce"
-CE = {"label": "CE", "settings": {"preset": "ce"}}
-Values = Sequence[Value | None]
 GRID = "grid"
-
-
-def chosen_base(base: RunConfig, key: str) -> RunConfig:
-    """The draft with another task, encoder and length."""
-    own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
-    labels = task_names(own)
-    if base.task.id == FILE_TASK:
-        labels[FILE_TASK] = _("{path} (a file)", path=base.task.path)
-    left, middle, right = st.columns([5, 5, 3])
-    with left:
-        usual = base.task.id if base.task.id in labels else next(iter(labels))
-        task, tied = bound(Experiments.TASK, list(labels), usual, labels=labels.values())
-        st.selectbox(_("Task"), list(labels), format_func=labels.__getitem__, **tied.by_index)
-    known = [*LISTED, *([base.encoder.id] if base.encoder.id not in LISTED else [])]
-    encoder = middle.selectbox(
-        _("Encoder"),
-        known,
-        index=known.index(base.encoder.id),
-        accept_new_options=True,
-        key=f"experiment.{key}.encoder",
-    )
-    settings: dict[str, Any] = {"encoder.id": encoder or base.encoder.id}
-    if task != base.task.id:
-        settings |= {"task.id": task, "task.path": None, "task.name": None}
-    if len(base.phases) == 1 and base.phases[0].epochs is None:
-        steps = base.phases[0].steps or DEFAULT_STEPS
-        settings["steps"] = number_field(
-            right, STEPS, _number(Experiments.STEPS, steps), key=f"experiment.{key}.steps.{steps}"
-        )
-        Experiments.STEPS.put(settings["steps"], steps)
-    chosen = changed(base, settings)
-    return chosen.model_copy(update={"task": reads.library().named(chosen.task)})
-
-
-def _number(item: Item[int], usual: int) -> int:
-    """What the address says; the usual number, and a sentence, where that is no whole number above 0."""
-    return item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, usual)
-
-
-def seeds_field(usual: int, key: str) -> int:
-    """How many seeds. Args: usual: where nobody chose; key: of the form."""
-    start = min(_number(Experiments.SEEDS, usual), MOST_SEEDS)
-    seeds = int(number_field(st, SEEDS, start, key=f"experiment.seeds.{key}"))
-    Experiments.SEEDS.put(seeds, usual)
-    return seeds
-
-
-def early_stopping_fields() -> dict[str, int] | None:
-    """Whether poor runs end early, and after how long; None where all run to their end."""
-    wanted, tied = bound_switch(Experiments.EARLY)
-    st.toggle(
-        _("End poor runs early"),
-        help=_(
-            "For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
-            "(ASHA, Li et al. 2020). This finds good cells, but does not compare them fairly."
-        ),
-        **tied.by_value,
-    )
-    if not wanted:
-        return None
-    fields, usual = fields_of(EarlyStopping), EarlyStopping()
-    left, right, _rest = st.columns(3)
-    return {
-        "grace_steps": int(number_field(left, fields["grace_steps"], usual.grace_steps, key="experiment.grace")),
-        "reduction": int(number_field(right, fields["reduction"], usual.reduction, key="experiment.reduction")),
-    }
-
-
-def with_frames(base: RunConfig) -> RunConfig:
-    """The draft with maps over its steps or without, as a switch says, which is drawn."""
-    wanted, tied = bound_switch(Experiments.FRAMES)
-    st.toggle(
-        _("Maps over the steps"),
-        help=_(
-            "As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
-            "takes a third of the space."
-        ),
-        **tied.by_value,
-    )
-    return changed(base, {name: None if wanted else value for name, value in LEAN.items()})
-
-
-def grid_form() -> Design:
-    """Draw the form and read it. Raises: ConfigError for what cannot be a grid."""
-    st.header(_("A grid, or seeds alone"))
-    about = st.container()
-    base = chosen_base(_from_address(), "grid")
-    offered = sweepable(base)
-    axes: list[Axis] = []
-    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("Vary"))
-    if first is not None:
-        axes.append(first)
-        second = _axis(
-            {path: one for path, one in offered.items() if path != Experiments.FIRST.text},
-            base,
-            Experiments.SECOND,
-            Experiments.SECOND_VALUES,
-            # Translators: a second setting, against which the first is varied.
-            _("Against"),
-        )
-        axes += [second] if second is not None else []
-    shared = shared_settings(base, axes)
-    about.caption(
-        _(
-            "{settings}. What is not varied here is as on Fine-tune.",
-            settings=escaped(" · ".join([*shared.rows, *shared.objective])),
-        )
-    )
-    seeds = seeds_field(USUAL_SEEDS, "grid")
-    compared = _against(axes, base)
-    given = {
-        "name": grid_name(base, axes),
-        "base": with_frames(base).model_dump(mode="json"),
-        "axes": [axis.model_dump(mode="json") for axis in axes],
-        "seeds": seeds,
-        "early_stopping": early_stopping_fields(),
-    }
-    # After every control has written into the address, which the link carries.
-    about.page_link(
-        "pages/fine_tune.py",
-        label=_("Change the other settings"),
-        icon=":material/tune:",
-        query_params=_query(base),
-    )
-    return build(Design, given | compared)
-
-
-def _axis(
-    offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
-) -> Axis | None:
-    """One setting and its values; None where nothing is to be varied."""
-    names = {NOTHING: _("Nothing: seeds alone") if item is Experiments.FIRST else _("Nothing else")}
-    names |= {path: _(one.label) for path, one in offered.items()}
-    left, right = st.columns([2, 3], vertical_alignment="top")
-    with left:
-        path, tied = bound(item, names, NOTHING, labels=names.values())
-        st.selectbox(label, list(names), format_func=names.__getitem__, **tied.by_index)
-    if path == NOTHING:
-        values.forget()
-        return None
-    setting = offered[path]
-    with right:
-        chosen = _values(setting, path, values)
-    return axis_of(path, chosen, base)
-
-
-def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
-    """The values of an axis: those that are suggested, or typed."""
-    parameter = setting.parameter
-    known: dict[str, Value | None] = {}
-    given: Values = [setting.value, *(one.value for one in setting.suggestions)]
-    if parameter.kind == "choice":
-        given = parameter.options
-    elif parameter.kind == "switch":
-        given = [True, False]
-    elif setting.value is None and not setting.suggestions:
-        given = [parameter.default]
-    for value in sorted({value for value in given if value is not None}, key=_order):
-        known[_text(value)] = value
-    if None in given and None in parameter.words:
-        known[_text(None)] = None
-    asked = [text for text in split(item.text or "") if text]
-    usual = [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
-    typed = st.multiselect(
-        _("Values"),
-        [*known, *(text for text in asked if text not in known)],
-        default=asked or usual,
-        format_func=lambda text: value_text(known[text], parameter) if text in known else text,
-        accept_new_options=parameter.kind in ("number", "integer", "name"),
-        max_selections=MOST_LEVELS,
-        placeholder=_("Type a value and press Enter"),
-        help=_(parameter.help) or None,
-        key=f"experiment.values.{path}",
-    )
-    item.put(list(typed))
-    found = []
-    for text in typed:
-        try:
-            found.append(known[text] if text in known else _parsed(parameter, text))
-        except ConfigError as problem:
-            report_problem(st, problem)
-    if not typed:
-        report_problem(st, ConfigError(_(setting.label), _("an empty list"), "give at least one value."))
-    found = list(dict.fromkeys(found)) or [known[text] for text in usual]
-    numbers = all(isinstance(value, int | float) for value in found)
-    return sorted(found, key=lambda value: _order(value or 0)) if numbers else found
-
-
-def _order(value: Value) -> tuple[int, Any]:
-    return (0, value) if isinstance(value, int | float) else (1, str(value))
-
-
-def _text(value: Value | None) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _parsed(parameter: Parameter, text: str) -> Value:
-    """What was typed, checked. Raises: ConfigError."""
-    if parameter.kind == "name":
-        return parameter.check(_(parameter.label), text)
-    try:
-        value = json.loads(text.replace(",", "."))
-    except ValueError:
-        raise ConfigError(_(parameter.label), text, parameter.remedy) from None
-    return parameter.check(_(parameter.label), value)
-
-
-def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
-    """What every cell is compared with: nothing, a level of an axis, or plain cross-entropy."""
-    labels = {NOTHING: _("Nothing")}
-    for place, axis in enumerate(axes):
-        title = axis_title(axis, base)
-        labels |= {f"{place}.{number}": called(title, level.title) for number, level in enumerate(axis.levels)}
-    if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
-        labels[AGAINST_CE] = _("Cross-entropy alone, as one more cell")
-    if len(labels) == 1:
-        return {}
-    chosen, tied = bound(Experiments.AGAINST, labels, NOTHING, labels=labels.values())
-    st.selectbox(
-        _("Compared with"),
-        list(labels),
-        format_func=labels.__getitem__,
-        help=_("Differences are paired: the same seeds, and where they were kept the same test examples."),
-        **tied.by_index,
-    )
-    if chosen == AGAINST_CE:
-        return {"reference": CE}
-    if chosen == NOTHING:
-        return {}
-    of_axis, _dot, of_level = chosen.partition(".")
-    against = axes[int(of_axis)]
-    return {"baseline": {against.name: against.levels[int(of_level)].label}}
-
-
-def _from_address() -> RunConfig:
-    """The draft of a link, or that of Fine-tune's form."""
-    texts = state.texts_in_url(Experiments.SET.name)
-    return draft_of_link(Experiments.SET.name, texts) if texts else state.remembered("draft", RunConfig)
-
-
-def _query(base: RunConfig) -> dict[str, Any]:
-    """The query of Fine-tune's form with this draft, and with the grid."""
-    of_draft = (Experiments.TASK, Experiments.STEPS)
-    grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
-    query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
-    return query if base.task.id == FILE_TASK else query | {"set": settings_text(base), "task": base.task.id}
 
 
 def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
@@ -324,7 +44,7 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
     design, problem = None, ""
     with left:
         try:
-            design = grid_form() if protocol is None else _protocol(protocol)
+            design = grid_form() if protocol is None else protocol_form(protocol)
         except PlaygroundError as error:
             problem = problem_text(error)
         if protocol is not None:
@@ -344,36 +64,6 @@ def leave() -> None:
         item.forget()
     state.put_all_in_url(Experiments.SET.name, [])
     st.rerun()
-
-
-def _protocol(protocol: Protocol) -> Design:
-    st.header(_(protocol.label))
-    st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(_(protocol.source))}]")
-    base = chosen_base(protocol.base, f"protocol.{protocol.name}")
-    whole = protocol.design(base)
-    seeds = seeds_field(len(whole.seeds), protocol.name)
-    axes = []
-    for axis in whole.axes:
-        against = whole.baseline.get(axis.name)
-        titles = {level.label: level.title for level in axis.levels}
-        labels = list(titles)
-        picked = st.pills(
-            axis_title(axis, base),
-            labels,
-            format_func=titles.__getitem__,
-            selection_mode="multi",
-            default=labels,
-            key=f"experiment.{protocol.name}.{axis.name}",
-            help=_("All are compared with {level}.", level=titles[against]) if against else None,
-        )
-        kept = [level for level in axis.levels if level.label in picked or level.label == against]
-        axes.append({"name": axis.name, "levels": [level.model_dump() for level in kept]})
-    base = with_frames(base)
-    st.caption(escaped(_(protocol.differs)))
-    return build(
-        Design,
-        whole.model_dump(mode="json") | {"axes": axes, "seeds": seeds, "base": base.model_dump(mode="json")},
-    )
 
 
 def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:

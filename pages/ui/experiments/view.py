@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import mean
 
@@ -15,6 +15,7 @@ from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import MOST_SEEDS, Design, axis_title
 from core.experiments.lifecycle import missing
+from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
@@ -32,7 +33,7 @@ from pages.ui import state
 from pages.ui.address import Experiments, Item
 from pages.ui.bound import bound, bound_segments, forget
 from pages.ui.compare.picking import group_name
-from pages.ui.controls import leave_notice, show_notice
+from pages.ui.controls import ask, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
 from pages.ui.experiments.set_up import published
@@ -76,27 +77,19 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     found.revive(experiment, design, runs)
     engine.dispatch()
     actions(engine, experiment, design, runs, going=_is_going(experiment, design, runs))
-    st.caption(escaped(_about(design)))
+    said = " · ".join(chain(*shared_settings(design.base, design.axes)))
+    varied = listed(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
+    about = _("{settings}; varied: {axes}.", settings=said, axes=varied) if varied else _("{said}.", said=said)
+    st.caption(escaped(about))
     show_notice()
     _progress(engine.store, experiment, design, runs)
     _problems(design, runs)
     protocol = PROTOCOLS.get(design.protocol)
-    usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        show = bound_segments(_("Shown as"), Experiments.SHOW, SHOWN, "map")
-        st.space("stretch")
-        measures = {name: one.label for name, one in MEASURES.items()}
-        # Translators: a noun, what is measured.
-        measure = _choice(_("Measure"), Experiments.MEASURE, measures, usual[0])
-        # Translators: a noun, a part of a data set.
-        split_label = _("Split")
-        if measure in SCORES:
-            split = _choice(split_label, Experiments.SPLIT, SPLITS, usual[1])
-        else:
-            split, key = VALIDATION, "experiment.split.vectors"
-            only = [_(SPLITS[split])]
-            st.selectbox(split_label, only, label_visibility="collapsed", width=200, disabled=True, key=key)
-    measuring = measure in OF_VECTORS and _measuring(engine, experiment, runs)
+    show, measure, split = _selection(protocol)
+    measuring = False
+    if measure in OF_VECTORS and (lacking := unmeasured(engine.store, runs)):
+        newest = max(run.ended_at or 0.0 for run in lacking)
+        measuring = ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
     state.remember(MEASURING, measuring)
     if polling != (measuring or _is_going(experiment, design, runs)):
         st.rerun()
@@ -118,35 +111,35 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
             published(protocol)
 
 
-def _about(design: Design) -> str:
-    """The settings that all runs share, and those that are varied."""
-    settings = " · ".join(chain(*shared_settings(design.base, design.axes)))
-    varied = listed(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
-    if not varied:
-        return _("{said}.", said=settings)
-    return _("{settings}; varied: {axes}.", settings=settings, axes=varied)
+def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
+    """Draw what is shown, of which measure and of which split, and read it."""
+    usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
 
+    def choice(label: str, item: Item[str], names: Mapping[str, str], default: str) -> str:
+        value, tied = bound(item, names, default)
+        st.selectbox(
+            label,
+            list(names),
+            format_func=lambda name: _(names[name]),
+            label_visibility="collapsed",
+            width=200,
+            **tied.by_index,
+        )
+        return value
 
-def _measuring(engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun]) -> bool:
-    """Have the vectors of finished runs be measured, and say how far that is. Returns: whether it goes on."""
-    lacking = unmeasured(engine.store, runs)
-    if not lacking:
-        return False
-    newest = max(run.ended_at or 0.0 for run in lacking)
-    return ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
-
-
-def _choice(label: str, item: Item[str], names: Mapping[str, str], default: str) -> str:
-    value, tied = bound(item, names, default)
-    st.selectbox(
-        label,
-        list(names),
-        format_func=lambda name: _(names[name]),
-        label_visibility="collapsed",
-        width=200,
-        **tied.by_index,
-    )
-    return value
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        show = bound_segments(_("Shown as"), Experiments.SHOW, SHOWN, "map")
+        st.space("stretch")
+        measures = {name: one.label for name, one in MEASURES.items()}
+        # Translators: a noun, what is measured.
+        measure = choice(_("Measure"), Experiments.MEASURE, measures, usual[0])
+        # Translators: a noun, a part of a data set.
+        split_label = _("Split")
+        if measure in SCORES:
+            return show, measure, choice(split_label, Experiments.SPLIT, SPLITS, usual[1])
+        only, key = [_(SPLITS[VALIDATION])], "experiment.split.vectors"
+        st.selectbox(split_label, only, label_visibility="collapsed", width=200, disabled=True, key=key)
+        return show, measure, VALIDATION
 
 
 def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
@@ -224,16 +217,20 @@ def actions(
         if not me.may_change(experiment.owner):
             return
         if going and st.button(_("Stop"), icon=":material/stop:", key="experiment.stop"):
-            _ask(lambda: found.stop(experiment.id))
+            ask(lambda: found.stop(experiment.id))
         resumable = any(run.status is None or run.may_go_on for run in runs)
         if (
             not going
             and (resumable or missing(design, runs))
             and st.button(_("Resume"), icon=":material/play_arrow:", key="experiment.resume")
         ):
-            _ask(lambda: found.resume(experiment.id))
+            ask(lambda: found.resume(experiment.id))
         _more_seeds(engine, experiment, design, runs)
-        _rename(engine, experiment)
+        with st.popover(_("Rename"), icon=":material/edit:"), st.form("experiment.name.form", border=False):
+            placeholder = _("Experiment {number}", number=experiment.number)
+            name = st.text_input(_("Name"), experiment.name, max_chars=NAME_CHARS, placeholder=placeholder)
+            if st.form_submit_button(_("Save"), type="primary"):
+                ask(lambda: found.table.rename(experiment.id, name))
         if not going and st.button(
             _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs stay.")
         ):
@@ -251,40 +248,13 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
         field = Parameter("more", N_("More seeds"), 1, N_("For every cell."), kind="integer", low=1, high=left)
         begin_fields()
         more = int(number_field(st, field, min(USUAL_MORE, left), key=f"experiment.more.{experiment.id}"))
-        st.caption(_what_seeds_add(design, runs, more))
+        new = more * (len(design.cells) + len(design.sources))
+        seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
+        added = {"seeds": len(design.seeds), "runs": ngettext("{count} run", "{count} runs", new)}
+        if seconds:
+            takes = duration(new * mean(seconds) / len(slots()))
+            st.caption(_("There are {seeds} now. That adds {runs}, about {time}.", time=takes, **added))
+        else:
+            st.caption(_("There are {seeds} now. That adds {runs}.", **added))
         if st.button(_("Add them"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
-            _ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))
-
-
-def _what_seeds_add(design: Design, runs: Sequence[ExperimentRun], more: int) -> str:
-    """How many runs, and how long they take where some have finished."""
-    there, new = len(design.seeds), more * (len(design.cells) + len(design.sources))
-    seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
-    if not seconds:
-        return _(
-            "There are {seeds} now. That adds {runs}.", seeds=there, runs=ngettext("{count} run", "{count} runs", new)
-        )
-    takes = duration(new * mean(seconds) / len(slots()))
-    return _(
-        "There are {seeds} now. That adds {runs}, about {time}.",
-        seeds=there,
-        runs=ngettext("{count} run", "{count} runs", new),
-        time=takes,
-    )
-
-
-def _rename(engine: Engine, experiment: Experiment) -> None:
-    with st.popover(_("Rename"), icon=":material/edit:"), st.form("experiment.name.form", border=False):
-        placeholder = _("Experiment {number}", number=experiment.number)
-        name = st.text_input(_("Name"), experiment.name, max_chars=NAME_CHARS, placeholder=placeholder)
-        if st.form_submit_button(_("Save"), type="primary"):
-            _ask(lambda: open_experiments(engine).table.rename(experiment.id, name))
-
-
-def _ask(action: Callable[[], object]) -> None:
-    """Do it, say in a sentence why it cannot be done, and draw the page again."""
-    try:
-        action()
-    except PlaygroundError as error:
-        leave_notice(str(error))
-    st.rerun()
+            ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     if done:
         st.success(_("Right. {truth}", truth=_truth(check, numbers, value)), icon=":material/check:")
         return True
+    said = f"{answered:,.10g}".replace("-", "−") if isinstance(answered, float) else answered
     # Translators: {answer} is what was answered, {hint} a sentence on where to look.
-    wrong = _("Not yet: {answer} is not it. {hint}", answer=escaped(_said(answered)), hint=check.hint)
+    wrong = _("Not yet: {answer} is not it. {hint}", answer=escaped(said), hint=check.hint)
     st.warning(wrong, icon=":material/search:")
     if key in answers().shown:
         st.info(_truth(check, numbers, value))
@@ -83,16 +85,12 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
 
 
 def _answered(key: str, check: Check) -> tuple[float | str, int]:
-    """What was answered, as it is graded, and in how many tries."""
-    held, tries = _held(key, check)
-    return float(held) if check.number is not None else list(check.choices)[int(held)], tries
-
-
-def _held(key: str, check: Check) -> tuple[float | int, int]:
-    """What was answered and in how many tries; nothing where a lesson has changed since."""
+    """What was answered, as it is graded, and in how many tries; nothing where a lesson has changed since."""
     held, tries = answers().checked.get(key, (0, 0))
-    known = check.number is not None or held in range(len(check.choices))
-    return (held, tries) if known else (0, 0)
+    if check.number is not None:
+        return float(held), tries
+    choices = list(check.choices)
+    return (choices[int(held)], tries) if held in range(len(choices)) else (choices[0], 0)
 
 
 def _keep_answer(key: str) -> None:
@@ -112,10 +110,6 @@ def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
     label = {"percent": _("Your answer in %"), "points": _("Your answer in points")}.get(number.form, _("Your answer"))
     typed = st.number_input(label, value=None, format="%g", key=key, width=220)
     return None if typed is None else float(typed)
-
-
-def _said(answered: float | str) -> str:
-    return f"{answered:,.10g}".replace("-", "−") if isinstance(answered, float) else answered
 
 
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
@@ -168,31 +162,29 @@ def _draw(at: At) -> None:
     st.caption(f"{at.lesson.title} · {part_of}")
     st.progress(at.number / len(at.lesson.parts))
     st.header(part.title, anchor=False)
+    numbers = at.lesson.numbers
+
+    def value(name: str) -> Value:
+        return number_of(at.lesson, name)
+
     for number, block in enumerate(part.blocks):
-        if not _block(at, block, f"{at.text}.{number}"):
-            return
-
-
-def _block(at: At, block: str | Try | Predict | Check, key: str) -> bool:
-    """Returns: whether what follows may be shown."""
-    match block:
-        case str():
-            _say(at, block)
-        case Try():
-            _try(at, block, key)
-        case Predict():
-            return _predicted(block, key)
-        case Check():
-            return draw_check(key, block, at.lesson.numbers, lambda name: number_of(at.lesson, name))
-    return True
-
-
-def _say(at: At, text: str) -> None:
-    """Markdown of ours, with its numbers."""
-    if text:
-        numbers = at.lesson.numbers
-        known = {name: numbers[name].written(number_of(at.lesson, name)) for name in placeholders(text)}
-        st.markdown(filled(text, known))
+        key = f"{at.text}.{number}"
+        match block:
+            case str():
+                if block:
+                    known = {name: numbers[name].written(value(name)) for name in placeholders(block)}
+                    st.markdown(filled(block, known))
+            case Try():
+                st.caption(block.label)
+                with st.container(horizontal=True, gap="small", key=f"{key}.try"):
+                    for place, (label, choice) in enumerate(block.choices.items()):
+                        st.button(label, key=f"{key}.{place}", on_click=_change, args=(choice, part.shown.page))
+            case Predict():
+                if not _predicted(block, key):
+                    return
+            case Check():
+                if not draw_check(key, block, numbers, value):
+                    return
 
 
 def number_of(lesson: Lesson, name: str) -> Value:
@@ -222,13 +214,6 @@ def right_checks(lesson: Lesson) -> set[str]:
 @cached(512, spinner=N_("Reading the runs"))
 def _number(store: Store, lesson: str, name: str) -> Value:
     return value_of(store, lessons()[lesson].numbers[name])
-
-
-def _try(at: At, one: Try, key: str) -> None:
-    st.caption(one.label)
-    with st.container(horizontal=True, gap="small", key=f"{key}.try"):
-        for number, (label, choice) in enumerate(one.choices.items()):
-            st.button(label, key=f"{key}.{number}", on_click=_change, args=(choice, at.part.shown.page))
 
 
 def _change(choice: Mapping[str, Any], page: str) -> None:
@@ -262,8 +247,16 @@ def _keep_prediction(key: str) -> None:
 
 def _way_on(at: At) -> None:
     """Back, on, and out."""
-    if at.is_last and _following(at) is not None and (still := _open_checks(at.lesson)):
-        st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
+    every = list(lessons().values())
+    after = every.index(at.lesson) + 1
+    following = At(every[after], 1) if after < len(every) else None
+    if at.is_last and following is not None:
+        # Checks that wait for their right answer; one whose answer was shown is closed.
+        still = 0
+        with suppress(PlaygroundError):  # the panel has said already which number cannot be read
+            still = len(checks_of(at.lesson).keys() - right_checks(at.lesson) - answers().shown)
+        if still:
+            st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
     with st.container(horizontal=True):
         if at.number > 1:
             # Translators: a button: to the part of the lesson before.
@@ -279,7 +272,7 @@ def _way_on(at: At) -> None:
                 on_click=go_to,
                 args=(at.go(1),),
             )
-        elif (following := _following(at)) is not None:
+        elif following is not None:
             st.button(
                 _("Next lesson"),
                 type="primary",
@@ -296,20 +289,6 @@ def _way_on(at: At) -> None:
             key="lesson.leave",
             on_click=EveryPage.LESSON.forget,
         )
-
-
-def _open_checks(lesson: Lesson) -> int:
-    """How many checks wait for their right answer; one whose answer was shown is closed."""
-    try:
-        return len(checks_of(lesson).keys() - right_checks(lesson) - answers().shown)
-    except PlaygroundError:
-        return 0  # the panel has said already which number cannot be read
-
-
-def _following(at: At) -> At | None:
-    every = list(lessons().values())
-    place = every.index(at.lesson) + 1
-    return At(every[place], 1) if place < len(every) else None
 
 
 # The theme's, which a style outside of a component cannot read.

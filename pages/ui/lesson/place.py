@@ -16,7 +16,7 @@ from core.lessons.numbers import experiment_id_of, run_id_of
 from core.messages import _
 from core.store import Store
 from pages.ui import address, reads, state
-from pages.ui.address import SEPARATOR, Address, EveryPage, Item, Lessons
+from pages.ui.address import SEPARATOR, Address, EveryPage, Lessons
 from pages.ui.bound import forget
 from pages.ui.form_start import forget_links
 from pages.ui.lab import forget_lab
@@ -115,24 +115,17 @@ def arrive(at: At | None) -> None:
     if going == at or time.monotonic() - since > GOING_S:
         stay()
         return
-    _visit(going)
+    here = EveryPage.LESSON.read(read_place, None)
+    if here is not None and here.lesson.name == going.lesson.name and here.part.shown == going.part.shown:
+        # A part that speaks of what is there already changes nothing on the page, so what was turned there stays.
+        EveryPage.LESSON.put(going.text)
+        st.rerun()
+    st.switch_page("pages/lessons.py", query_params={Lessons.OPEN.name: going.text})
 
 
 def stay() -> None:
     """Give up where somebody set out for."""
     state.forget(GOING)
-
-
-def _visit(at: At) -> None:
-    """Go to a part, and have its page begin with what the part says.
-
-    A part that speaks of what is there already changes nothing on the page, so what was turned there stays.
-    """
-    here = EveryPage.LESSON.read(read_place, None)
-    if here is not None and here.lesson.name == at.lesson.name and here.part.shown == at.part.shown:
-        EveryPage.LESSON.put(at.text)
-        st.rerun()
-    st.switch_page("pages/lessons.py", query_params={Lessons.OPEN.name: at.text})
 
 
 def open_beside(at: At) -> None:
@@ -160,23 +153,17 @@ def change(choice: Mapping[str, Any], page: str) -> None:
 
 
 def _texts(store: Store, name: str, value: Any) -> str | list[str]:
-    """What an address says for a value, with the ids of the runs that it names."""
+    """What an address says for a value, with the ids of the runs that it names; one that was deleted comes back."""
     match name:
         case "run":
-            return _opened(store, "run", str(value))
+            return run_id_of(store, str(value))
         case "experiment":
-            return _opened(store, "experiment", str(value))
+            return experiment_id_of(store, str(value))
         case "runs":
-            return SEPARATOR.join(_opened(store, "run", one) for one in value)
+            return SEPARATOR.join(run_id_of(store, one) for one in value)
         case "set":
             return [str(one) for one in value]
-    item: Item[Any] = Item(name, str)
-    return item.as_text(value) or ""
-
-
-def _opened(store: Store, kind: str, name: str) -> str:
-    """The id of a replay or an experiment of the project; one that was deleted comes back."""
-    return run_id_of(store, name) if kind == "run" else experiment_id_of(store, name)
+    return address.as_text(value) or ""
 
 
 @dataclass
@@ -201,7 +188,16 @@ def keep_answers() -> None:
     """Take what the browser kept, and have it keep what is answered from then on. Draws nothing."""
     given = (state.widget_value(KEEPING) or {}).get("kept")
     if given is not None and given != state.remembered(TAKEN, lambda: None):
-        _take(str(given))
+        # What was answered meanwhile counts more.
+        found, meanwhile = kept(str(given)), answers()
+        joined = Answers(
+            found.answers.predicted | meanwhile.predicted,
+            found.answers.checked | meanwhile.checked,
+            found.answers.shown | meanwhile.shown,
+        )
+        last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
+        _put(Kept(joined, last))
+        state.remember(TAKEN, str(given))
     # What the browser may hold by now: what it gave, and what it was sent last.
     known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
     now = Kept(answers(), state.remembered(LAST, str))
@@ -221,27 +217,16 @@ def kept(text: str) -> Kept:
 
 def forget_button() -> None:
     """Offer to forget all answers, for the next who sits here, and to bring back those that were just forgotten."""
+
+    def forget_all() -> None:
+        state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))
+        _put(Kept())
+
     gone: Kept | None = state.remembered(FORGOTTEN, lambda: None)
     if answers() != Answers():
-        st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=_forget)
+        st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=forget_all)
     elif gone is not None:
         st.button(_("Bring my answers back"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
-
-
-def _take(text: str) -> None:
-    """What was answered meanwhile counts more."""
-    found, now = kept(text), answers()
-    joined = Answers(
-        found.answers.predicted | now.predicted, found.answers.checked | now.checked, found.answers.shown | now.shown
-    )
-    last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
-    _put(Kept(joined, last))
-    state.remember(TAKEN, text)
-
-
-def _forget() -> None:
-    state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))
-    _put(Kept())
 
 
 def _put(one: Kept) -> None:

@@ -40,11 +40,11 @@ from core.training.checkpoints import Checkpoints
 from core.training.controls import NoControls
 from core.training.fine_tune import fine_tune
 from core.training.untrained import FolderCache
-from core.workers import Jobs, LocalEngine
+from core.workers import Jobs, LocalEngine, machine
 from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import known_predictions
-from pages.ui import address, audit
+from pages.ui import address
 from tests.fixtures.facts import (
     ENCODER,
     ENCODER_FOLDER,
@@ -108,7 +108,7 @@ def fixture(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(starter, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    monkeypatch.setattr(audit, "memory_bytes", lambda: 2**40)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 2**40)
     database = sqlite3.connect(tmp_path / "runs" / "runs.sqlite3")
     stored = dict(database.execute("SELECT id, config FROM runs"))
     database.close()

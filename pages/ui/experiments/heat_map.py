@@ -1,0 +1,196 @@
+"""The heat map of an experiment, which fills as runs end, and what a cell found in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from core.experiments.design import axis_title
+from core.experiments.result_table import (
+    better_text,
+    difference_text,
+    interval_text,
+    mean_text,
+    needed_text,
+    p_text,
+    reference_text,
+    score_name,
+)
+from core.experiments.results import CellResult, Comparison, Results, Verdict
+from core.messages import N_, _, called, ngettext, sentences
+from core.store import ExperimentRun, Status
+from pages.ui.cell_table import Head, TableCell, cell_table
+
+# How strong the colour of a difference is that is not shown, beside one that is.
+PALE = 0.4
+# The one row of a design without axes.
+ALL = N_("All runs")
+VERDICT_SENTENCES: Mapping[Verdict, str] = {
+    # Translators: this score, than that of the baseline.
+    "higher": N_("Higher."),
+    # Translators: this score, than that of the baseline.
+    "lower": N_("Lower."),
+    "no difference shown": N_("No difference shown."),
+}
+
+
+def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None, *, key: str) -> int | None:
+    """Draw it; the number of the cell that was just pressed, None for none.
+
+    Args:
+        runs: all of the experiment, those that have not ended too.
+    """
+    design = results.design
+    by_levels = {cell.cell.levels: cell for cell in results.cells}
+    largest = max((abs(one.difference.mean) for one in results.comparisons), default=0.0)
+    means = [cell.mean for cell in results.cells if cell.mean is not None]
+    spread = (min(means, default=0.0), max(means, default=0.0))
+
+    def drawn(cell: CellResult | None) -> TableCell | None:
+        if cell is None:
+            return None
+        of_cell = [run for run in runs if run.cell == cell.cell.number]
+        return _cell(results, cell, of_cell, largest, spread, chosen == cell.cell.number)
+
+    rows, columns, places = _places(results)
+    cells = [[drawn(by_levels.get(levels)) for levels in line] for line in places]
+    label = _("{score} of every cell", score=score_name(results))
+    *above, across = [axis_title(axis, design.base) for axis in design.axes] or [""]
+    corner = f"{' · '.join(above)} ↓  {across} →" if above else across
+    pressed = cell_table(rows, columns, cells, label=label, corner=corner, key=key, upright=False)
+    return None if pressed is None else by_levels[places[pressed[0]][pressed[1]]].cell.number
+
+
+def legend(results: Results) -> str:
+    """What the colours and the small numbers are."""
+    score, better = score_name(results), better_text(results)
+    if not results.design.compares:
+        words = [_("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)]
+    else:
+        words = [
+            _(
+                "{score}, mean ± standard deviation over seeds. Below, the difference from what the cell is compared "
+                "with, and * where it is shown at the 5% level.",
+                score=score,
+            ),
+            _("Blue is better, orange worse, pale what is not shown.")
+            if better
+            else _("Blue is higher, orange lower, pale what is not shown."),
+        ]
+    return sentences([*words, better])
+
+
+def cell_sentences(results: Results, cell: CellResult) -> list[str]:
+    """What a cell found, in words."""
+    if cell.mean is None:
+        return [_("{cell}: no score yet.", cell=cell.title)]
+    seeds = ngettext("{count} seed", "{count} seeds", cell.seeds)
+    words = [_("{cell}: {score} over {seeds}.", cell=cell.title, score=mean_text(results, cell), seeds=seeds)]
+    words += [text for text in [reference_text(results, cell)] if text]
+    return words if cell.comparison is None else [*words, *_comparison_sentences(results, cell.comparison)]
+
+
+def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]:
+    found = comparison.difference
+    difference, seeds = difference_text(results, found.mean), ngettext("{count} seed", "{count} seeds", found.seeds)
+    against = results.cells[comparison.baseline].title
+    if found.p is None:
+        return [
+            _(
+                "{difference} against {baseline}, over the {seeds} that both have. One seed says nothing of others.",
+                difference=difference,
+                baseline=against,
+                seeds=seeds,
+            )
+        ]
+    if comparison.is_zero_throughout:
+        return [
+            _("No difference found against {baseline}, over the {seeds} that both have.", baseline=against, seeds=seeds)
+        ]
+    shown = _(
+        "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} over seeds "
+        "(Holm).",
+        difference=difference,
+        baseline=against,
+        seeds=seeds,
+        interval=interval_text(results, comparison),
+        p=p_text(comparison.corrected_p),
+    )
+    verdict = _(VERDICT_SENTENCES[comparison.verdict])
+    needed = "" if comparison.is_zero else _("Seeds needed: {number}.", number=needed_text(comparison))
+    return [shown, sentences([verdict, needed])]
+
+
+Levels = tuple[int, ...] | None
+
+
+def _places(results: Results) -> tuple[list[Head], list[Head], list[list[Levels]]]:
+    """Rows, columns, and which cell is where: the last axis across, the reference in a row of its own."""
+    axes = results.design.axes
+    if not axes:
+        return [Head(_(ALL))], [Head("")], [[()]]
+    if len(axes) == 1:
+        rows = [Head(level.title) for level in axes[0].levels]
+        places: list[list[Levels]] = [[(number,)] for number in range(len(rows))]
+        columns = [Head(score_name(results))]
+    else:
+        above = list(product(*(range(len(axis.levels)) for axis in axes[:-1])))
+        rows = [
+            Head(" · ".join(axis.levels[level].title for axis, level in zip(axes[:-1], levels, strict=True)))
+            for levels in above
+        ]
+        columns = [Head(level.title) for level in axes[-1].levels]
+        places = [[(*levels, last) for last in range(len(columns))] for levels in above]
+    if results.design.reference is not None:
+        rows.append(Head(results.design.reference.title))
+        places.append([None, *[NO_CELL] * (len(columns) - 1)])
+    return rows, columns, places
+
+
+# No cell has these levels.
+NO_CELL: Levels = (-1,)
+
+
+def _cell(
+    results: Results,
+    cell: CellResult,
+    runs: Sequence[ExperimentRun],
+    largest: float,
+    spread: tuple[float, float],
+    chosen: bool,
+) -> TableCell:
+    going = _going(results, runs)
+    if cell.mean is None:
+        about = called(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
+        return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
+    about = sentences([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
+    comparison = cell.comparison
+    if results.design.compares:
+        if comparison is None:
+            waits = results.design.baseline_of(cell.cell) is not None
+            note, strength, kind = _("waits for baseline") if waits else _("baseline"), 0.0, "score"
+        else:
+            mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
+            note = f"{difference_text(results, mean)}{' *' if shown else ''}"
+            strength = (1.0 if shown else PALE) * abs(mean) / largest if largest else 0.0
+            worse = mean > 0 if results.measure.better == "lower" else mean < 0
+            kind = "score lower" if worse else "score"
+    else:
+        note, kind = ngettext("{count} seed", "{count} seeds", cell.seeds), "score"
+        low, high = spread
+        strength = (cell.mean - low) / (high - low) if high > low else 0.0
+    beaten = ""
+    if results.is_worse_than_probe(cell):
+        beaten = _("above probe") if results.measure.better == "lower" else _("below probe")
+    note = " · ".join(part for part in (note, beaten, going) if part)
+    return TableCell(mean_text(results, cell), about, strength, note, kind, chosen)
+
+
+def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:
+    """How many of a cell's runs have ended, where not all have finished."""
+    finished = sum(run.status == Status.FINISHED for run in runs)
+    failed = sum(run.status == Status.FAILED or run.problem is not None for run in runs)
+    total = len(results.design.seeds)
+    if failed:
+        return _("{count} failed", count=failed)
+    return "" if finished == total else _("{finished} of {total}", finished=finished, total=total)

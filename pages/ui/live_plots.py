@@ -1,0 +1,132 @@
+"""The map, the verdict and the curves of a run that is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from core.advice.newest_contrast import newest_contrast
+from core.artifacts.maps import LIVE, map_request
+from core.config.schedule import objective_at
+from core.config.score_source import scorers
+from core.errors import StoreError
+from core.events import VALIDATION
+from core.figures.curves import HEIGHT_PX, curves_figure
+from core.figures.smoothing import RAW, Smoothing
+from core.messages import N_, _, sentences
+from core.representation.projections import MapSpec
+from core.representation.verdict import Geometry, Outcome, verdict
+from pages.ui.explore import run_reads
+from pages.ui.explore.frame_map import panel_of
+from pages.ui.explore.run_reads import frames_of
+from pages.ui.live_figure import as_text, live_figure
+from pages.ui.map_view import map_view
+from pages.ui.parts import escaped, probe_label
+from pages.ui.reads import RunNow, cached
+from pages.ui.waiting import complete_since, ensure_job
+
+# With the header, the scores and the player around it the map fills the screen.
+MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
+# Translators: of curves.
+CURVES = {"smooth": N_("Smooth"), "raw": N_("Raw")}
+SMOOTHINGS = {"smooth": Smoothing("exponential", 0.9), "raw": RAW}
+UMAP = MapSpec("umap")
+METHODS = {"pca": "PCA", "umap": "UMAP"}
+
+
+def draw_map(now: RunNow, method: str) -> None:
+    """Draw the newest maps: UMAP is some frames behind, and PCA stands in until its first."""
+    run = now.run
+    assert run.probe is not None
+    frames = frames_of(now.store, run, None)
+    if not frames.numbers:
+        st.caption(_("The first frame comes right after the first step."))
+        return
+    spec, about = LIVE, _("First two principal components of the normalised vectors.")
+    try:
+        maps = None
+        if MapSpec(method) == UMAP:
+            maps = run_reads.maps(frames, UMAP)
+            if len(maps) < len(frames.numbers):
+                ensure_job("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
+            if maps:
+                behind = _("UMAP of the normalised vectors, some frames behind.")
+                spec, about = UMAP, sentences([behind, _(UMAP.entry.caution)])
+        panel = panel_of(frames, spec, maps or run_reads.maps(frames, LIVE))
+    except StoreError as error:
+        st.warning(escaped(str(error)))
+        return
+    map_view(
+        [panel],
+        key=f"live.map.{run.id}",
+        height=MAP_HEIGHT,
+        description=_("Map of {texts} texts, coloured by label.", texts=f"{len(run.probe.ids):,}"),
+        trails=False,
+        follow=True,
+        name=f"{run.id}-{spec.method}",
+    )
+    # Translators: which texts are on a map, whose colours are the labels.
+    shown = _("{texts}, by label.", texts=probe_label(run.probe))
+    turned = _("Each frame is turned onto the one before, so points move because the model moved.")
+    st.caption(sentences([shown, about, turned]))
+
+
+def draw_verdict(now: RunNow) -> None:
+    """Draw the verdict of loss, geometry and predictions on one contrastive term of the phase."""
+    run, config = now.run, now.config
+    scores = {e.step: e for e in now.evaluations if e.split == VALIDATION}
+    if not now.steps or not scores or run.probe is None:
+        return
+    newest = scores[max(scores)]
+    contrast = newest_contrast(now.steps, objective_at(config, now.steps[-1].step).objective, len(run.probe.classes))
+    if contrast is None:
+        return
+    largest = None  # the share of the texts that the classifier gives one class
+    if scorers(config, [newest]) == ["classifier"]:
+        try:
+            predicted = now.store.logits(run.id, newest.step)[: run.probe.held_out].argmax(1)
+            largest = float(np.bincount(predicted).max() / len(predicted))
+        except StoreError:  # the map says so
+            pass
+    start = _geometry(scores[0].values) if 0 in scores else None
+    found = verdict(contrast, _geometry(newest.values), start, largest)
+    if found.outcome == Outcome.COLLAPSED:
+        st.warning(_(found.sentence))
+    else:
+        st.markdown(_(found.sentence))
+    st.caption(_("Validation texts, last block's pooled vectors: {numbers}", numbers=found.numbers))
+
+
+def _geometry(values: Mapping[str, float]) -> Geometry:
+    return Geometry(
+        values["mean_cosine"], values["effective_rank"], values.get("within_cosine"), values.get("between_cosine")
+    )
+
+
+def draw_curves(now: RunNow, kind: str) -> None:
+    """Draw the curves. Args: kind: of CURVES."""
+    live_figure(
+        _figure(now, kind),
+        key="live.curves",
+        height=HEIGHT_PX,
+        version=f"{now.key} {kind}",
+        description=_("Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate."),
+    )
+
+
+# The many who watch one run see the same.
+@cached(32, RunNow)
+def _figure(now: RunNow, kind: str) -> str:
+    run = now.run
+    figure = curves_figure(
+        now.steps,
+        now.scores,
+        now.turns,
+        run.facts,
+        run.config.phase_ends,
+        revision=run.id,
+        smoothing=SMOOTHINGS[kind],
+    )
+    return as_text(figure)

@@ -1,0 +1,144 @@
+"""The status of a run in words: its pace, its place in the queue, its outcome and its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from core.advice.pace import PACE_STEPS, closing_work, pace
+from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
+from core.artifacts.waiting_time import Place, places
+from core.config.describe import objective_label
+from core.config.schedule import objective_at
+from core.config.score_source import classifier_note, is_first_note, outcome_sentence
+from core.messages import ENGLISH, _, ngettext, sentences
+from core.settings import LOCAL, settings
+from core.store import RunRecord, Status, Store
+from core.store.budget import dropped_sentence
+from core.workers.limits import most_of_visitor
+from core.workers.machine import slots
+from pages.ui.knobs import pending_words
+from pages.ui.parts import duration, escaped
+from pages.ui.reads import RunNow
+
+
+def draw_progress(now: RunNow) -> None:
+    """Draw the outcome of a run that has one, and a progress bar for any other."""
+    run = now.run
+    outcome = outcome_sentence(now.config, now.evaluations) if run.status.ended else None
+    if outcome is not None:
+        st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(now, {}))}]")
+        return
+    closing = closing_work(run.config, run.facts, now.evaluations) if run.status.active else {}
+    turned = [objective_label(now.config)] if now.config.knob_turns else []
+    words = [*_pace_words(now, closing), *turned, *pending_words(now.knobs)]
+    # The bar counts what follows the last step as steps, so that it still moves then.
+    st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
+
+
+def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
+    """Args: closing: what follows the last step, with the seconds that each part takes."""
+    store, run, phases = now.store, now.run, len(now.run.config.phases)
+    words = [_("Step {step} of {steps}", step=f"{run.last_step:,}", steps=f"{run.steps:,}")]
+    phase = run.config.phase_at(max(1, run.last_step)) + 1
+    if phases > 1:
+        words.append(_("phase {number} of {count}", number=phase, count=phases))
+    if run.started_at:
+        words.append(duration(run.elapsed_s))
+    frames = store.frame_steps(run.id)
+    found = pace(now.steps, store.newest_times(run.id, PACE_STEPS), frames, run.config, sum(closing.values()))
+    if found is not None:
+        rate = f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f}"
+        words.append(_("{rate} texts/s", rate=rate))
+    if run.status != Status.RUNNING:
+        return words
+    if run.last_step == run.steps:
+        at_frame = run.steps in (run.config.probe.frame_steps or ()) and run.steps not in frames
+        words.append(_("measuring the last frame") if at_frame else _(next(iter(closing))))
+    if found is not None:
+        time = duration(max(1.0, found.remaining_s))
+        words.append(
+            _("about {time} left of phase {phase}", time=time, phase=phase)
+            if phase < phases
+            else _("about {time} left", time=time)
+        )
+    elif run.last_step < run.steps:
+        words.append(_("measuring its pace"))
+    return words
+
+
+def draw_messages(now: RunNow) -> None:
+    """Warn of contrastive terms that are 0 for want of positives, and show the outcome or the message of a run."""
+    run = now.run
+    used = objective_at(now.config, max(1, run.last_step))
+    batch_size = run.config.phases[used.phase].batch_size
+    recent = [step.values for step in now.steps[-STEPS_IN_A_ROW:]]
+    starving = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
+    for sentence in starving:
+        st.warning(escaped(sentence))
+    if run.status == Status.FAILED:
+        st.error(escaped(run.message or _("The run failed: its log has the details.")))
+    elif run.status == Status.INTERRUPTED:
+        st.warning(
+            _(
+                "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from step {step}, "
+                "on the same curve.",
+                step=f"{run.checkpoint_step:,}",
+            )
+            if run.checkpoint_step
+            else _(
+                "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from the start, on "
+                "the same curve."
+            )
+        )
+    elif (
+        run.message
+        and run.message not in (*starving, *(one.render(ENGLISH) for one in starving))
+        and not is_first_note(run.message, run.config)
+    ):
+        st.info(escaped(run.message))
+    if dropped := dropped_sentence(run):
+        st.info(escaped(dropped))
+    note = classifier_note(now.config, over=run.status.ended)
+    if note is not None:
+        st.info(str(note))
+
+
+def waiting_words(store: Store, run: RunRecord) -> str:
+    """Return what a run waits for that has taken no step yet."""
+    on_cluster = settings().engine != LOCAL
+    if run.status == Status.QUEUED:
+        if run.config.start is not None:
+            return _("Waiting for run {run}, from which it starts.", run=run.config.start)
+        return queue_words(places(store, len(slots()), most_of_visitor()).get(run.id), on_cluster)
+    if run.status == Status.STARTING:
+        if on_cluster and run.place is None:
+            return _("On its way to a node of the cluster.")
+        return _("Loading the encoder. One that was never used here is downloaded first, which can take minutes.")
+    return _("The run ended before its first step.") if run.status.ended else _("Starting.")
+
+
+def queue_words(place: Place | None, on_cluster: bool) -> str:
+    """Return how many runs begin before this one, and when it will, by the pace of the runs so far."""
+    before = 0 if place is None else place.before
+    if on_cluster:  # whose number of runs at a time is not known here
+        if not before:
+            return _("Next in line, waiting for room on the cluster.")
+        return ngettext(
+            "Waiting for room on the cluster; {count} run begins before it.",
+            "Waiting for room on the cluster; {count} runs begin before it.",
+            before,
+        )
+    if not before:
+        words = _("Next in line, waiting for a free place.")
+    else:
+        words = ngettext(
+            "Waiting for a free place; {count} run begins before it.",
+            "Waiting for a free place; {count} runs begin before it.",
+            before,
+        )
+    if place is None or not place.seconds:
+        return words
+    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(max(1.0, place.seconds)))
+    return sentences([words, begins])
