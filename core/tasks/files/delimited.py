@@ -87,11 +87,15 @@ def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
             [False, True] if spaced and given.skip_initial_space is None else [bool(given.skip_initial_space)],
         )
     ]
-    return max(dialects, key=lambda dialect: _fit(sample, dialect, whole=whole))
+    return max(dialects, key=lambda dialect: _fit(sample, dialect, whole=whole, settled=given.quote is not None))
 
 
-def _fit(sample: str, dialect: Dialect, *, whole: bool) -> tuple[float, int, float]:
-    """Return how well a dialect fits: the share of regular lines, capped; minus the marks left over; the share."""
+def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[float, int, float]:
+    """Return how well a dialect fits: the share of regular lines, capped; minus the marks left over; the share.
+
+    Args:
+        settled: the quotation mark is given, so that apostrophes around fields say nothing.
+    """
     rows = list(_rows(io.StringIO(sample, newline=""), dialect))
     if not whole and len(rows) > 1:
         rows.pop()
@@ -101,7 +105,7 @@ def _fit(sample: str, dialect: Dialect, *, whole: bool) -> tuple[float, int, flo
         lines[len(fields)] += end - start
         left += isinstance(fields, Unread) or sum(MARKED.search(field) is not None for field in fields)
         single += any(len(field) > 1 and field[0] == field[-1] == "'" for field in fields)
-    if 2 * single >= len(rows):  # apostrophes around a title now and then are its own
+    if not settled and 2 * single >= len(rows):  # apostrophes around a title now and then are its own
         left += single
     regular = max((count for length, count in lines.items() if length > 1), default=0) / max(1, lines.total())
     return min(regular, REGULAR_SHARE), -left, regular
