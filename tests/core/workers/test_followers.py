@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -30,12 +31,14 @@ def engine(store: Store) -> LocalEngine:
     return LocalEngine(store, slots=range(1))
 
 
-def following() -> list[psutil.Process]:
-    """The processes that follow somebody, whoever started them."""
-    found = []
+def following(store: Store, run_id: str) -> list[psutil.Process]:
+    """The other processes of a run, which print into its log."""
+    log, found = str(store.log_path(run_id)), []
     for process in psutil.process_iter(["cmdline"]):
-        if "--multiprocessing-fork" in (process.info["cmdline"] or []):
-            found.append(process)
+        with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
+            is_other = "--multiprocessing-fork" in (process.info["cmdline"] or [])
+            if is_other and os.readlink(f"/proc/{process.pid}/fd/1") == log:
+                found.append(process)
     return found
 
 
@@ -48,7 +51,7 @@ def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEng
     assert len(engine.store.steps(run_id)) == 8
     assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
     deadline = time.monotonic() + WAIT_S
-    while following():
+    while following(engine.store, run_id):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -69,7 +72,7 @@ def test_it_takes_knobs_stops_and_resumes(engine: LocalEngine, draft: Draft) -> 
     wait_until(store, run_id, lambda r: r.last_step >= stopped.last_step + 3)
     values = {step.step: step.values["lambda"] for step in store.steps(run_id)}
     assert {values[step] for step in values if step >= turn.step} == {0.25}
-    (other,) = following()
+    (other,) = following(store, run_id)
     other.kill()
     failed = wait_until(store, run_id, lambda r: r.status.ended)
     assert failed.status == Status.FAILED
