@@ -130,43 +130,34 @@ class Parameter:
     @property
     def bounds(self) -> Text:
         """What it may be: "from 1 up to 4,096", "above 0 or auto"."""
-        found = self._range
+        found: Text = ""
+        low, high = ("" if bound is None else bound_text(bound) for bound in (self.low, self.high))
+        if low and high:
+            found = Message(RANGES[self.above, self.below], low=low, high=high)
+        elif low:
+            found = Message("above {low}", low=low) if self.above else Message("from {low} up", low=low)
+        elif high:
+            found = Message("below {high}", high=high) if self.below else Message("up to {high}", high=high)
         if not self.automatic:
             return found
-        return (
-            Message("{bounds} or {automatic}", bounds=found, automatic=AUTO)
-            if found
-            else Message("or {name}", name=AUTO)
-        )
-
-    @property
-    def _range(self) -> Text:
-        if self.low is None and self.high is None:
-            return ""
-        if self.low is None:
-            assert self.high is not None
-            high = bound_text(self.high)
-            return Message("below {high}", high=high) if self.below else Message("up to {high}", high=high)
-        low = bound_text(self.low)
-        if self.high is None:
-            return Message("above {low}", low=low) if self.above else Message("from {low} up", low=low)
-        return Message(RANGES[self.above, self.below], low=low, high=bound_text(self.high))
+        if not found:
+            return Message("or {name}", name=AUTO)
+        return Message("{bounds} or {automatic}", bounds=found, automatic=AUTO)
 
     @property
     def remedy(self) -> Message:
         """What works instead of a value that does not: "give a whole number of texts from 1 up to 4,096."."""
         whole_number = self.kind == "integer"
-        if not self.unit:
-            known = {"bounds": self.bounds}
-            return (
-                Message("give a whole number {bounds}.", **known)
+        if self.unit:
+            remedy = (
+                N_("give a whole number of {unit} {bounds}.")
                 if whole_number
-                else Message("give a number {bounds}.", **known)
+                else N_("give a number of {unit} {bounds}.")
             )
-        known = {"bounds": self.bounds, "unit": Message(self.unit)}
-        if whole_number:
-            return Message("give a whole number of {unit} {bounds}.", **known)
-        return Message("give a number of {unit} {bounds}.", **known)
+            return Message(remedy, bounds=self.bounds, unit=Message(self.unit))
+        return Message(
+            N_("give a whole number {bounds}.") if whole_number else N_("give a number {bounds}."), bounds=self.bounds
+        )
 
 
 # By whether the lower bound is excluded, and whether the upper one is.

@@ -102,9 +102,8 @@ def _reader(encoder_id: str) -> _Reader:
     folder = tokenizer_folder(encoder_id)
     file = folder / TOKENIZER_FILE
     try:
-        if not file.is_file():
-            return _transformers_reader(folder, folder.stat().st_mtime_ns)
-        return _file_reader(file, file.stat().st_mtime_ns)
+        path = file if file.is_file() else folder
+        return _read(path, path.stat().st_mtime_ns)
     # The tokenizers library raises Exception itself for a file that it cannot read.
     except Exception as error:
         if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
@@ -119,14 +118,9 @@ def _reader(encoder_id: str) -> _Reader:
 
 
 @lru_cache(maxsize=4)
-def _file_reader(file: Path, changed: int) -> _Reader:
-    """`changed` is when the file was written, so that a new one is read."""
-    return _FileReader(file)
-
-
-@lru_cache(maxsize=2)
-def _transformers_reader(folder: Path, changed: int) -> _Reader:
-    return _TransformersReader(folder)
+def _read(path: Path, changed: int) -> _Reader:
+    """`changed` is when the file or folder was written, so that a new one is read."""
+    return _TransformersReader(path) if path.is_dir() else _FileReader(path)
 
 
 class _FileReader:

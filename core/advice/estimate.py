@@ -70,13 +70,17 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     on_map = config.probe.train_size or 0
     probe_tokens = evaluation_tokens + tokens * rows_read
     # At the end each file of weights predicts the validation split once in half precision.
-    weights_tokens = evaluation_tokens * _weight_files(config)
+    weight_files = 1 + len(config.checkpoint.snapshot_steps or ())
+    weights_tokens = evaluation_tokens * weight_files
     evaluation_tokens += tokens * on_map
     # Frames whose classifier has not learned read further rows to fit a linear probe on.
     first = classifier_learns_from(config)
     probed = sum(first is None or max(1, step) < first for step in config.probe.frame_steps or ())
     fitted = tokens * min(PROBE_ROWS, len(data.train))
     further = probed * max(0.0, fitted - tokens * on_map)
+    # On disk: weights in half precision, and frames of vectors, logits and attention.
+    learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
+    frame_bytes = frames * ((config.probe.size or 0) + on_map) * shape.hidden_size * FRAME_BYTES
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
         steps_s=sum(
@@ -87,23 +91,10 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
         probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
         weights_s=weights_tokens * forward / flops,
-        memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
-        disk_bytes=_disk(config, shape),
+        memory_bytes=max(phase_memory(phase, data, shape, config.encoder.max_length) for phase in config.phases),
+        disk_bytes=weight_files * learning * HALF_BYTES + frame_bytes,
         measured=measured,
     )
-
-
-def _disk(config: RunConfig, shape: EncoderShape) -> float:
-    """Weights of the last step and of the snapshots in half precision, and frames of vectors, logits and attention."""
-    learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
-    points = (config.probe.size or 0) + (config.probe.train_size or 0)
-    frames = len(config.probe.frame_steps or ()) * points * shape.hidden_size * FRAME_BYTES
-    return _weight_files(config) * learning * HALF_BYTES + frames
-
-
-def _weight_files(config: RunConfig) -> int:
-    """Those of the last step and of the snapshots."""
-    return 1 + len(config.checkpoint.snapshot_steps or ())
 
 
 def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
@@ -189,10 +180,7 @@ def _learning_parameters(trainable: TrainableConfig, shape: EncoderShape) -> int
 
 def phase_memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, max_length: int) -> float:
     """Bytes that a phase needs, roughly."""
-    return _memory(phase, data, shape, mean_tokens(data.train.shown, max_length))
-
-
-def _memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
+    tokens = mean_tokens(data.train.shown, max_length)
     trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
     learning = _learning_parameters(trainable, shape)
     texts = min(phase.micro_batch or phase.batch_size, phase.batch_size) * plan.readings

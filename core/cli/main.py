@@ -52,7 +52,7 @@ from core.exports.entry import SPOKEN
 from core.messages import ENGLISH, LANGUAGES, ask_for_language, listed
 from core.quantities import percent
 from core.settings import settings
-from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder
+from core.store import RunRecord, Status, Store, TaskLibrary, default_folder
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
@@ -214,7 +214,8 @@ def runs(folder: str | None, as_json: bool) -> None:
     for run in listed:
         taken = size_text(sizes.get(run.id, RunSize()).total)
         steps = f"{run.last_step:>6}/{run.steps:<6}"
-        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{_tags(run)}")
+        tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
+        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{tags}")
         if dropped := dropped_sentence(run):
             click.echo(f"{'':>7}{dropped}")
     if listed:
@@ -380,10 +381,6 @@ def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
             bar.update(now.last_step - bar.n)
 
         yield show
-
-
-def _tags(run: RunSummary) -> str:
-    return f"  [{', '.join(run.tags)}]" if run.tags else ""
 
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:

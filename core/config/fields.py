@@ -170,7 +170,7 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> Co
 
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
-    """What would work instead; pydantic's own words where nobody has others."""
+    """Return the remedy for an error of pydantic, in its own words where the project has none."""
     kind, path, given = error["type"], error["loc"], error.get("ctx", {})
     if kind in OUT_OF_BOUNDS:
         known = field_at(model, ".".join(map(str, path)))
@@ -216,7 +216,7 @@ UNFIT = {
 
 
 def _structural(model: type[BaseModel], error: ErrorDetails) -> Text:
-    """What would work instead of something that has another form than its place in the config."""
+    """Return the remedy for a value whose form does not fit its place in the config."""
     path = error["loc"]
     above = _section_at(model, path[:-1] if error["type"] == "extra_forbidden" else path)
     names = tuple(above.model_fields) if above else ()

@@ -205,7 +205,7 @@ class TestTrouble:
         def broken(file: Path, changed: int) -> Any:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(counting, "_file_reader", broken)
+        monkeypatch.setattr(counting, "_read", broken)
         with pytest.raises(ZeroDivisionError):
             token_counter(str(tiny_encoder))
 
