@@ -329,8 +329,8 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
 
 def _how_made(frames: Frames, spec: MapSpec) -> str:
     """A sentence on the map's method, and why its points move."""
-    # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     dimensions = _(DIMENSIONS[str(spec.dims)])
+    # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     name = map_name(spec, _("{name}, {detail}", name=_(spec.entry.label), detail=dimensions))
     if spec.mode == "once":
         return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
