@@ -20,10 +20,10 @@ from core.errors import EngineError, PlaygroundError
 from core.store import Status, Store, rows_path
 from core.store.work import LOADING, RUNS
 from core.workers import Engine, LocalEngine
+from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 from tests.cases import slow_but
-from tests.core.workers.cluster.demo import DemoCluster
 from tests.core.workers.following_runs import curve, going, wait_until
 from tests.core.workers.watching import wait_for
 

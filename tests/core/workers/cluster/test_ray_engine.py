@@ -19,10 +19,10 @@ from core.errors import ConfigError
 from core.store import RunRecord, Status, Store
 from core.weight_files import weight_files
 from core.workers import LocalEngine, chosen_engine
+from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 from core.workers.processes import free_port
-from tests.core.workers.cluster.demo import DemoCluster
 from tests.core.workers.following_runs import curve, going, wait_until
 
 pytestmark = pytest.mark.slow
