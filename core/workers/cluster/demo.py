@@ -21,7 +21,7 @@ from core.workers.processes import ROOT, free_port
 
 START_S = 60.0
 # A folder that every Linux and macOS has; the one below it is made for us alone.
-SHORT = "/tmp"
+SHORT = "/tmp"  # noqa: S108
 NAMES = ("one", "two", "three", "four")
 OBJECT_STORE_BYTES = 512 * 2**20
 
