@@ -14,7 +14,7 @@ from core.config import ReadingConfig, TaskConfig
 from core.config.describe import value_text
 from core.config.fields import build, fields_of
 from core.errors import PlaygroundError
-from core.messages import N_, _, ngettext, pgettext, sentences
+from core.messages import N_, _, listed, ngettext, pgettext, sentences
 from core.settings import settings
 from core.store import LibraryTask
 from core.store.names import NAME_CHARS
@@ -137,8 +137,11 @@ def _options(file: Any) -> ReadingConfig:
                     place.badge(words, icon=icon, color="gray")
             if table.dialect.skip_initial_space:
                 place.badge(_("spaces after delimiters skipped"), color="gray")
+            place.badge(_("first line is a header") if table.header else _("no header line"), color="gray")
         place.badge(table.format, color="gray")
-        place.badge(_("first line is a header") if table.header else _("no header line"), color="gray")
+        if table.unread:
+            columns = listed(f"{name} ({kind})" for name, kind in table.unread.items())
+            st.caption(escaped(_("Not read, as they hold no text: {columns}.", columns=columns)))
         mapping = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)

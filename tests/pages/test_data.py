@@ -482,6 +482,18 @@ def test_single_quotes_are_found_and_said(upload: Pages, library: TaskLibrary) -
     assert set(library.rows(task.id).texts) == {text for text, _ in REVIEWS}
 
 
+def test_columns_of_a_parquet_file_that_hold_no_text_are_named(upload: Pages) -> None:
+    out = io.BytesIO()
+    texts, labels = zip(*REVIEWS, strict=True)
+    vectors = [[0.5]] * len(texts)
+    parquet.write_table(
+        pa.table({"text": texts, "label": labels, "vector": vectors, "image": [b"x"] * len(texts)}), out
+    )
+    app = upload("rows.parquet", out.getvalue())
+    assert "Not read, as they hold no text: vector (DOUBLE[]), image (BLOB)." in said(app)
+    assert "first line is a header" not in said(app)
+
+
 def zipped() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
