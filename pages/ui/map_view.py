@@ -21,6 +21,8 @@ from pages.ui import state
 
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
+# More examples than any map has: an address holds a bit for each id up to the largest.
+IDS_MAX = 2**20
 
 
 def map_name(spec: MapSpec, name: str) -> str:
@@ -149,7 +151,8 @@ def _reports(held: Any) -> dict[str, dict[str, Any]]:
 def _checked(name: str, value: Any) -> Any:
     """A reported value in the type of its field, None for nonsense."""
     if name == "selected":
-        return tuple(value) if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
+        known = isinstance(value, list) and all(isinstance(i, int) and 0 <= i < IDS_MAX for i in value)
+        return tuple(value) if known else None
     return value if isinstance(value, str if name == "view" else int) else None
 
 

@@ -71,6 +71,8 @@ def test_a_page_that_never_passes_anything_back_keeps_the_visitors_value() -> No
         {"reports": {"selected": 3}},
         {"reports": {"selected": {"number": "x", "value": []}}},
         {"reports": {"selected": {"number": 1, "value": ["<b>"]}}},
+        {"reports": {"selected": {"number": 1, "value": [10**9]}}},
+        {"reports": {"selected": {"number": 1, "value": [-1]}}},
         {"reports": {"view": {"number": 1, "value": 4}, "frame": {"number": 1, "value": "4"}}},
         {"reports": {"other": {"number": 1, "value": 4}}},
     ],
