@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from core.experiments.protocols.registry import protocol_entry
+from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html, summary
 from core.experiments.results import results
 from core.store import Store
@@ -54,7 +54,7 @@ def test_hostile_names_and_labels_are_text(experiments: Here, design: Make) -> N
 
 
 def test_a_protocol_brings_its_question_and_its_published_figures(experiments: Here, design: Make) -> None:
-    entry = protocol_entry("tokens")
+    entry = PROTOCOLS.entry("tokens")
     experiments.begin(design(protocol="tokens"))
     text = report(experiments)
     assert entry.question in text
