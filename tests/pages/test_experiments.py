@@ -202,7 +202,9 @@ class TestView:
         app = opened("experiments", experiment=experiment_id, show=show)
         if show == "report":
             experiment = here.table.experiment(experiment_id)
-            found = results(here.engine.store, experiment.id, here.design(experiment_id), measure="accuracy", split="test")
+            found = results(
+                here.engine.store, experiment.id, here.design(experiment_id), measure="accuracy", split="test"
+            )
             text = report_html(experiment, found)
         else:
             text = words(app).replace("\\", "")
