@@ -1,3 +1,3 @@
-"""The product without a browser: configure, run, store and read fine-tunes."""
+"""The product without its web interface: configure, run, store and read fine-tunes."""
 
 __version__ = "0.2.0.dev0"

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ SUFFIX = ".partial"
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A temporary path in the same folder, which takes the place of `path` when the block ends without an error.
+    """Yield a temporary path in the same folder, which replaces `path` if the block ends without an error.
 
-    A reader finds the old file or the new one, whole. The temporary file is removed where the block raises.
+    A reader always finds a complete file, the old or the new one. If the block raises, the temporary file is removed.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}{SUFFIX}")
     try:
         yield partial
         os.replace(partial, path)
     except BaseException:
-        with suppress(OSError):  # what is in the way is what is raised
+        with suppress(OSError):  # the block's exception matters more
             partial.unlink(missing_ok=True)
         raise
 
 
 def drop_left(path: Path) -> None:
-    """Remove what a process that was killed while it wrote this very file has left."""
+    """Remove temporary files of `path` whose process was killed while it wrote them."""
     for partial in path.parent.glob(f".{path.name}.*{SUFFIX}"):
         pid = partial.name.split(".")[-3]
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):

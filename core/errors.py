@@ -1,7 +1,7 @@
 """One exception class per meaning.
 
-Every message is one sentence that names the field, its value and what would work, so that a page or
-the command line can show it as it is.
+Every message is one sentence that names the field, its value and a remedy, so that a page or the command line can show
+it unchanged.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ SHOWN_CHARS = 60
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: quoted when it is text, and never longer than a glance."""
+    """Format a value for a message: quoted if it is text, and cut to SHOWN_CHARS characters."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what a library says of its error; the error's name where it says nothing."""
+    """Return the first line of an error's message; the name of its class if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 class PlaygroundError(Exception):
-    """Anything a person can fix; the message says how.
+    """An error that the user can fix; the message says how.
 
     Args: as of Message, or one message.
     """
@@ -39,7 +39,7 @@ class ConfigError(PlaygroundError, ValueError):
     """A field of a run's configuration cannot be used."""
 
     def __init__(self, field: Text, value: object, remedy: Text, /, **values: object) -> None:
-        """`values` fill the places of `remedy`, the end of a sentence that says what to give instead."""
+        """Fill the placeholders of `remedy`, the end of a sentence that says what to give instead, with `values`."""
         self.field, self.value = str(field), value
         self.remedy = remedy if isinstance(remedy, Message) else Message(remedy, **values)
         super().__init__(
@@ -59,7 +59,7 @@ class EncoderError(PlaygroundError):
 
 
 class TrainingError(PlaygroundError):
-    """A run could not go on: a non-finite loss, no memory left."""
+    """A run cannot continue: a non-finite loss, or no memory left."""
 
 
 class StoreError(PlaygroundError):
@@ -67,7 +67,7 @@ class StoreError(PlaygroundError):
 
 
 class RunNotFoundError(StoreError):
-    """No run with that id."""
+    """There is no run with that id."""
 
 
 class StaleAttemptError(StoreError):

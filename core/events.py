@@ -16,18 +16,18 @@ FloatArray = NDArray[np.float32]
 
 TRAIN, VALIDATION = "train", "validation"
 BASELINE, BASELINE_TEST = "baseline", "baseline_test"
-# What a step measures as a whole, by name in its values: the loss in nats, the norm of all gradients before clipping,
+# Measures of a whole step, by their names in its values: the loss in nats, the norm of all gradients before clipping,
 # and, on the weights of a block that all terms reach, the cosine of the first two terms' gradients and the block.
 LOSS, GRADIENT_NORM, SHARED_COSINE, SHARED_BLOCK = "loss", "grad_norm", "shared_cosine", "shared_block"
-# What runs recorded before terms were compared on weights.
+# Measure in runs that were recorded before gradients were compared on weights.
 POOLED_COSINE = "pooled_cosine"
 
 
 class OfTerm(StrEnum):
-    """What a step measures of each term, by "<measure>.<the term's key>" in its values.
+    """Measures of each term of a step, named "<measure>.<the term's key>" in its values.
 
-    Losses, lines and bounds in nats; the share of a term's anchors that are active, in [0, 1]; the norm of its gradient
-    on the weights of a shared block or, in older runs, on the encoder's outputs. Of a loss, the key may be that of a
+    Losses, lines and bounds are in nats. Active anchors are a share of a term's anchors, in [0, 1]. Gradients are norms
+    on the weights of a shared block or, in older runs, on the encoder's outputs. For a loss, the key may be that of a
     piece, "<key>.<piece>".
     """
 
@@ -39,20 +39,20 @@ class OfTerm(StrEnum):
     POOLED_GRADIENT = "pooled_grad"
 
     def of(self, key: str) -> str:
-        """The name under which this is measured of a term."""
+        """Return the name of this measure for a term."""
         return f"{self}.{key}"
 
     def keys(self, names: Iterable[str]) -> list[str]:
-        """Of which terms (and pieces) it was measured, in the order of the names."""
+        """Return the terms (and pieces) that have this measure, in the order of the names."""
         return [name.removeprefix(f"{self}.") for name in dict.fromkeys(names) if name.startswith(f"{self}.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The examples on the map, fixed for the whole run.
+    """The probe set: the examples on the map, fixed for the whole run.
 
-    Validation rows come first, by their number in that split; then training rows, numbered on. `splits` says of each
-    which it is; it is empty where all are validation rows.
+    Validation rows come first, by their number in that split; the numbers of training rows continue from there.
+    `splits` holds the split of each example; it is empty if all are validation rows.
     """
 
     ids: tuple[int, ...]
@@ -63,12 +63,12 @@ class Probe:
 
     @property
     def held_out(self) -> int:
-        """How many are validation rows."""
+        """Number of validation rows."""
         return self.splits.count(VALIDATION) if self.splits else len(self.ids)
 
 
 class Word(NamedTuple):
-    """A word as the tokenizer finds it.
+    """A word as the tokenizer splits it.
 
     Characters `start` to `end` of one text of a pair (side 0 or 1), and the positions of its tokens.
     """
@@ -81,12 +81,12 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TokenText:
-    """A text, or both of a pair, as an encoder reads it; tokens that belong to no word are special.
+    """A text, or both texts of a pair, as an encoder reads it; tokens that belong to no word are special.
 
     Attributes:
-        sides: the one text or both.
-        words: in the order of reading; what was cut off has none.
-        length: how many tokens are read.
+        sides: the one text, or both.
+        words: in reading order; truncated text has none.
+        length: number of tokens that are read.
     """
 
     sides: tuple[str, ...]
@@ -94,7 +94,7 @@ class TokenText:
     length: int
 
     def surface(self, word: Word) -> str:
-        """A word as it is written."""
+        """Return a word as it is written."""
         return self.sides[word.side][word.start : word.end]
 
 
@@ -111,7 +111,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """How the encoder reads the examples whose attention the frames hold: probe rows, and one text of each."""
+    """The tokens of the examples whose attention the frames hold: probe rows, and one text of each."""
 
     rows: tuple[int, ...]
     texts: tuple[TokenText, ...]
@@ -123,8 +123,8 @@ class Step:
 
     `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, learning_rate, lambda, temperature,
     collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens; nats,
-    unitless or as named. At some steps also what `core.training.gradients` compares: shared_grad.<term>, shared_cosine
-    and shared_block. Older runs have pooled_grad.<term> and pooled_cosine, taken on the encoder's outputs, instead.
+    unitless or as named. Some steps add the results of `core.training.gradients`: shared_grad.<term>, shared_cosine and
+    shared_block. Older runs have pooled_grad.<term> and pooled_cosine, on the encoder's outputs, instead.
     """
 
     step: int
@@ -133,11 +133,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The probe at one step: embeddings [N, H] (pooled vectors) and logits [N, C], evaluation mode.
+    """The probe set at one step: embeddings [N, H] (pooled vectors) and logits [N, C], in evaluation mode.
 
-    Logits are the classifier's; where it has learned nothing yet, a linear probe's log-probabilities.
-    `attention` [L, heads, tokens] float16 is what [CLS] attends to in every block, the texts of `Tokens` one behind the
-    other; None where it was not kept.
+    Logits are the classifier's or, before it has learned anything, a linear probe's log-probabilities.
+
+    `attention` [L, heads, tokens] float16 is the attention of [CLS] in every block, with the texts of `Tokens`
+    concatenated; None if it was not stored.
     """
 
     step: int
@@ -150,10 +151,10 @@ class Frame:
 class Evaluation:
     """Scores of one split at one step.
 
-    "validation" comes at frames, "test" once at the end; "baseline" and "baseline_test" once, of a linear probe of the
-    pre-trained encoder on validation and test.
-    Frames also hold the geometry of their vectors: mean_cosine, within_cosine, between_cosine and effective_rank.
-    `values["train_rows"]` says that a linear probe was scored, and how many training rows it was fitted on.
+    "validation" comes at frames, "test" once at the end. "baseline" and "baseline_test" come once, from a linear probe
+    of the pre-trained encoder on validation and test. Frames also hold the geometry of their vectors: mean_cosine,
+    within_cosine, between_cosine and effective_rank. `values["train_rows"]` is present if a linear probe was scored:
+    the number of training rows that it was fitted on.
     """
 
     step: int
@@ -162,16 +163,16 @@ class Evaluation:
 
     @property
     def probe_rows(self) -> int | None:
-        """How many training rows the linear probe that was scored was fitted on; None where it was the classifier."""
+        """Number of training rows that the scored linear probe was fitted on; None if the classifier was scored."""
         rows = self.values.get("train_rows")
         return None if rows is None else int(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What the model says of every row of a split at the end: logits [N, C] as in `Frame`, and the labels [N].
+    """Predictions of the model for every row of a split at the end: logits [N, C] as in `Frame`, and the labels [N].
 
-    So two runs can be compared row by row.
+    They make it possible to compare two runs row by row.
     """
 
     split: str
@@ -197,7 +198,7 @@ class Checkpointed:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that a person should know and that does not end the run."""
+    """A message for the user that does not end the run."""
 
     step: int
     message: Text
@@ -205,7 +206,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TurnRefused(Notice):
-    """A knob was asked to turn, and the step's phase cannot take it."""
+    """A requested knob turn that the step's phase does not allow."""
 
     name: str
     value: float
@@ -213,7 +214,7 @@ class TurnRefused(Notice):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end: status "finished", or "stopped" when somebody asked for it."""
+    """The end: status "finished", or "stopped" if a user stopped the run."""
 
     step: int
     status: str

@@ -1,4 +1,4 @@
-"""The terms that the app explains where it uses them: one sentence, one formula and one picture each."""
+"""The glossary of terms that the app explains where it uses them: one sentence, one formula and one picture each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PICTURES = Path(__file__).resolve().parents[1] / "static" / "glossary"
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Attributes: sentence: in Markdown; formula: in LaTeX; picture: what it shows, for those who cannot see it."""
+    """A term, with a sentence in Markdown, a formula in LaTeX, and alternative text for its picture."""
 
     name: str
     title: str
@@ -22,7 +22,7 @@ class Term:
 
     @property
     def path(self) -> Path:
-        """Of the picture, an SVG."""
+        """Path of the picture, an SVG."""
         return PICTURES / f"{self.name}.svg"
 
 

@@ -1,9 +1,9 @@
-"""What people read, in their language.
+"""Translation of all text that users read.
 
-English is written in the code and is the key of every translation; the catalogues of the other languages are gettext's,
-in assets/languages. A message is a whole sentence with named places: `_("{title} is {status}.", title=…, status=…)`.
-Text that is made once and shown later (a registry's label, a constant) is marked with `N_` where it is defined and
-passed to `_` where it is shown.
+The English text is written in the code and is the key of every translation. The other languages have gettext catalogues
+in assets/languages. A message is a whole sentence with named placeholders: `_("{title} is {status}.", title=…,
+status=…)`. Text that is defined once and shown later (a registry's label, a constant) is marked with `N_` where it is
+defined and passed to `_` where it is shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[1] / "assets" / "languages"
 ENGLISH = "en"
-# By the name in an address, as their speakers call them.
+# Native names of the languages, by their codes in a URL.
 LANGUAGES: Mapping[str, str] = {ENGLISH: "English", "zh": "中文", "ko": "한국어"}
 
 _chosen: ContextVar[str | None] = ContextVar("language", default=None)
@@ -32,19 +32,19 @@ _ask: Callable[[], str] = lambda: ENGLISH  # noqa: E731 - replaced as a whole by
 
 
 def ask_for_language(ask: Callable[[], str]) -> None:
-    """Have `ask` name the language of whoever is served at the moment; English where nobody is asked."""
+    """Set the function that returns the current visitor's language; without one, the language is English."""
     global _ask  # noqa: PLW0603 - one app, one way to know its visitors
     _ask = ask
 
 
 def language() -> str:
-    """The language that is spoken now, a key of LANGUAGES."""
+    """Return the current language, a key of LANGUAGES."""
     return _chosen.get() or _ask()
 
 
 @contextmanager
 def in_language(code: str) -> Iterator[None]:
-    """Speak a language for a while, whatever anybody chose."""
+    """Use a language within the block, whatever the visitor chose."""
     before = _chosen.set(code)
     try:
         yield
@@ -53,42 +53,43 @@ def in_language(code: str) -> Iterator[None]:
 
 
 def _(message: str, /, **values: object) -> str:
-    """A message in the language that is spoken, with its places filled; English where it is not translated."""
+    """Translate a message to the current language and fill its placeholders; English if there is no translation."""
     return _filled(_catalogue(language()).gettext(message) if message else "", values)
 
 
 def pgettext(context: str, message: str, /, **values: object) -> str:
-    """The same for a word that means several things: `context` says which, for translators alone."""
+    """Translate a word with several meanings, as `_` does; `context` tells translators which meaning applies."""
     return _filled(_catalogue(language()).pgettext(context, message), values)
 
 
 def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
-    """The same for a message that depends on a number, which may appear in it as `{count}`: 1,080."""
+    """Translate a message that depends on a number, as `_` does; the number may appear in it as `{count}`: 1,080."""
     text = _catalogue(language()).ngettext(one, many, count)
     return _filled(text, {"count": f"{count:,}", **values})
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Things in a list: a, b, c."""
+    """Join items into a list: a, b, c."""
     # Translators: two items of a list, with their separator
     return _("{first}, {next}", first="", next="").join(parts)
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Things, at least one, as a sentence names them: a and b."""
+    """Join items, at least one, into a phrase: a and b."""
     return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), parts)
 
 
 def clauses(parts: Iterable[str]) -> str:
-    """Things in a list that have commas of their own: a, b; c."""
+    """Join items that contain commas into a list: a, b; c."""
     # Translators: two items of a list that contain commas themselves, with their separator
     return _("{first}; {next}", first="", next="").join(parts)
 
 
 def sentences(parts: Iterable[str]) -> str:
-    """Whole sentences one after the other, empty ones left out.
+    """Join whole sentences, without empty ones.
 
-    What ends in a sign of English keeps its space in every language: an error of another process, bold text.
+    A sentence that ends in an ASCII character, such as an error of another process or bold text, is followed by a space
+    in every language.
     """
     # Translators: two sentences, with the space between them if there is one
     gap = _("{first} {next}", first="", next="")
@@ -97,12 +98,12 @@ def sentences(parts: Iterable[str]) -> str:
 
 
 def called(what: str, value: str) -> str:
-    """What something is, and its value: Batch: 16."""
+    """Join the name of a thing and its value: Batch: 16."""
     return _("{what}: {value}", what=what, value=value)
 
 
 def with_more(name: str, more: str) -> str:
-    """A name with something in brackets: SCL (L_out)."""
+    """Add an explanation in brackets to a name: SCL (L_out)."""
     return _("{name} ({more})", name=name, more=more)
 
 
@@ -112,14 +113,14 @@ def N_(message: str, /) -> str:  # noqa: N802 - gettext's name, which extracting
 
 
 class Message:
-    """A template and its values, without a language until it is read.
+    """A template and its values, translated when it is rendered.
 
     `str` renders it in the language of the current visitor. Values are text, numbers, other messages, and tuples of
-    these, which are listed. `dump_text` and `load_text` keep it as JSON.
+    these, which are rendered as lists. `dump_text` and `load_text` convert it to and from JSON.
 
     Args:
-        template: English, with named places: "{title} is {status}."
-        plural: the same for every number but 1; a value `count` decides, and may appear as `{count}`: 1,080.
+        template: English, with named placeholders: "{title} is {status}."
+        plural: the template for every number but 1; the value `count` decides, and may appear as `{count}`: 1,080.
     """
 
     __slots__ = ("plural", "template", "values")
@@ -129,7 +130,7 @@ class Message:
         self.values = {name: _plain(value) for name, value in values.items()}
 
     def fill(self, **values: object) -> Message:
-        """Return the message with more of its places filled."""
+        """Return the message with more of its placeholders filled."""
         return Message(self.template, self.plural, **{**self.values, **values})
 
     def render(self, code: str) -> str:
@@ -161,17 +162,17 @@ Text = str | Message
 
 
 def dump_text(text: Text) -> str | bytes:
-    """Return what `load_text` reads back, for a column of the store: a message as JSON in bytes, text as it is."""
+    """Return the stored form of a text, for a column of the store: a message as JSON in bytes, other text unchanged."""
     return json.dumps(_encoded(text), ensure_ascii=False).encode() if isinstance(text, Message) else text
 
 
 def load_text(stored: str | bytes) -> Text:
-    """Return a stored message, or text that is none, such as a sentence of an older run."""
+    """Return a text from its stored form: a message, or plain text, such as a sentence of an older run."""
     return _decoded(json.loads(stored)) if isinstance(stored, bytes) else stored
 
 
 def _plain(value: object) -> Any:
-    """A value as it can be stored."""
+    """Convert a value to one that can be stored."""
     if isinstance(value, tuple | list):
         return tuple(_plain(part) for part in value)
     if isinstance(value, Exception):
@@ -206,7 +207,7 @@ def _decoded(value: Any) -> Any:
 
 
 def script_messages(part: str) -> dict[str, str]:
-    """What scripts say, in the language that is spoken: English messages and their translations, none for English.
+    """Return the messages of scripts in the current language, by their English text; empty for English.
 
     Args:
         part: the start of the scripts' paths, such as "assets/map/".
@@ -222,7 +223,7 @@ def _filled(text: str, values: Mapping[str, object]) -> str:
 def _catalogue(code: str) -> gettext.NullTranslations:
     if code == ENGLISH:
         return gettext.NullTranslations()
-    from babel.messages.mofile import write_mo  # what English alone does without
+    from babel.messages.mofile import write_mo  # not needed for English
 
     packed = BytesIO()
     write_mo(packed, read_catalogue(code))
@@ -247,7 +248,7 @@ def catalogue_path(code: str) -> Path:
 
 @cache
 def read_catalogue(code: str) -> Catalog:
-    """The messages of a language as their file has them, with the places that they come from."""
+    """Load the messages of a language from its file, with their source locations."""
     from babel.messages.pofile import read_po
 
     with catalogue_path(code).open("rb") as file:

@@ -1,4 +1,4 @@
-"""A setting of a run, a loss, a view or a map, with what a form and a check need to know of it."""
+"""Parameters: settings of a run, a loss, a view or a map, described for forms and checks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Value = float | int | bool | str | tuple[int, ...]
 Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
 
 LONGEST_NAME = 300
-# How alike two names have to be, as difflib counts it, for one to be a slip of the other.
+# Minimum similarity, as difflib computes it, at which a name counts as a misspelling of another.
 CLOSE = 0.75
-# Layers by place, because encoders have 4 to 24 blocks.
+# Layers by relative position, because encoders have 4 to 24 blocks.
 RELATIVE_LAYERS = {
     # Translators: the last layer of an encoder.
     "last": N_("Last"),
@@ -26,7 +26,7 @@ RELATIVE_LAYERS = {
     # Translators: every third of an encoder's layers.
     "every_third": N_("Every third"),
 }
-# A number that follows from the rest of a run, and is there once the run is prepared.
+# A number that `prepare` derives from the rest of the run.
 AUTO = "auto"
 
 
@@ -38,14 +38,14 @@ class Parameter:
 
     Attributes:
         default: None for a field that may be empty.
-        low, high: bounds of what is valid; `low` itself is excluded where `above` is set, `high` where `below` is.
-        choices: the valid values of a choice, and the words people read for them.
-        words: what people read for other values; for None where it may be empty.
-        unit: what a number counts, in the plural.
-        listed: whether it is listed even at its default where another run lacks what it belongs to.
-        slider: the range a slider shows first, where the valid one is too wide to aim in.
-        knob: whether it may be turned while a run is going.
-        automatic: where it may be AUTO, the words people read for that.
+        low, high: bounds of the valid range; `low` itself is excluded if `above` is set, `high` if `below` is.
+        choices: the valid values of a choice, and their display texts.
+        words: display texts of other values; of None if the field may be empty.
+        unit: unit of a number, in the plural.
+        listed: whether to list it even at its default if another run lacks the section that it belongs to.
+        slider: the range that a slider shows first, if the valid range is too wide for one.
+        knob: whether it may be turned during a run.
+        automatic: the display text of AUTO, if AUTO is a valid value.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Parameter:
 
     @property
     def values_in_words(self) -> dict[Any, str]:
-        """What people read for its values, translated; those that are not there are read as they are."""
+        """Display texts by value, translated; values without one are shown unchanged."""
         layers = RELATIVE_LAYERS if self.kind == "layers" else {}
         left_open = {AUTO: self.automatic} if self.automatic else {}
         words = {**layers, **left_open, **(self.choices or {}), **self.words}
@@ -75,11 +75,11 @@ class Parameter:
 
     @property
     def options(self) -> list[Any]:
-        """What a choice may be, None first where it may be empty."""
+        """Options of a choice, None first if it may be empty."""
         return [*([None] if None in self.words else []), *(self.choices or {})]
 
     def check(self, field: str, value: object) -> Value:
-        """The value if it is valid.
+        """Return the value if it is valid.
 
         Raises: ConfigError naming the field, the value and what would work.
         """
@@ -122,14 +122,14 @@ class Parameter:
             raise ConfigError(field, value, self.remedy)
         low_ok = self.low is None or (value > self.low if self.above else value >= self.low)
         high_ok = self.high is None or (value < self.high if self.below else value <= self.high)
-        # A NaN fails no bound that is absent; a whole number may be too large to be a float.
+        # NaN does not violate a missing bound, and a whole number may be too large for a float.
         if not (low_ok and high_ok and abs(value) <= sys.float_info.max) or (whole and value != int(value)):
             raise ConfigError(field, value, self.remedy)
         return int(value) if whole else float(value)
 
     @property
     def bounds(self) -> Text:
-        """What it may be: "from 1 up to 4,096", "above 0 or auto"."""
+        """The valid range in words: "from 1 up to 4,096", "above 0 or auto"."""
         found: Text = ""
         low, high = ("" if bound is None else bound_text(bound) for bound in (self.low, self.high))
         if low and high:
@@ -146,7 +146,7 @@ class Parameter:
 
     @property
     def remedy(self) -> Message:
-        """What works instead of a value that does not: "give a whole number of texts from 1 up to 4,096."."""
+        """The remedy for an invalid value, such as "give a whole number of texts from 1 up to 4,096"."""
         whole_number = self.kind == "integer"
         if self.unit:
             remedy = (
@@ -160,7 +160,7 @@ class Parameter:
         )
 
 
-# By whether the lower bound is excluded, and whether the upper one is.
+# By two values: the lower bound is excluded, and the upper bound is excluded.
 RANGES = {
     (False, False): N_("from {low} up to {high}"),
     (True, False): N_("above {low} up to {high}"),
@@ -170,12 +170,12 @@ RANGES = {
 
 
 def bound_text(bound: float) -> str:
-    """A bound as people read it: 4,096, 0.5."""
+    """Format a bound for display: 4,096, 0.5."""
     return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> Text:
-    """A hint for a field that does not exist: the name that it resembles; empty where it resembles none."""
+    """Return a hint for an unknown field: the name that it resembles; empty if it resembles none."""
     close = get_close_matches(str(name), known, 1, CLOSE)
     return Message("there is no such field; did you mean {name}?", name=close[0]) if close else ""
 
@@ -183,11 +183,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> Text:
 def checked(
     owner: str, parameters: Sequence[Parameter], given: Mapping[str, Any], known: Iterable[str]
 ) -> dict[str, Any]:
-    """`given` with its parameters checked and the absent ones at their defaults.
+    """Return `given` with its parameters checked and absent ones at their defaults.
 
     Args:
-        owner: what takes the parameters, for the message.
-        known: names that are no parameters and stay as they are.
+        owner: name of the parameters' owner, for the message.
+        known: names that are not parameters and stay unchanged.
     Raises: ConfigError for an unknown name or an invalid value.
     """
     by_name = {p.name: p for p in parameters}
@@ -199,7 +199,7 @@ def checked(
 
 
 def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layers") -> tuple[int, ...]:
-    """Block numbers 1 … `blocks` that a choice means, ascending; "layer l" is the output of block l.
+    """Return the block numbers 1 … `blocks` of a choice, ascending; "layer l" is the output of block l.
 
     Raises: ConfigError for a block that the encoder does not have.
     """
@@ -222,12 +222,12 @@ def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layer
 
 
 def number(settings: Mapping[str, Value], name: str, absent: float = 0.0) -> float:
-    """A checked setting that is a number; `absent` where the owner has no such setting."""
+    """Return a checked numeric setting; `absent` if the owner has no such setting."""
     value = settings.get(name, absent)
     assert isinstance(value, int | float)
     return float(value)
 
 
 def whole(settings: Mapping[str, Value], name: str, absent: int = 0) -> int:
-    """A checked setting that is a whole number; `absent` where the owner has no such setting."""
+    """Return a checked integer setting; `absent` if the owner has no such setting."""
     return int(number(settings, name, absent))

@@ -1,4 +1,4 @@
-"""What there is of a kind, by name: the entries that the modules of a folder carry, and those from outside."""
+"""Registries: entries by name, from the modules of a package or registered by other packages."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(dict[str, Entry]):
-    """Entries by name, in the order of their places."""
+    """Entries by name, sorted by their places."""
 
     def __init__(self, kind: str, entries: Iterable[Entry] = ()) -> None:
-        """`kind` names what is listed, in messages and as the field of a config."""
+        """Create a registry. `kind` is the kind of its entries, in messages and as the field of a config."""
         super().__init__()
         self.kind = kind
         for entry in entries:
             self.register(entry)
 
     def collect(self, package: str) -> None:
-        """Register the ENTRIES of every module of a package that has some."""
+        """Register the ENTRIES of every module of a package that defines them."""
         for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
             for entry in getattr(import_module(module.name), "ENTRIES", ()):
                 self.register(entry)
 
     def register(self, entry: Entry) -> None:
-        """Add an entry. Raises: ValueError where there is one of that name."""
+        """Add an entry. Raises: ValueError if the name is taken."""
         if entry.name in self:
             raise ValueError(f"name = {entry.name!r}: there is such a {self.kind}, expected a name of its own")
         self[entry.name] = entry
@@ -49,11 +49,11 @@ class Registry(dict[str, Entry]):
             self[name] = self.pop(name)
 
     def entry(self, name: object, field: str = "") -> Entry:
-        """The entry of this name.
+        """Return the entry of this name.
 
         Args:
-            field: what the name was given for; the kind where it is empty.
-        Raises: ConfigError naming what exists; nothing falls back silently.
+            field: the field that holds the name; if empty, the kind.
+        Raises: ConfigError naming the entries that exist; there is no silent fallback.
         """
         if not isinstance(name, str) or name not in self:
             raise ConfigError(field or self.kind, name, "choose one of {names}.", names=tuple(self))
@@ -64,6 +64,6 @@ class Registry(dict[str, Entry]):
 def load(path: str) -> Any:
     """Return the function that an entry names, such as "core.losses.supcon:supcon_term", importing its module.
 
-    Raises: ImportError or AttributeError where there is none.
+    Raises: ImportError or AttributeError if there is none.
     """
     return pkgutil.resolve_name(path)

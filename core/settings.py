@@ -1,4 +1,4 @@
-"""What may be set from outside: environment variables that begin with SCL_."""
+"""Settings of an installation: environment variables that begin with SCL_, and a TOML file."""
 
 from __future__ import annotations
 
@@ -29,31 +29,32 @@ ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 
 
 class Settings(BaseSettings):
-    """Where runs live, and how much of a file is read.
+    """Settings of an installation: storage, limits on files, engine, and limits on visitors.
 
     Attributes:
         runs: folder of the store.
-        address: where others reach the app, such as http://192.168.1.20:8501, for links that are copied; None takes
-            the address that the browser shows.
-        host: the names by which a proxy before the app is called, separated by commas; None for those of `address`,
-            this machine and IP addresses alone.
-        disk_gb: what all runs may take on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
+        address: URL at which others reach the app, such as http://192.168.1.20:8501, for links to copy; None uses the
+            address that the browser shows.
+        host: host names of a proxy in front of the app, separated by commas; None for those of `address`, this machine
+            and IP addresses alone.
+        disk_gb: maximum size of all runs on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
             dropped, the oldest first.
-        max_file_mb: a larger file is refused, in units of 2**20 bytes.
+        max_file_mb: maximum size of a file, in units of 2**20 bytes; a larger one is rejected.
         max_rows: rows kept of a file or a Hub data set.
-        excess_rows: what happens to a file with more: "sample" keeps a seeded sample of max_rows rows, which is said
-            and shown; "refuse" takes nothing.
-        engine: what carries runs out: "local", this machine; "auto", the Ray cluster that this machine is a node of; or
+        excess_rows: treatment of a file with more rows: "sample" keeps a seeded sample of max_rows rows and tells the
+            user; "refuse" rejects the file.
+        engine: executor of runs: "local", this machine; "auto", the Ray cluster that this machine is a node of; or
             HOST:PORT, the address of such a cluster's head.
-        ray_cpus, ray_gpus: what a run asks a Ray cluster for unless it says otherwise.
-        max_text_chars: a longer text is a problem of its row, as is a longer label.
-        shared: whether several people use this server. Then a run belongs to whoever started it: others watch, and only
-            its owner or an admin may stop, turn, rename or delete it.
-        admins: e-mail addresses of admins, where Streamlit's login is configured.
+        ray_cpus, ray_gpus: resources that a run requests from a Ray cluster unless its config says otherwise.
+        max_text_chars: a longer text is a problem of its row, as is a label beyond `max_label_chars`.
+        shared: whether several users share this server. A run then belongs to the user who started it: others watch,
+            and only its owner or an admin may stop, turn, rename or delete it.
+        admins: e-mail addresses of admins, if Streamlit's login is configured.
         admin_key: a visitor who types it on the Runs page becomes an admin; None for no admin by key.
-        visitor_running, visitor_waiting: runs of one person at a time, and how many may wait, on a shared server.
-        visitor_experiment: runs of an experiment there.
-        total_waiting: runs of all people that may wait there, experiments aside.
+        visitor_running, visitor_waiting: runs of one visitor that may run at a time, and that may wait, on a shared
+            server.
+        visitor_experiment: maximum number of runs of an experiment on a shared server.
+        total_waiting: runs of all visitors that may wait on a shared server, experiments aside.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
@@ -89,7 +90,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment, then the file."""
+        """Read the environment first, then the settings file."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_file())
 
     @field_validator("address")
@@ -115,17 +116,21 @@ class Settings(BaseSettings):
 
 
 def settings_file() -> Path:
-    """Where settings are read that the environment does not have: SCL_SETTINGS, else scl.toml in the current folder."""
+    """Return the path of the settings file, SCL_SETTINGS or else scl.toml in the current folder.
+
+    The environment overrides the file.
+    """
     return Path(os.environ.get(f"{PREFIX}SETTINGS") or "scl.toml")
 
 
 def settings() -> Settings:
-    """The settings as the environment and the settings file have them now.
+    """Return the current settings from the environment and the settings file.
 
     Raises: ConfigError naming the variable, its value and what would work.
     """
     try:
-        # Other empty variables count as not set; here an empty one is a mistake that leaves a server without an admin.
+        # Other empty variables count as not set. An empty admin key is a mistake that would leave a server without an
+        # admin.
         if os.environ.get(ADMIN_KEY) == "":
             return Settings(admin_key=SecretStr(""))
         return _settings(_environment(), _file())
@@ -134,14 +139,14 @@ def settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
-        # What is checked here says what would work; pydantic's own words are English.
+        # The validators here name a remedy; pydantic's messages are English.
         remedy = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"{first['msg']}."
         raise ConfigError(name, "…" if name == ADMIN_KEY else first["input"], remedy) from None
 
 
 @lru_cache(maxsize=16)
 def _settings(environment: frozenset[tuple[str, str]], file: bytes | None) -> Settings:
-    """Made again when what they are read from has changed: a page asks many times while it is drawn."""
+    """Load the settings, again only if their sources change: a page reads them many times while it renders."""
     return Settings()
 
 

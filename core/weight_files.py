@@ -1,4 +1,4 @@
-"""Where a run's weights lie in its folder, and of which steps they are."""
+"""Paths of a run's weight files, and the steps that they hold."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SNAPSHOTS = "snapshot-*.safetensors"
 
 
 def checkpoint_path(folder: Path) -> Path:
-    """Where the rolling checkpoint lies."""
+    """Return the path of the rolling checkpoint."""
     return folder / CHECKPOINT_NAME
 
 
 def checkpoint_step(folder: Path) -> int | None:
-    """The step that the rolling checkpoint holds, None when there is none. Raises: TrainingError for a damaged one."""
+    """Return the step of the rolling checkpoint; None if there is none. Raises: TrainingError for a damaged one."""
     path = checkpoint_path(folder)
     if not path.exists():
         return None
@@ -30,16 +30,16 @@ def checkpoint_step(folder: Path) -> int | None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Where the rolling checkpoint and the snapshots of a folder lie, those that are there."""
+    """Return the paths of the rolling checkpoint and the snapshots that exist in a folder."""
     return sorted((*folder.glob(CHECKPOINT_NAME), *folder.glob(SNAPSHOTS)))
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
-    """Where the snapshot of a step lies."""
+    """Return the path of a step's snapshot."""
     return folder / f"snapshot-{step:07d}.safetensors"
 
 
 def snapshot_steps(folder: Path) -> tuple[int, ...]:
-    """The steps that have a snapshot, in order."""
+    """Return the steps that have a snapshot, in order."""
     names = (path.name.removeprefix("snapshot-").removesuffix(".safetensors") for path in folder.glob(SNAPSHOTS))
     return tuple(sorted(int(name) for name in names if name.isdecimal()))

@@ -1,4 +1,4 @@
-"""Data: look through every task, bring a file or a Hub data set, see what views make of a text."""
+"""Data: browse tasks, add a file or a Hugging Face data set, and preview the views of a text."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def page() -> None:
 
 
 def _listing(engine: Engine) -> None:
-    """Draw what there is, then protocols and the grid."""
+    """Draw the table of experiments, the grid and the protocols."""
     table = open_experiments(engine).table
     there = table.experiments()
     if there:

@@ -1,4 +1,4 @@
-"""Explore: one run, frame by frame: its map, its texts, its neighbours, and what acts on them."""
+"""Explore: the map of one run, frame by frame, with its texts, neighbours and forces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def page() -> None:
     if run.probe is None or not store.frame_steps(run.id):
         st.info(_("This run has no frames yet; the first comes right after its first step."))
         return
-    steps_with_layers: list[int] = []  # those that are computed, or can be since their weights are kept
+    steps_with_layers: list[int] = []  # computed already, or computable from kept weights
     try:
         steps_with_layers = sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))})
     except PlaygroundError as error:

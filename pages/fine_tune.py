@@ -1,4 +1,4 @@
-"""Fine-tune: choose, launch, and watch on the same page."""
+"""Fine-tune: configure, launch and watch a run on one page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _form(engine: Engine) -> None:
         st.header(_("Before launch"))
         _launch_card(engine, draft, problem)
     if draft is not None:
-        with suppress(PlaygroundError):  # which the card says
+        with suppress(PlaygroundError):  # the launch card shows it
             training_examples(reads.prepared(draft)[1])
 
 
@@ -103,14 +103,14 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         st.rerun()
     if draft is not None and ready is not None:
         seeds_or_grid(engine, draft)
-        # Below the buttons, which many classes would push out of sight.
+        # Below the buttons: a table of many classes would push them out of sight.
         task_audit(*ready)
         classifier_audit(ready[0], len(ready[1].classes))
         batch_audit(*ready)
 
 
 def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
-    """Estimated time and memory, with where the numbers come from."""
+    """Draw the estimated time and memory, and the basis of the estimate."""
     found = estimated(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
     left.metric(_("Time, about"), duration(found.total_s))

@@ -1,4 +1,4 @@
-"""Home: what this is, in three sentences and one moving picture."""
+"""Home: an introduction to the app, the recent runs and an animated replay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pages.ui.reads import cached
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
-# Where a replay can be opened like any run.
+# Pages that open a replay like any other run.
 OPENED_IN = (("explore", N_("Explore"), "scatter_plot"), ("tokens", N_("Tokens"), "format_ink_highlighter"))
 
 
@@ -39,7 +39,7 @@ def page() -> None:
             )
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
-        # What a visitor may do first; there is a run to explore once one has frames.
+        # Without a run that has a probe set, the visitor explores the replay.
         newest = next((run for run in runs if run.probe_known), None)
         with st.container(horizontal=True):
             if st.button(_("Start a run"), type="primary", icon=":material/rocket_launch:"):
@@ -65,7 +65,7 @@ def page() -> None:
 
 
 def _replay() -> None:
-    """The map of one of the project's replays, playing by itself."""
+    """Draw the map of a bundled replay, which plays automatically."""
     name, tied = bound(Home.REPLAY, list(SHIPPED))
     st.pills(
         _("Replay"),
@@ -98,7 +98,7 @@ def _replay() -> None:
 
 
 def _run_of(name: str) -> str:
-    """A replay among the runs, where every page finds it."""
+    """Open a replay as a run, so that every page finds it; return the run's id."""
     return open_replay(reads.open_engine().store, SHIPPED[name].path)
 
 

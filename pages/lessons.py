@@ -1,4 +1,4 @@
-"""Lessons: what there is to learn in a few minutes each, beside the real pages."""
+"""Lessons: a list of short lessons that run beside the real pages, and the glossary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def page() -> None:
     head = page_head(_("Lessons"))
     head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
     keep_answers()
-    # Back to the lesson that the visitor left in the middle.
+    # Offer to continue the lesson that the visitor left unfinished.
     left = read_place(state.remembered(LAST, str))
     if left is not None and not left.is_last:
         label = _(
@@ -55,9 +55,9 @@ def page() -> None:
 
 
 def _open(at: At) -> None:
-    """Say what is being opened, and leave for its page once that is on the screen.
+    """Announce the lesson, and switch to its page once the browser shows the announcement.
 
-    Until then the controls of the page that was left are there, and would begin with what they hold.
+    Until then, the browser still holds the controls of the previous page; new controls would start from their values.
     """
     with st.container(height=240, border=False, vertical_alignment="center", horizontal_alignment="center"):
         st.caption(_("Opening “{title}” …", title=at.lesson.title))
@@ -73,9 +73,9 @@ def _open(at: At) -> None:
 
 
 def _card(lesson: Lesson, left: At | None) -> None:
-    """Args: left: the part at which the visitor left the last lesson."""
+    """Draw the card of a lesson. Args: left: the part at which the visitor left the last lesson."""
     keys, right = checks_of(lesson).keys(), None
-    # Where no check was answered, no number of its runs is read; and these may be unreadable.
+    # Read the lesson's runs only if the visitor answered a check. The runs may be unreadable.
     with suppress(PlaygroundError):
         right = len(right_checks(lesson)) if keys & answers().checked.keys() else None
     tick = " :material/check_circle:" if right == len(keys) else ""

@@ -1,4 +1,4 @@
-"""Loss lab: points, the gradient of a loss on them, and what τ, λ and the learning rate make of it. No training."""
+"""Loss lab: points that move by the exact gradient of a loss, under chosen τ, λ and learning rate. No training."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page() -> None:
 
 
 def _stage() -> tuple[Stage, bool]:
-    """Where the points lie, as the visitor chooses it."""
+    """Draw the controls of the stage; return the stage and whether a second setting is shown."""
     space, tied = bound(LossLab.SPACE, list(SPACES))
     st.selectbox(_("Space"), list(SPACES), format_func=lambda one: _(SPACES[one]), **tied.by_index)
     st.caption(_(ABOUT_SPACES[space]))

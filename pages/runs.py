@@ -1,4 +1,4 @@
-"""Runs: every run there is; open, resume, stop, delete, read its log."""
+"""Runs: list all runs; open, resume, stop or delete them, and read their logs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _list(engine: Engine, polling: bool) -> None:
     engine.dispatch()
     show_notice()
     offer_undo_of_runs(engine)
-    # The runs of a later version, or damaged ones: they can be deleted, and nothing else.
+    # Damaged runs and those of a later version can only be deleted.
     for unreadable in store.unreadable_runs():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(escaped(unreadable.sentence), width="stretch")
@@ -86,7 +86,7 @@ def _list(engine: Engine, polling: bool) -> None:
         placeholder="",
         on_select="rerun",
         selection_mode=["multi-row", "single-cell"],
-        key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table
+        key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # selections are row numbers: new runs, new table
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config=_columns(),
     )
@@ -111,7 +111,7 @@ def _list(engine: Engine, polling: bool) -> None:
 
 
 def _columns() -> dict[str, Any]:
-    """How the columns of the table are headed and written, by their names in it."""
+    """Return the column configuration of the table, by column name."""
     column = st.column_config
     return {
         "Run": column.TextColumn(pgettext("noun", "Run"), width="medium"),
@@ -150,7 +150,10 @@ def _columns() -> dict[str, Any]:
 
 
 def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
-    """Runs with all tags that were chosen, without those of experiments, which are many, unless they are asked for."""
+    """Draw the filters; return the runs that have all chosen tags.
+
+    Experiments have many runs, so these are hidden unless the visitor asks for them.
+    """
     if of_experiments := sum(run.of_experiment for run in runs):
         wanted, widget = bound_switch(Runs.EXPERIMENTS)
         count = ngettext("{count} run", "{count} runs", of_experiments)
@@ -165,7 +168,7 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
 
 
 def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
-    """What all runs take, and what happens beyond the budget."""
+    """Draw the disk usage of all runs, and say what happens beyond the budget."""
     total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
     listed = {run.id for run in runs}
     deleted = sum(size.total for run_id, size in sizes.items() if run_id not in listed)
@@ -207,9 +210,9 @@ def _weights_kept(run: RunSummary) -> str:
 
 
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
-    """The table's columns have the names that `_columns` translates."""
+    """Return the table; `_columns` translates its column names."""
     scores = _scores(store, runs)
-    # Both splits of a finished run are scored alike.
+    # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
     scorers: list[Scorer | None] = [
         None if score is None else "classifier" if score.probe_rows is None else "linear probe" for score in newest
@@ -243,7 +246,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
 
 
 def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
-    """Of a run that waits, also how many begin before it."""
+    """Return the status of each run; that of a queued run includes the number of runs ahead of it."""
     queued = any(run.status == Status.QUEUED for run in runs)
     waiting = places(store, len(slots()), most_of_visitor()) if queued else {}
     found = []
@@ -259,11 +262,11 @@ def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
 
 
 def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
-    """The newest scores that mean something, by run and split."""
+    """Return the newest meaningful scores, by run and split."""
     newest = store.last_scores()
     found = {}
     for run in runs:
-        # Where the classifier learns from the start, no knob that was turned since changes whose scores they are.
+        # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
         learns = classifier_learns_from(run.config) == 1
         config = run.config if learns else store.effective_config(run.id)
         found[run.id] = {evaluation.split: evaluation for evaluation in scored(config, newest.get(run.id, []))}
@@ -287,7 +290,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
                 delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
         message = run.message
         if is_first_note(message, run.config):
-            # It may name a knob, and a run that ended has none.
+            # The first note may name a knob, and an ended run has no knobs.
             message = classifier_note(run.effective, over=run.status.ended)
         if message:
             st.caption(escaped(message))

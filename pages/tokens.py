@@ -1,4 +1,4 @@
-"""Tokens: what [CLS] attends to, before and after; what deleting a word does; which words speak for which class."""
+"""Tokens: attention of [CLS] before and after training, the effect of deleting a word, and selected words by class."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _classes(known: TokenRun) -> None:
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
-    """Say that more is to come, and draw the page again once it is there."""
+    """Say that the run goes on; rerun the page once a frame is added or the run ends."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
     known = ngettext("{count} frame", "{count} frames", len(frames))

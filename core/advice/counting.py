@@ -1,6 +1,6 @@
 """Token counts of texts under an encoder's own tokenizer.
 
-The tokenizer's file is read by the tokenizers library; only an encoder without one needs transformers.
+The tokenizers library reads the tokenizer's file; only an encoder without one needs transformers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from core.models.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 
 Input = str | tuple[str, str]
 
-# Texts whose tokens are held at once; a long text has some thousand.
+# Texts tokenized at a time; a long text has some thousand tokens.
 CHUNK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """How many tokens each text has, special ones included, before anything is cut off.
+    """Number of tokens of each text, special ones included, before truncation.
 
     Attributes:
-        unknown_share: in [0, 1], of the tokens that are not special: those that replace what the tokenizer does not
-            know. 0 where there are no tokens.
+        unknown_share: share, in [0, 1], of unknown tokens among those that are not special; 0 without tokens.
     """
 
     counts: tuple[int, ...]
@@ -39,7 +38,7 @@ class TokenCounts:
 
 
 class _Reader(Protocol):
-    """A tokenizer as it is needed here; `ids` has the special tokens, `special` says how many those are."""
+    """Interface of a tokenizer; `ids` includes the special tokens, `special` counts them."""
 
     unknown_id: int | None
 
@@ -51,9 +50,9 @@ class _Reader(Protocol):
 
 
 def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
-    """A function that counts the tokens of texts and pairs as the encoder would read them, were there no limit.
+    """Return a function that counts the tokens of texts and pairs as the encoder would read them without a limit.
 
-    Raises: EncoderError or ConfigError in one sentence when the tokenizer cannot be had or read.
+    Raises: EncoderError or ConfigError in one sentence if the tokenizer cannot be fetched or read.
     """
     reader = _reader(encoder_id)
 
@@ -73,7 +72,7 @@ def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
 
 
 def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
-    """Count as a job of its own process, for a tokenizer that has to be fetched first, or that needs torch.
+    """Count tokens in a separate process, for a tokenizer that has to be fetched first or that needs torch.
 
     Args:
         request: encoder, and texts (a pair as a list of two).
@@ -88,12 +87,12 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
 
 
 def token_strings(encoder_id: str, text: Input) -> list[str]:
-    """A text's tokens as the vocabulary has them, special ones included, before anything is cut off.
+    """Return a text's tokens as in the vocabulary, special ones included, before truncation.
 
-    Tokens of a byte-level vocabulary are given as the characters they encode, with Ġ for a space before them and �
-    for a part of a character.
+    Tokens of a byte-level vocabulary are decoded to characters, with Ġ for a space before them and � for a part of a
+    character.
 
-    Raises: EncoderError or ConfigError in one sentence when the tokenizer cannot be had or read.
+    Raises: EncoderError or ConfigError in one sentence if the tokenizer cannot be fetched or read.
     """
     return _reader(encoder_id).strings(text)
 
@@ -104,7 +103,7 @@ def _reader(encoder_id: str) -> _Reader:
     try:
         path = file if file.is_file() else folder
         return _read(path, path.stat().st_mtime_ns)
-    # The tokenizers library raises Exception itself for a file that it cannot read.
+    # The tokenizers library raises a plain Exception for a file that it cannot read.
     except Exception as error:
         if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
             raise
@@ -119,12 +118,12 @@ def _reader(encoder_id: str) -> _Reader:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> _Reader:
-    """`changed` is when the file or folder was written, so that a new one is read."""
+    """Load a tokenizer. `changed`, the file's modification time, makes the cache reload a new file."""
     return _TransformersReader(path) if path.is_dir() else _FileReader(path)
 
 
 class _FileReader:
-    """Reads tokenizer.json."""
+    """Reader of tokenizer.json."""
 
     def __init__(self, file: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(file))
@@ -149,8 +148,8 @@ class _FileReader:
 
 
 def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
-    """The id of what the model does not know; None where it knows every byte."""
-    if isinstance(tokenizer.model, models.Unigram):  # which does not say so; its file does
+    """Return the id of the unknown token; None if the model knows every byte."""
+    if isinstance(tokenizer.model, models.Unigram):  # the id is in its file only
         found: int | None = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
         return found
     name: str | None = getattr(tokenizer.model, "unk_token", None)
@@ -158,23 +157,23 @@ def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
 
 
 def _characters(token: str) -> str:
-    """What a token of a byte-level vocabulary encodes."""
+    """Decode a token of a byte-level vocabulary."""
     text: str = decoders.ByteLevel().decode([token])
     return f"Ġ{text[1:]}" if text.startswith(" ") else text
 
 
 class _TransformersReader:
-    """Reads any other tokenizer through transformers, which imports torch."""
+    """Reader of any other tokenizer, through transformers, which imports torch."""
 
     def __init__(self, folder: Path) -> None:
         from transformers import AutoTokenizer
 
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         if set(self._tokenizer.get_vocab()) <= set(self._tokenizer.all_special_tokens):
-            # Without files transformers makes one that knows no word, and says nothing.
+            # Without files, transformers silently builds a tokenizer that knows no word.
             raise ValueError(_("it has no vocabulary"))
         self._special = [self._tokenizer.num_special_tokens_to_add(pair) for pair in (False, True)]
-        # Such a tokenizer is changed while it works, and pages of several people may ask at once.
+        # Such a tokenizer changes its state while it works, and pages of several visitors may call it at once.
         self._lock = Lock()
         self.unknown_id: int | None = self._tokenizer.unk_token_id
 

@@ -1,9 +1,9 @@
-"""Defaults where a config leaves a setting open: learning rates, steps, batches, the classifier's start, τ.
+"""Defaults of settings that a config leaves open: learning rates, steps, batches, the classifier's start, τ.
 
-Small encoders: chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger ones cannot
-be measured on a laptop, so theirs are published: all weights at 2e-5 and 1e-5 (Devlin et al. 2019, arXiv:1810.04805,
-appendix A.3; Liu et al. 2019, arXiv:1907.11692, table 10), LoRA at 5e-4 and 4e-4 (Hu et al. 2022, arXiv:2106.09685,
-table 9), with the ratio between classifier and encoder that was measured on the small one.
+Those of small encoders were chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger
+encoders cannot be measured on a laptop, so their rates are published ones: all weights at 2e-5 and 1e-5 (Devlin et al.
+2019, arXiv:1810.04805, appendix A.3; Liu et al. 2019, arXiv:1907.11692, table 10), LoRA at 5e-4 and 4e-4 (Hu et al.
+2022, arXiv:2106.09685, table 9). The ratio between classifier and encoder is that measured on the small one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from core.models.source import EncoderShape
 Size = Literal["small", "base", "large"]
 LARGEST_SMALL, LARGEST_BASE = 30_000_000, 150_000_000
 DEFAULT_STEPS = 120
-# With more classes a classifier from random weights ends below a linear probe, and random batches hold few positives.
+# From this number of classes on, a classifier with random initial weights ends below a linear probe, and random batches
+# hold few positives.
 MANY_CLASSES = 7
 FEWEST_FOR_LARGE_BATCHES = 100
 
 
 class Rates(NamedTuple):
-    """Peak learning rates of the encoder and of the layers behind it."""
+    """Peak learning rates of the encoder and of the layers after it."""
 
     encoder: float
     classifier: float
@@ -38,17 +39,17 @@ RATES: Mapping[str, Mapping[Size, Rates]] = {
 
 
 def default_sampler(classes: int) -> Literal["random", "class_balanced"]:
-    """The sampler for a number of classes."""
+    """Return the sampler for a number of classes."""
     return "class_balanced" if classes >= MANY_CLASSES else "random"
 
 
 class Usual(NamedTuple):
-    """Settings that the form and the command line begin with, by the number of classes.
+    """Initial settings of the form and the command line, by the number of classes.
 
     Attributes:
-        temperature: of supervised contrast; Gunel et al.'s 0.3 is too soft to part many classes, Khosla et al.'s 0.07
-            is not.
-        batch_size: with 16 texts a batch holds too few of many classes.
+        temperature: of supervised contrast. Gunel et al.'s 0.3 is too soft to separate many classes; Khosla et al.'s
+            0.07 is not.
+        batch_size: 16 texts hold too few of each class if there are many.
     """
 
     temperature: float
@@ -56,31 +57,34 @@ class Usual(NamedTuple):
 
 
 def usual(classes: int, rows: int) -> Usual:
-    """The settings that a run begins with, for a number of classes and of training rows."""
+    """Return the initial settings for a number of classes and a number of training rows."""
     if classes < MANY_CLASSES:
         return Usual(0.3, 16)
     return Usual(0.07, 32 if rows >= FEWEST_FOR_LARGE_BATCHES else 16)
 
 
 def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:
-    """The start of the classifier for a number of classes; random where a phase of contrast comes first."""
+    """Return the start of the classifier for a number of classes; random unless one single phase trains it."""
     learns = len(phases) == 1 and phases[0].objective.trains_classifier
     return "probe" if learns and classes >= MANY_CLASSES else "random"
 
 
 def size_class(shape: EncoderShape) -> Size:
-    """By parameters without the embeddings, which hardly count: MiniLM and small ELECTRA, BERT base, BERT large."""
+    """Return the size class of an encoder: small (MiniLM, small ELECTRA), base (BERT base) or large (BERT large).
+
+    It depends on the parameters without the embeddings, which hardly count.
+    """
     parameters = shape.blocks * shape.block_parameters
     return "small" if parameters <= LARGEST_SMALL else "base" if parameters <= LARGEST_BASE else "large"
 
 
 def default_rates(trainable: TrainableConfig, shape: EncoderShape) -> Rates:
-    """The rates for a way of training and an encoder's size."""
+    """Return the rates for the weights that learn and an encoder's size."""
     return RATES[trainable.part][size_class(shape)]
 
 
 def with_rates(optimiser: OptimiserConfig, trainable: TrainableConfig, shape: EncoderShape) -> OptimiserConfig:
-    """The optimiser with both rates: those it has, and the defaults for what it leaves open."""
+    """Return the optimiser with both rates; a rate that is left open gets its default."""
     default = default_rates(trainable, shape)
     given = optimiser.learning_rate, optimiser.classifier_learning_rate
     encoder, classifier = (rate if rate is not None else other for rate, other in zip(given, default, strict=True))

@@ -1,4 +1,4 @@
-"""The cost of a run before it starts: time and memory, from arithmetic and from what was measured here."""
+"""The estimated cost of a run before it starts: time and memory, from arithmetic and measurements on this machine."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from core.events import Step
 from core.models.source import EncoderShape
 from core.tasks import TaskData
 
-# English word pieces; every character of scripts beyond Latin counts as a token of its own.
+# English word pieces. Every character from U+2E80 on (CJK) counts as one token.
 CHARACTERS_PER_TOKEN = 4.3
 SPECIAL_TOKENS = 2
-# Assumed until a run was measured: what a recent core and a recent GPU reach in a training step.
+# Operations per second of a recent core and a recent GPU in a training step, assumed until a run is measured.
 CPU_CORE_FLOPS = 4e10
 GPU_FLOPS = 4e13
-# Of a step whose encoder computes next to nothing: batch, losses and optimiser, or the launch of a GPU's kernels.
+# Minimum time of a step: batch, losses and optimiser, or the launch of a GPU's kernels.
 LEAST_STEP_S = 0.005
 RUNTIME_BYTES = 700 * 2**20
-# In float32: weight and gradient, and the two moments of AdamW; Adafactor's are negligible.
+# Bytes per weight in float32: weight and gradient of a weight that learns; the two moments of AdamW (Adafactor's are
+# negligible); a frozen weight.
 LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
-# Activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
+# Bytes of activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
 # arXiv:2205.05198: 34 in 16 bit, so 68 in float32).
 ACTIVATION_BYTES = 68
 HALF_BYTES = 2
-# On disk, for a point and a hidden unit of a frame: its vector in float32, and what [CLS] attends to.
+# Bytes on disk per point and hidden unit of a frame: its vector in float32, and the attention of [CLS].
 FRAME_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds and bytes of a whole run; `measured` says whether the speed comes from a run on this machine.
+    """Seconds and bytes of a whole run; `measured` is True if the speed comes from a run on this machine.
 
-    `disk_bytes` are what it leaves once it has finished.
+    `disk_bytes` is the size of a finished run on disk.
     """
 
     steps_s: float
@@ -57,7 +58,7 @@ class Estimate:
 
 
 def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: float, *, measured: bool) -> Estimate:
-    """Time and memory of a prepared run.
+    """Estimate time and memory of a prepared run.
 
     Args:
         flops: floating-point operations per second that this machine reaches, from `measured_flops` or `assumed_flops`.
@@ -69,11 +70,11 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     rows_read = min(len(data.train), sum((phase.steps or 0) * phase.batch_size for phase in config.phases))
     on_map = config.probe.train_size or 0
     probe_tokens = evaluation_tokens + tokens * rows_read
-    # At the end each file of weights predicts the validation split once in half precision.
+    # At the end, each weight file predicts the validation split once in half precision.
     weight_files = 1 + len(config.checkpoint.snapshot_steps or ())
     weights_tokens = evaluation_tokens * weight_files
     evaluation_tokens += tokens * on_map
-    # Frames whose classifier has not learned read further rows to fit a linear probe on.
+    # A frame before the classifier learns reads further rows, on which its linear probe is fitted.
     first = classifier_learns_from(config)
     probed = sum(first is None or max(1, step) < first for step in config.probe.frame_steps or ())
     fitted = tokens * min(PROBE_ROWS, len(data.train))
@@ -98,16 +99,16 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
 
 
 def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
-    """Of all steps of a phase; frozen blocks whose outputs are kept are computed in the first epoch only."""
+    """Count the operations of all steps of a phase; frozen blocks with cached outputs run in the first epoch only."""
     plan = plan_phase(phase.objective, shape.blocks)
     steps = phase.steps or 0
     texts = tokens * phase.batch_size
     step = step_operations(shape, phase.trainable, texts * plan.readings)
     block = 2 * texts * shape.block_parameters  # one block, forward, once
     learning = _learning_blocks(phase.trainable, shape)
-    if phase.gradient_checkpointing:  # what was not kept is computed again
+    if phase.gradient_checkpointing:  # activations are computed again
         step += block * plan.readings * learning
-    if phase.micro_batch and phase.micro_batch < phase.batch_size:  # and so is everything, micro-batch by micro-batch
+    if phase.micro_batch and phase.micro_batch < phase.batch_size:  # the gradient cache reads every text twice
         step += block * plan.readings * shape.blocks
     frozen = shape.blocks - learning
     if not keeps_frozen(phase, plan, shape):
@@ -117,23 +118,23 @@ def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, t
 
 
 def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
-    """Whether a phase reads its frozen blocks' outputs from memory once they were computed."""
+    """Return whether a phase caches the outputs of its frozen blocks."""
     in_parts = phase.effective_micro_batch is not None
     return plan.keeps_frozen(phase.trainable.frozen(shape.blocks), shape.blocks, in_parts=in_parts)
 
 
 def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
-    """Roughly how many tokens of a text are read, from its characters."""
+    """Estimate the mean number of tokens read per text, from its characters."""
     return mean(min(max_length, count) for count in estimated_tokens(texts, sample))
 
 
 def cut_share(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
-    """Roughly the share of the texts that are longer than what is read of them."""
+    """Estimate the share of texts that are longer than `max_length`, from their characters."""
     return mean(count > max_length for count in estimated_tokens(texts, sample))
 
 
 def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
-    """Roughly how many tokens each of up to `sample` texts has, special ones included, from its characters."""
+    """Estimate the tokens of each of up to `sample` texts, special ones included, from its characters."""
     chosen = [texts[i] for i in np.linspace(0, len(texts) - 1, min(sample, len(texts))).astype(int)]
     wide = [sum(ord(c) > 0x2E7F for c in text) for text in chosen]
     return [w + (len(t) - w) / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS for t, w in zip(chosen, wide, strict=True)]
@@ -142,7 +143,8 @@ def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
 def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: float) -> float:
     """Count the floating-point operations of one step.
 
-    Two per weight and token forward, two backward for what lies below, and two for the weights that learn.
+    Per weight and token: two forward, two backward through every block that gradients pass, and two for a weight that
+    learns.
     """
     learning = _learning_blocks(trainable, shape)
     backward = 2 if trainable.part == "lora" else 4
@@ -150,12 +152,12 @@ def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: flo
 
 
 def _learning_blocks(trainable: TrainableConfig, shape: EncoderShape) -> int:
-    """Blocks that gradients pass."""
+    """Return the number of blocks that gradients pass."""
     return shape.blocks - trainable.frozen(shape.blocks)
 
 
 def measured_flops(steps: Sequence[Step], shape: EncoderShape, trainable: TrainableConfig) -> float | None:
-    """Operations per second that a run reached, None when it has too few steps for an estimate."""
+    """Return the operations per second that a run reached; None if it has too few steps."""
     rates = [
         step_operations(shape, trainable, step.values["tokens"]) / step.values["step_s"]
         for step in steps[2:]
@@ -165,7 +167,7 @@ def measured_flops(steps: Sequence[Step], shape: EncoderShape, trainable: Traina
 
 
 def assumed_flops(gpu: bool) -> float:
-    """A first guess at the operations per second of a training step here, until a run was measured."""
+    """Return the operations per second assumed for a training step on this machine until a run is measured."""
     return GPU_FLOPS if gpu else CPU_CORE_FLOPS * (psutil.cpu_count(logical=False) or 1)
 
 
@@ -179,14 +181,14 @@ def _learning_parameters(trainable: TrainableConfig, shape: EncoderShape) -> int
 
 
 def phase_memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, max_length: int) -> float:
-    """Bytes that a phase needs, roughly."""
+    """Estimate the bytes that a phase needs."""
     tokens = mean_tokens(data.train.shown, max_length)
     trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
     learning = _learning_parameters(trainable, shape)
     texts = min(phase.micro_batch or phase.batch_size, phase.batch_size) * plan.readings
     depth = _learning_blocks(trainable, shape)
     width = tokens * texts * shape.hidden_size
-    # With checkpointing every block keeps its input, and one block at a time all it needs.
+    # With checkpointing, every block keeps its input, and one block at a time keeps all its activations.
     activations = (
         width * (4 * depth + ACTIVATION_BYTES) if phase.gradient_checkpointing else width * depth * ACTIVATION_BYTES
     )

@@ -1,4 +1,4 @@
-"""How slowly a queue's copy of the encoder may follow it in a run of a given number of steps."""
+"""The default momentum of a queue's encoder copy, from the number of steps."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from core.quantities import percent
 
 # MoCo's momentum, for runs of hundreds of thousands of steps (He et al. 2020, arXiv:1911.05722).
 LARGEST = 0.999
-# A copy reaches back about 1/(1 − m) steps: by default a tenth of the run. Of the encoder that the phase began with
-# (1 − 10/steps)^steps < e⁻¹⁰ is then left in it at the end.
+# A copy averages over about 1/(1 − m) steps, by default a tenth of the run. Its share of the initial encoder at the end
+# is then (1 − 10/steps)^steps < e⁻¹⁰.
 MEMORIES_IN_A_RUN = 10
 DECIMALS = 3
-# From here on a queue lags so far behind that most of its gradient is gone.
+# Above this share of the initial encoder, a queue lags so far behind that most of its gradient is gone.
 LEFT_AT_MOST = 0.1
 
 
 def momentum_of(steps: int) -> float:
-    """1 − 10/steps, rounded down to DECIMALS decimals, from 0 to LARGEST."""
+    """Return 1 − 10/steps, rounded down to DECIMALS decimals and clipped to [0, LARGEST]."""
     scale = 10**DECIMALS
     return min(LARGEST, max(0.0, math.floor((1 - MEMORIES_IN_A_RUN / steps) * scale) / scale))
 
 
 def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
-    """A sentence for every queue of a prepared phase whose copy of the encoder hardly leaves its start."""
+    """Return a sentence for every queue of a prepared phase whose encoder copy hardly leaves its initial weights."""
     steps = phase_steps(phase)
     sentences = []
     for term in phase.objective.terms:

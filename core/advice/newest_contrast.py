@@ -1,4 +1,4 @@
-"""The contrastive term that a run's verdict is about, as its newest steps have it."""
+"""The contrastive term that a run's verdict judges, averaged over the newest steps."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from core.events import OfTerm, Step
 from core.parameters import number
 from core.representation.verdict import Contrast
 
-# Single batches vary; the newest steps with the same knobs together say where a loss is.
+# Single batches vary, so the newest steps with the same knob values are averaged.
 NEWEST_STEPS = 10
 
 
 def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: int) -> Contrast | None:
-    """The first contrastive term that counts, else the first; None where the newest step has none.
+    """Return the first contrastive term with a weight above 0, else the first; None if the newest step has none.
 
     Args:
         steps: of a run so far, in order.
-        objective: that the newest step followed.
-        classes: of the task.
+        objective: of the newest step.
+        classes: number of classes of the task.
     """
     newest = [step.values for step in steps[-NEWEST_STEPS:] if _knobs(step) == _knobs(steps[-1])]
     terms = zip(objective.keys, objective.terms, strict=True)
@@ -29,13 +29,13 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
     if not known:
         return None
     key, term = next(((key, term) for key, term in known if term.weight > 0), known[0])
-    # A batch without positives has a loss of 0 that says nothing.
+    # A batch without positives has a loss of 0, which means nothing.
     of_term = [values for values in newest if values.get(OfTerm.ACTIVE_ANCHORS.of(key), 1.0) > 0]
     if not of_term:
         return None
     limited = bool(term.parameters.get("normalize", True))
-    # Line and bound may move with each batch, as with tokens or uneven classes. Differences of means are means of
-    # differences, so each batch is compared with its own line.
+    # Line and bound may differ between batches, as with tokens or uneven classes. The difference of means is the mean
+    # of differences, so each batch is compared with its own line.
     return Contrast(
         loss=fmean(values[OfTerm.LOSS.of(key)] for values in of_term),
         line=fmean(values[OfTerm.COLLAPSE_LINE.of(key)] for values in of_term),
@@ -49,7 +49,7 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
 
 
 def compares_pooled_vectors(term: TermConfig) -> bool:
-    """Whether a term contrasts the pooled vectors of the last block as they are: those that frames hold."""
+    """Return whether a term contrasts the last block's pooled vectors, unprojected: those that frames hold."""
     plain = term.entry.reads == "vectors" and term.level == "sentence" and term.layers == "last"
     projected = term.parameters.get("projection", "none") != "none"
     return plain and not projected and not any(view.entry.kind == "layers" for view in term.views)

@@ -1,4 +1,4 @@
-"""Speed and remaining time of a run, from the steps that it has taken."""
+"""Speed and remaining time of a run, from its completed steps."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from core.config import RunConfig
 from core.events import Evaluation, Step
 from core.messages import N_
 
-# The first steps of an attempt, or of a phase, fill caches and memory and are slower than those to come.
+# The first steps of an attempt or a phase fill caches and memory, so they are slower than later ones.
 WARM_UP_STEPS = 2
 FEWEST_STEPS = 3
 RECENT_STEPS = 20
-# Frames are far apart late in a run; this many steps hold some of them.
+# Late in a run, frames are far apart; this many steps contain some of them.
 PACE_STEPS = 400
-# What a run does after its last frame, in this order.
+# Work after the last frame of a run, in this order.
 TEST, WEIGHTS = N_("scoring the test split"), N_("checking and saving the weights")
 
 
 class Pace(NamedTuple):
-    """Texts that training reads in a second, and the seconds of work left in the phase.
+    """Training texts per second, and seconds of work left in the phase.
 
-    Frames count and, in the last phase, the end of the run.
+    The remaining time includes frames and, in the last phase, the work after the last frame.
     """
 
     texts_per_s: float
@@ -32,14 +32,14 @@ class Pace(NamedTuple):
 
 
 def closing_work(config: RunConfig, facts: Mapping[str, float], evaluations: Sequence[Evaluation]) -> dict[str, float]:
-    """The work of a run after its last frame, each part with how many frames read as many texts.
+    """Return the work of a run after its last frame, each item as the number of frames that read as many texts.
 
     Args:
         facts: of the run, with the rows of its splits; evaluations: those so far.
     """
     rows, files = facts.get("validation_rows", 0.0), 1 + len(config.checkpoint.snapshot_steps or ())
     of_frame = max(1.0, rows + (config.probe.train_size or 0))
-    # Each file of weights has to predict the validation split in half precision as it does in full.
+    # Each weight file is checked: in half precision, it has to predict the validation split as in full precision.
     work = {TEST: facts.get("test_rows", 0.0) / of_frame, WEIGHTS: files * rows / of_frame}
     if any(evaluation.split == "test" for evaluation in evaluations):
         del work[TEST]
@@ -53,15 +53,15 @@ def pace(
     config: RunConfig,
     closing: float = 0.0,
 ) -> Pace | None:
-    """The pace of a run's current phase; None before enough of its steps were measured.
+    """Return the pace of a run's current phase; None until enough of its steps are measured.
 
-    What counts is the time that steps and frames took themselves: neither loading the encoder nor a pause does.
+    Only the time of steps and frames counts, not that of loading the encoder or of a pause.
 
     Args:
         steps: all steps so far, ascending.
-        times: when the newest steps were recorded, by step.
-        frames: steps whose frames are there.
-        config: prepared, with the steps at which frames are due.
+        times: recording times of the newest steps, by step.
+        frames: steps of the existing frames.
+        config: prepared, with the steps of its frames.
         closing: the work after the last frame, in frames.
     """
     if not steps:
@@ -83,9 +83,9 @@ def pace(
 
 
 def _frame_s(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int]) -> float:
-    """What a frame takes: the time from its step to the end of the next, less that step's own; 0 while unknown.
+    """Return the seconds of a frame: from its step to the end of the next, less that step's own; 0 if unknown.
 
-    The median, so that a pause after one of several frames changes little.
+    The median is taken, so that a pause after one of several frames changes little.
     """
     known = frozenset(frames)
     gaps = [

@@ -1,4 +1,4 @@
-"""Batches counted before a run: positives per anchor, and anchors without any."""
+"""Expected positives per anchor, and anchors without any, from batches simulated before a run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from core.tasks.batches import ClassTurns
 
-# Batches of class-balanced runs that are counted: their shares follow from turns and sizes, and from no formula.
+# Number of class-balanced batches to simulate: their shares follow from turns and sizes, not from a formula.
 COUNTED_BATCHES = 512
 
 
 class ClassViews(NamedTuple):
-    """How many vectors the texts of a class have; where these differ, per anchor, as each vector is one.
+    """Numbers of vectors that represent the texts of a class.
+
+    If texts differ in their numbers of vectors, `own` and `other` are means over anchors: each vector is one.
 
     Attributes:
-        mean: vectors of a text.
-        own: the other vectors of an anchor's own text.
+        mean: vectors per text.
+        own: other vectors of an anchor's own text.
         other: vectors of another text of its class.
         alone: share of the anchors, in [0, 1], that are the only vector of their text.
         present: share of the texts, in [0, 1], that have any vector.
@@ -34,7 +36,7 @@ class ClassViews(NamedTuple):
 
 
 def class_views(vectors: Sequence[int]) -> ClassViews:
-    """Of a class, given how many vectors each of its texts has."""
+    """Compute the ClassViews of a class from the number of vectors of each of its texts."""
     counts = np.asarray(vectors, dtype=np.float64)
     anchors, squares, others = counts.sum(), (counts**2).sum(), len(counts) - 1
     if not anchors:
@@ -56,14 +58,14 @@ def expected_positives(
     *,
     seed: int = 0,
 ) -> list[float]:
-    """Expected number of positives per anchor in a batch, for each class.
+    """Return the expected number of positives per anchor in a batch, for each class.
 
     Random batches are drawn without replacement, so an anchor's B − 1 companions hold (B − 1)(n_c − 1)/(n − 1) of its
-    class. Those of the other samplers are counted as they are dealt.
+    class. Batches of the other samplers are simulated and counted.
 
     Args:
         class_counts: rows of each class.
-        views: vectors of every text, or what `class_views` gives for each class.
+        views: vectors of every text, or the `class_views` of each class.
         seed: of the run.
     """
     texts = _other_texts(class_counts, batch_size, sampler, seed)
@@ -78,10 +80,10 @@ def anchors_without_positive(
     *,
     seed: int = 0,
 ) -> list[float]:
-    """For each class, the chance that an anchor has no positive in its batch; arguments as in `expected_positives`.
+    """Return the chance, for each class, that an anchor has no positive in its batch.
 
-    An anchor always has the other vectors of its own text. The only one of its text depends on other texts of its
-    class that have any.
+    Arguments are as in `expected_positives`. Other vectors of the anchor's text are always positives. An anchor that is
+    the only vector of its text depends on other texts of its class that have vectors.
     """
     chances = []
     for label, (count, view) in enumerate(zip(class_counts, _views(class_counts, views), strict=True)):
@@ -98,7 +100,7 @@ def anchors_without_positive(
 
 
 def class_shares(class_counts: Sequence[int], batch_size: int, sampler: str, *, seed: int = 0) -> list[float]:
-    """The share of the texts in batches, and so in a queue of past ones, that each class has; they sum to 1."""
+    """Return the share of each class in the texts of batches, and so in a queue of past batches; they sum to 1."""
     if sampler == "random":
         return [count / sum(class_counts) for count in class_counts]
     dealt = _dealt(tuple(class_counts), batch_size, sampler, seed)
@@ -112,7 +114,7 @@ def _views(class_counts: Sequence[int], views: int | Sequence[ClassViews]) -> Se
 
 
 def _other_texts(class_counts: Sequence[int], batch_size: int, sampler: str, seed: int) -> list[float]:
-    """Other texts of an anchor's class in its batch."""
+    """Return the expected number of other texts of an anchor's class in its batch, for each class."""
     if sampler == "random":
         others = max(1, sum(class_counts) - 1)
         return [(batch_size - 1) * max(0, count - 1) / others for count in class_counts]
@@ -123,9 +125,9 @@ def _other_texts(class_counts: Sequence[int], batch_size: int, sampler: str, see
 
 @lru_cache(maxsize=32)
 def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: int) -> NDArray[np.int64]:
-    """Rows of each class in a run's first batches, [batches, C]; a class without rows has none."""
+    """Count the rows of each class in a run's first batches, [batches, C]; a class without rows has none."""
     present = [label for label, count in enumerate(class_counts) if count]
-    if sampler == "balanced":  # shares return after C batches
+    if sampler == "balanced":  # shares repeat after C batches
         dealt = np.arange(len(present) + 1)[:, None] * batch_size
         found = np.diff((dealt + len(present) - 1 - np.arange(len(present))) // len(present), axis=0)
     else:
@@ -141,7 +143,7 @@ def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: i
 
 
 def _none_drawn(others: int, wanted: int, draws: int) -> float:
-    """The chance that `draws` of the `others`, without replacement, give none of those that are wanted."""
+    """Return the chance that `draws` of the `others`, without replacement, include none of the `wanted`."""
     draw = np.arange(draws)
     chances = (others - wanted - draw) / np.maximum(1, others - draw)
     return float(np.prod(np.clip(chances, 0.0, 1.0)))

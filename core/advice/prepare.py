@@ -1,4 +1,4 @@
-"""From a draft to a run that can start: every default filled in and everything checked, before anything is created."""
+"""Preparation of a draft: every default is filled in and everything checked before the run is created."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Load = Callable[[TaskConfig, int], TaskData]
 
 PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
-# One text of a class says nothing of how near its like are.
+# A single text of a class does not show how close its texts are to each other.
 PROBE_OF_A_CLASS = 2
 # Validation rows on the map for each training row.
 TRAIN_SHARE = 3
-# Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
+# Snapshots of a run's weights: their maximum number, and their maximum size on disk.
 SNAPSHOTS = 4
 SNAPSHOT_BYTES_MAX = 200 * 2**20
-# Training rows that can be on the map.
+# Limit on frames times points of the map.
 MAX_VECTORS_STORED = 2_000_000
 
 
@@ -52,9 +52,9 @@ def default_probe_size(classes: int, *, gpu: bool) -> int:
 
 
 def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bool) -> int:
-    """How many validation rows a run takes where it does not say: those on its map, as every frame scores all of them.
+    """Return the default number of validation rows: those on the map, as every frame scores all of them.
 
-    The others of a split that was cut from the training rows stay training rows.
+    If the split was cut from the training rows, the other rows remain training rows.
 
     Args:
         natural: the task with all rows of its splits.
@@ -66,13 +66,13 @@ def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bo
 def prepare(
     draft: RunConfig, *, gpu: bool, bfloat16: bool = False, load: Load = load_task
 ) -> tuple[RunConfig, TaskData]:
-    """The draft with every default filled in, and its data.
+    """Return the draft with every default filled in, and its data.
 
     Args:
-        gpu: whether a GPU is there; it decides the default probe size.
-        bfloat16: whether the run's device computes in bfloat16; it decides the default precision.
-        load: gives the rows of a task under a seed; by itself, of bundled tasks and files.
-    Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
+        gpu: whether there is a GPU; it determines the default size of the probe set.
+        bfloat16: whether the run's device computes in bfloat16; it determines the default precision.
+        load: returns the rows of a task under a seed; by default of bundled tasks and files.
+    Returns: a complete config (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
     gpu = gpu and draft.device != "cpu"
@@ -101,7 +101,7 @@ def prepare(
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
     learned = data.with_more(data.train.texts, data.train.seconds) if task.back_translation is not None else data
-    # A message names a field by itself where there is one phase.
+    # With one phase, a message names a field without its phase.
     two = len(draft.phases) > 1
     phases = tuple(
         _phase(phase, learned, shape, f"phases.{number}." if two else "") for number, phase in enumerate(counted_phases)
@@ -118,7 +118,7 @@ def prepare(
 
 
 def _whole(task: TaskConfig) -> TaskConfig:
-    """The task with all its training rows as they are."""
+    """Return the task with all its training rows unchanged."""
     plain = TaskConfig()
     kept = {"train_size", "imbalance", "label_noise", "text_noise", "content_hash"}
     return task.model_copy(update={name: getattr(plain, name) for name in kept})
@@ -134,7 +134,7 @@ def _expanded(path: str) -> str:
 
 
 def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
-    """The phases with a k where it was left to the lengths of the training texts."""
+    """Return the phases with a number for every automatic k, from the lengths of the training texts."""
     if not any(phase.objective.counts_tokens for phase in phases):
         return phases
     tokens = float(np.mean(count_tokens(encoder.id, data.train, encoder.max_length).tokens))
@@ -155,12 +155,12 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     return phase.model_copy(update={"steps": steps, "epochs": None, **found})
 
 
-# A field of a phase, its value, and what would work instead.
+# A field of a phase, its value, and the remedy.
 Problem = tuple[str, object, Text]
 
 
 def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterator[Problem]:
-    """Find what a phase asks of its data and its encoder that they do not give."""
+    """Find settings of a phase that its data or its encoder do not allow."""
     rows = len(data.train)
     if phase.batch_size > rows:
         remedy = Message("there are {rows:,} training rows; give at most {rows:,}.", rows=rows)
@@ -193,7 +193,10 @@ def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Pro
 
 
 def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> Iterator[Problem]:
-    """Contrast reaches the contrasted blocks and those below them, not the classifier; some of these must learn."""
+    """Find contrast that reaches no weight that learns.
+
+    Contrast reaches the contrasted blocks and those below them, but not the classifier.
+    """
     if phase.objective.classifies:
         return
     if phase.trainable.part == "last_blocks":
@@ -216,7 +219,7 @@ def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> I
 
 
 def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
-    """Labels of the terms that count in the loss and can move no weight, because everything they contrast is frozen."""
+    """Return the labels of weighted terms that cannot move any weight because everything they contrast is frozen."""
     frozen = phase.trainable.frozen(blocks)
     counted = [term for term in plan_phase(phase.objective, blocks).terms if term.groups and term.term.weight > 0]
     return tuple(term.term.entry.label for term in counted if term.highest_block(blocks) <= frozen)
@@ -248,7 +251,7 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
 
 
 def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
-    """Refuse phases that cannot follow each other, or a sampler that their batches are too small for."""
+    """Reject phases that cannot follow each other, and batches that are too small for the sampler."""
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
@@ -276,12 +279,12 @@ def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
 def _fewer_where_groups_stay_whole(
     probe: ProbeConfig, validation_size: int | None, data: TaskData
 ) -> tuple[ProbeConfig, TaskData]:
-    """The probe with the validation rows that there are, and the data with a note on it.
+    """Limit the probe set to the existing validation rows, and add a note on that to the data.
 
-    Rows with the same first text stay in one split, so a split may hold a few rows less than were asked for.
+    Rows with the same first text stay in one split, so a split may hold a few rows less than requested.
 
     Args:
-        validation_size: rows that the split was to have.
+        validation_size: requested rows of the split.
     """
     asked, there = probe.size, len(data.validation)
     if asked is None or validation_size is None or not there < asked <= validation_size:
@@ -328,12 +331,12 @@ def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
 
 
 def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
-    """With the steps of the snapshots: some of the frames, evenly spread, as many as fit into what they may take."""
+    """Return the checkpoint settings with snapshot steps: some of the frames, evenly spread, within the size limit."""
     frames = config.probe.frame_steps or ()
     wanted = config.checkpoint.snapshot_steps
     if wanted is None:
         learning = {"all": shape.parameters, "classifier": 0}
-        learning["lora"] = 2 * shape.blocks * shape.hidden_size**2  # kept as the weights that the adapters change
+        learning["lora"] = 2 * shape.blocks * shape.hidden_size**2  # stored as the weights that the adapters change
         of_phases = [
             learning.get(phase.trainable.part, phase.trainable.blocks * shape.block_parameters)
             for phase in config.phases
@@ -342,6 +345,6 @@ def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
         count = min(SNAPSHOTS, SNAPSHOT_BYTES_MAX // max(1, largest))
         wanted = tuple(frames[(i * (len(frames) - 1)) // (count + 1)] for i in range(1, count + 1))
     steps = {step for step in wanted if 0 < step < config.steps and step in frames}
-    # No seed draws a fitted classifier again.
+    # A fitted classifier cannot be drawn again from a seed, so step 0 is stored.
     steps |= {0} if config.classifier_start == "probe" else set()
     return config.checkpoint.model_copy(update={"snapshot_steps": tuple(sorted(steps))})

@@ -1,4 +1,4 @@
-"""Contrastive terms that are 0 because nothing in their batches belongs together, as a run's own steps show it.
+"""Contrastive terms that are 0 because their batches hold no positives, detected during a run.
 
 Every step records the share of a term's anchors that have a positive and another candidate. The run's notice
 and the live page read the same number.
@@ -16,11 +16,11 @@ STEPS_IN_A_ROW = 5
 
 
 def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig) -> tuple[str, ...]:
-    """Keys of the terms without an active anchor in each of the last STEPS_IN_A_ROW steps; weight 0 aside.
+    """Return the keys of terms without an active anchor in each of the last STEPS_IN_A_ROW steps; weight 0 aside.
 
     Args:
         recent: values of steps, the newest last.
-        objective: what these steps minimised.
+        objective: of these steps.
     """
     last = recent[-STEPS_IN_A_ROW:]
     if len(last) < STEPS_IN_A_ROW:
@@ -32,7 +32,7 @@ def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveCo
 def starving_sentences(
     recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig, batch_size: int, sampler: str
 ) -> tuple[Message, ...]:
-    """What to say of each of `starving_terms`, and what would help."""
+    """Return a sentence and a remedy for each of `starving_terms`."""
     symbols = {key: term.entry.symbol for key, term in zip(objective.keys, objective.terms, strict=True)}
     remedy = Message("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
     if sampler == "class_balanced":

@@ -1,6 +1,6 @@
-"""How many vectors represent a text where its tokens are contrasted, known before a run.
+"""The number of vectors that represent a text when its tokens are contrasted, known before a run.
 
-k tokens are promised and a text may have fewer, so the audit counts the tokens that there are.
+k is a maximum, and a text may have fewer tokens, so the audit counts the actual tokens.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ COUNTED_TEXTS = 2_000
 
 
 class TokenCounts(NamedTuple):
-    """Tokens that the encoder reads of some training texts, special ones aside, with the labels of these texts.
+    """Tokens that the encoder reads of some training texts, without special ones, with the labels of these texts.
 
-    `exact` is False where they are estimated from characters, because the tokenizer is not on this machine yet.
+    `exact` is False if they are estimated from characters because the tokenizer is not on this machine yet.
     """
 
     labels: tuple[int, ...]
@@ -33,7 +33,10 @@ class TokenCounts(NamedTuple):
 
 
 def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
-    """Of up to COUNTED_TEXTS training texts. Raises: EncoderError or ConfigError for an encoder that cannot be read."""
+    """Count the tokens of up to COUNTED_TEXTS training texts.
+
+    Raises: EncoderError or ConfigError for an encoder that cannot be read.
+    """
     rows = np.linspace(0, len(train) - 1, min(COUNTED_TEXTS, len(train))).astype(int)
     chosen = train.take([int(row) for row in rows])
     exact = tokenizer_file(encoder_id) is not None
@@ -47,7 +50,7 @@ def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
 
 
 def vectors_of(tokens: int, term: TermPlan) -> int:
-    """Vectors that represent a text of a given length: at most k in each pass, or its clusters.
+    """Return the number of vectors that represent a text of this length: at most k per pass, or its clusters.
 
     A text with fewer tokens than clusters has none.
     """
@@ -57,7 +60,7 @@ def vectors_of(tokens: int, term: TermPlan) -> int:
 
 
 def token_class_views(counted: TokenCounts, term: TermPlan, classes: int) -> list[ClassViews]:
-    """For each class; one of which no text was counted takes the texts of all."""
+    """Return the ClassViews of each class; a class without counted texts uses the texts of all classes."""
     vectors = [vectors_of(tokens, term) for tokens in counted.tokens]
     of_class: list[list[int]] = [[] for _ in range(classes)]
     for label, found in zip(counted.labels, vectors, strict=True):

@@ -1,5 +1,5 @@
-"""What is made of a run afterwards and kept beside it: maps, measures, sentences, layers, replays, tables of examples.
+"""Results derived from a run: maps, measures, sentences, layers, replays and tables of examples.
 
-May import what lies below: store, training, encoders, representation, config. Arrays that know no run belong to
-representation, processes to workers.
+May import the packages below: store, training, encoders, representation, config. Computations on plain arrays belong
+in representation, processes in workers.
 """

@@ -1,6 +1,6 @@
-"""Values that are computed from a run once and kept beside it, each in a safetensors file of its own.
+"""Values that are computed once from a run and cached in its folder, one safetensors file each.
 
-A kind of value is a dataclass: its arrays are the file's tensors, and its other fields the file's metadata, as JSON.
+Each kind of value is a dataclass. Its arrays become the file's tensors; its other fields become JSON metadata.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.atomic import atomic_write, drop_left
 from core.errors import StoreError
 
 ABOUT = "about"
-# Raised for a file that is missing, damaged, or of another kind.
+# Errors raised for a file that is missing, damaged, or of another kind.
 UNREADABLE = (OSError, SafetensorError, KeyError, ValueError, TypeError)
 
 Kept = TypeVar("Kept")
@@ -34,11 +34,11 @@ def cached(
     compute: Callable[[Kept | None], Kept],
     is_current: Callable[[Kept], bool] = lambda _known: True,
 ) -> Kept:
-    """Return the value of a file; compute and keep it where the file has none that is current.
+    """Return the value of a file; compute and write it if the file is missing or outdated.
 
     Args:
-        compute: gets the value that is no longer current, or None.
-    Raises: StoreError for a file that cannot be written, and what `compute` raises.
+        compute: receives the outdated value, or None.
+    Raises: StoreError for a file that cannot be written; errors of `compute`.
     """
     known = read(kind, path)
     if known is not None and is_current(known):
@@ -49,7 +49,7 @@ def cached(
 
 
 def read(kind: type[Kept], path: Path) -> Kept | None:
-    """Return the value of a file, None where there is no file; a damaged one counts as none."""
+    """Return the value of a file, or None if the file is missing or damaged."""
     try:
         with safe_open(path, "np") as file:
             return _read_fields(kind, file, json.loads((file.metadata() or {})[ABOUT]))
@@ -58,15 +58,15 @@ def read(kind: type[Kept], path: Path) -> Kept | None:
 
 
 def write(path: Path, value: Any) -> None:
-    """Keep a value, a dataclass. Raises: StoreError."""
+    """Write a value, a dataclass, to a file. Raises: StoreError."""
     arrays, about = _split_fields(value)
     write_arrays(path, arrays, about)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
-    """Write under a temporary name, then rename, so that a reader finds a whole file or none.
+    """Write under a temporary name, then rename, so that a reader finds a complete file or none.
 
-    The run's folder has to be there: that of a deleted run is not made again.
+    The run's folder must exist; the folder of a deleted run is not created again.
 
     Raises: StoreError when the disk is full or the folder cannot be written.
     """
@@ -83,17 +83,17 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
 
 
 def numbered(folder: Path, number: int) -> Path:
-    """The file of a step or layer in a folder of such files."""
+    """Return the file of a step or layer in a folder of numbered files."""
     return folder / f"{number:07d}.safetensors"
 
 
 def numbers(folder: Path) -> tuple[int, ...]:
-    """Return the steps or layers that have a file in a folder, in order; none where there is no folder."""
+    """Return the steps or layers that have a file in a folder, in order; none if the folder does not exist."""
     return tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdecimal()))
 
 
 def _split_fields(value: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Split a dataclass into its arrays and its other fields; those of a dataclass in it count as its own."""
+    """Split a dataclass into its arrays and its other fields; the fields of nested dataclasses are merged in."""
     arrays: dict[str, NDArray[Any]] = {}
     about: dict[str, Any] = {}
     for field in fields(value):

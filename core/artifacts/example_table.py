@@ -1,4 +1,4 @@
-"""The examples of a frame for a spreadsheet."""
+"""The examples of a frame as a table for spreadsheets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from core.tasks.listing import csv_file
 
 
 def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> list[dict[str, str]]:
-    """What is known of examples at one frame, a value as text under each column's name.
+    """Return one record per example at one frame, with values as text by column name.
 
     Args:
         logits: [N, C].
-        rows: which examples, in this order; None: all.
+        rows: the examples to include, in this order; None for all.
     """
     shares: NDArray[np.float64] = softmax(logits.astype(np.float64), axis=1)
     predicted = logits.argmax(1)
@@ -36,5 +36,5 @@ def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None
 
 
 def example_table_csv(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> bytes:
-    """`example_records` as CSV; a cell that a spreadsheet might run as a formula gets an apostrophe in front."""
+    """Return `example_records` as CSV. A cell that a spreadsheet might run as a formula gets a leading apostrophe."""
     return csv_file(example_records(probe, logits, rows))

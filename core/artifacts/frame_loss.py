@@ -1,7 +1,7 @@
-"""Which contrastive loss a run used at a frame, and how much of it the frame's vectors can show.
+"""The contrastive loss of a run at a frame, and the part of it that the frame's vectors can show.
 
-A frame holds one pooled vector and the logits of each text, as the encoder gives them without dropout. What else a term
-may contrast (tokens, other layers, projected vectors, further views) is not there, and is named where it is missing.
+A frame holds one pooled vector and the logits of each text, computed without dropout. It lacks other inputs of a term
+(tokens, other layers, projected vectors, further views); remarks name the missing ones.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from core.config.term import TermConfig
 from core.messages import N_, _, joined, listed, ngettext
 from core.parameters import resolve_layers, whole
 
-# Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
+# Temperature shown if the run's own loss has no forces: the best one in Gunel et al. (2021).
 USUAL_TAU = 0.3
-# The last layer of an encoder whose number of blocks is not known.
+# Stands for the last layer if the number of blocks is unknown.
 LAST = -1
-# Layers that have no numbers where the encoder's blocks are not known, by how a term names them.
+# Labels of layers, by their name in a term, if the number of blocks is unknown.
 NAMED_LAYERS = {
     "last": N_("the last layer"),
     "last_third": N_("the last third of the layers"),
@@ -34,15 +34,15 @@ NAMED_LAYERS = {
 
 @dataclass(frozen=True, slots=True)
 class ShownContrast:
-    """The loss whose forces can be shown at a frame.
+    """The loss whose forces are shown at a frame.
 
     Attributes:
         law: the loss, on one vector per text.
         own: whether the run used this loss at that step.
-        source: what the loss compares of a frame.
+        source: the arrays of a frame that the loss compares.
         about: a sentence that names the loss.
-        remarks: sentences on what the run computed otherwise; none where what is shown is exactly its loss.
-        batch_size: of the step's phase.
+        remarks: sentences on how the run's own loss differs; none if the shown loss is exactly the run's.
+        batch_size: batch size of the step's phase.
     """
 
     law: ForceLaw
@@ -59,7 +59,7 @@ class ShownContrast:
 
 
 def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:
-    """Rows of a batch drawn from `count` examples, the anchor among them; the same draw, the same batch."""
+    """Draw the rows of a batch from `count` examples, including the anchor. The same draw gives the same batch."""
     order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
     if anchor is None:
         return sorted(order[:size])
@@ -68,20 +68,20 @@ def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) 
 
 
 def names_layers(config: RunConfig) -> bool:
-    """Whether a run contrasts other layers than the last, so that its encoder's number of blocks matters here."""
+    """Return whether a run contrasts layers other than the last, so that the number of encoder blocks matters."""
     terms = [term for phase in config.phases for term in phase.objective.terms]
     views = [view for term in terms for view in term.views]
     return any(term.layers != "last" for term in terms) or any(view.entry.kind == "layers" for view in views)
 
 
 def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int | None) -> ShownContrast:
-    """What the force view shows at a frame.
+    """Return the loss that the force view shows at a frame.
 
     Args:
         config: prepared, with the knob turns of the run.
-        step: of the frame; its vectors come from the weights after that step.
-        layer: the block whose pooled vectors are looked at, None for the last.
-        blocks: of the encoder, None where they are not known; layers are then named as the run has them.
+        step: the frame's step; its vectors come from the weights after that step.
+        layer: the block whose pooled vectors are shown, None for the last.
+        blocks: number of encoder blocks, None if unknown; layers then keep their names from the config.
     """
     used = objective_at(config, step)
     batch_size = config.phases[used.phase].batch_size
@@ -90,7 +90,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         law = ForceLaw(SUPCON, {**SUPCON.defaults, "temperature": USUAL_TAU})
         about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
         return ShownContrast(law, False, "vectors", about, (_no_forces(used.objective),), batch_size)
-    term = max(usable, key=lambda term: term.weight)  # the first of equals
+    term = max(usable, key=lambda term: term.weight)  # the first of equal weights
     remarks = [
         *_weight_remarks(term, len(used.objective.contrastive)),
         *_place_remarks(term, layer, blocks),
@@ -111,7 +111,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
 
 
 def _no_forces(objective: ObjectiveConfig) -> str:
-    """Why a run's own objective has no forces that a frame could show."""
+    """Explain why a frame cannot show the forces of the run's own objective."""
     if any(term.entry.reads == "triplets" for term in objective.contrastive):
         return _(
             "This run contrasts premises with what they entail and contradict, each read by itself; a frame holds "
@@ -129,7 +129,7 @@ def _no_forces(objective: ObjectiveConfig) -> str:
 
 
 def _views(term: TermConfig, blocks: int | None) -> int:
-    """Vectors per text in the loss, as far as one pooled vector can represent them."""
+    """Count the vectors per text in the loss, as far as one pooled vector can represent them."""
     if term.level == "token":
         return 1
     further = sum(
@@ -139,7 +139,7 @@ def _views(term: TermConfig, blocks: int | None) -> int:
 
 
 def _layer_views(chosen: object, blocks: int | None) -> int:
-    """How many other layers a view of layers adds, as the plan of a step counts them."""
+    """Count the other layers that a view of layers adds, as the plan of a step does."""
     if blocks is None:
         return len(chosen) if isinstance(chosen, tuple) else 1
     layers = resolve_layers(chosen, blocks)  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def _layer_views(chosen: object, blocks: int | None) -> int:
 
 
 def _weight_remarks(term: TermConfig, terms: int) -> list[str]:
-    """On the choice of the term. Args: terms: how many contrast."""
+    """Remarks on the choice of the term. Args: terms: number of contrastive terms."""
     if terms == 1:
         return []
     text = _(
@@ -157,7 +157,7 @@ def _weight_remarks(term: TermConfig, terms: int) -> list[str]:
 
 
 def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:
-    """On the level, the layers and the projection head."""
+    """Remarks on the level, the layers and the projection head."""
     if term.level == "logits":
         return [_("The classifier's outputs are compared, as in the run.")]
     numbers, layers = _layers(term, blocks)
@@ -208,7 +208,7 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
 
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
-    """On further views and the queue."""
+    """Remarks on further views and the queue."""
     remarks = []
     if term.level == "token" and term.views:
         remarks.append(_("Its further views ({views}) are not in a frame either.", views=_view_names(term)))
@@ -233,7 +233,7 @@ def _view_names(term: TermConfig) -> str:
 
 
 def _layers(term: TermConfig, blocks: int | None) -> tuple[tuple[int, ...], str]:
-    """The layers that a term contrasts: their numbers, as far as they are known, and their name."""
+    """Return the numbers, if known, and the name of the layers that a term contrasts."""
     if blocks is None and isinstance(term.layers, str):
         return (LAST,) if term.layers == "last" else (), _(NAMED_LAYERS[term.layers])
     numbers = (

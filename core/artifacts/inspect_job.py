@@ -1,4 +1,4 @@
-"""Looking into a run's model as a job of a process of its own: a text, the layers, what deleting words does."""
+"""A job that inspects a run's model in a separate process: a text, its deletions, the layers, or similarity."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ Text = str | tuple[str, str]
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Look into a run's model; what was looked at before is read from the run's folder.
+    """Inspect a run's model. Results that exist in the run's folder are reused.
 
     Args:
         request: "run": its id; "what": one of
             "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
-            "layers" with "step": the probe behind every block;
+            "layers" with "step": the probe set behind every block;
             "deletions" with "text", "second" and "step": the text without each of its words;
-            "similarity" with "task", the id of a task of the library with scores: at every step with weights.
-    Returns: "file", the file in the run's folder that holds the answer, and the "steps" it is of.
-    Raises: TaskError for a text that cannot be read, ConfigError for another request, StoreError for a step without
-        weights, EncoderError or TrainingError for weights that cannot be loaded; in one sentence each.
+            "similarity" with "task", the id of a library task with scores: the correlation at every step with weights.
+    Returns: "file", the file in the run's folder that holds the result, and its "steps".
+    Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
+        weights, EncoderError or TrainingError for weights that cannot be loaded; each in one sentence.
     """
     kind = request.get("what")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -84,7 +84,7 @@ def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress
 def _looked_at(
     store: Store, run: RunRecord, text: Text, stamps: Mapping[int, int], known: Inspected | None, progress: Progress
 ) -> Inspected:
-    """The text at every step; what is known of the same weights is not computed again."""
+    """Encode the text at every step; results from unchanged weights are reused."""
     rows: dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]] = {}
     if known is not None:
         arrays = zip(known.vectors, known.logits, known.attention, strict=True)
@@ -142,7 +142,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
 def _all_layers(
     encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], precision: Precision, progress: Progress
 ) -> FloatArray:
-    """Pooled vectors [L, N, H] behind every block, from batches like those of a frame."""
+    """Compute pooled vectors [L, N, H] behind every block, in batches like those of a frame."""
     tokens, every = tokenizer(texts), tuple(range(1, len(encoder.blocks) + 1))
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
@@ -166,12 +166,12 @@ def _encoded(
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Encodings:
     autocast = encoder_autocast(precision, torch.device("cpu"))
-    # This process goes on for long, and nobody asks for the same text twice.
+    # Tokens are not cached: the process is long-lived, and users rarely request the same text twice.
     return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
 
 
 def _watcher(progress: Progress, count: int) -> Callable[[], bool]:
-    """Called before every batch: says how far it is, and never asks to give up; a cancelled job's progress raises."""
+    """Return a callback that reports progress before every batch. A cancelled job stops because `progress` raises."""
     done = iter(range(0, count, ENCODE_BATCH))
 
     def interrupted() -> bool:
@@ -226,7 +226,7 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
 
 
 def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
-    """Pairs with scores. Raises: TaskError for a task without them."""
+    """Return the scored pairs of a task. Raises: TaskError for a task without scores."""
     task, tasks = str(request.get("task")), TaskLibrary(store.folder)
     if tasks.task(task).kind != "similarity":
         name = shown(tasks.task(task).name)

@@ -1,4 +1,4 @@
-"""The probe behind every block of a run's encoder, once `inspect_job` has computed it: one layer is read at a time."""
+"""Vectors of the probe set behind every encoder block, computed by `inspect_job` and read one layer at a time."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from core.events import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class LayerFile:
-    """How many layers a file holds; `stamp` identifies the weights that made them."""
+    """The number of layers in a file; `stamp` identifies the weights that produced them."""
 
     layers: int
     stamp: int
 
 
 def layers_path(folder: Path, step: int) -> Path:
-    """Where the vectors of a step lie in a run's folder."""
+    """Return the file of a step's layers in a run's folder."""
     return numbered(folder / "layers", step)
 
 
 def layer_steps(folder: Path) -> tuple[int, ...]:
-    """The steps whose layers are computed, in order; `folder` is the run's. They outlive the weights."""
+    """Return the steps whose layers are computed, in order. Layers outlive the weights. `folder` is the run's."""
     return numbers(folder / "layers")
 
 
 def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> None:
-    """Keep [L, N, H]; `stamp` identifies the weights that made them. Raises: StoreError."""
+    """Write layers [L, N, H]; `stamp` identifies the weights that produced them. Raises: StoreError."""
     arrays = {_name(number): vectors for number, vectors in enumerate(layers, start=1)}
     write_arrays(layers_path(folder, step), arrays, {"layers": len(layers), "stamp": stamp})
 
 
 def layer_count(folder: Path, step: int, stamp: int | None = None) -> int:
-    """How many layers of a step are there, 0 before they are computed; with `stamp`, only those of these weights."""
+    """Return the number of layers stored for a step. With `stamp`, layers of other weights count as none."""
     found = read(LayerFile, layers_path(folder, step))
     return 0 if found is None or stamp not in (None, found.stamp) else found.layers
 
 
 def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
-    """Pooled vectors [N, H] of the probe behind block `layer`, 1 … L; None before they are computed."""
+    """Return the pooled vectors [N, H] behind block `layer` (1 … L), or None before they are computed."""
     try:
         with safe_open(layers_path(folder, step), "np") as file:
             vectors: FloatArray = file.get_tensor(_name(layer))

@@ -1,4 +1,4 @@
-"""The maps of a run: how a job places its frames on them, and where they are kept."""
+"""The maps of a run: the job that places its frames, and their files."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
 from core.workers import Progress
 
-# What the worker of a run draws itself, so that it is there with the frame.
+# The map that a run's worker computes itself, so that it arrives with the frame.
 LIVE = MapSpec()
-# Kinds of maps (method, parameters, layers' step) that are kept of a run; one takes up to 10 MB, and can be made again.
+# Map folders kept per run (one per method, parameters and layer step). Each takes up to 10 MB and can be recomputed.
 MOST_KEPT = 12
 
 
 @dataclass(frozen=True, slots=True)
 class MapSource:
-    """Frames in their order: those of a run's steps, or the layers of one step, from the first to the last.
+    """Frames in order: the steps of a run, or the layers of one step from first to last.
 
     Attributes:
-        planned: numbers of all frames that will come (steps, or layers 1 … L); present: of those that are there.
-        ended: no more will come.
-        read: the vectors [N, H] of a frame; raises StoreError.
-        stamp: changes when frames that were there do.
+        planned: numbers of all planned frames (steps, or layers 1 … L); present: numbers of the frames that exist.
+        ended: whether no more frames will come.
+        read: returns the vectors [N, H] of a frame; raises StoreError.
+        stamp: changes when existing frames change.
     """
 
     planned: tuple[int, ...]
@@ -46,28 +46,28 @@ class MapSource:
     stamp: str
 
     def folder(self, run_folder: Path, spec: MapSpec) -> Path:
-        """Where its maps lie in the run's folder; those fitted on the last frame beside those on another."""
+        """Return the folder of its maps in the run's folder. In mode "once", each reference frame has its own."""
         reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
         return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
 
 
 @dataclass(frozen=True, slots=True)
 class FrameMap:
-    """The places [N, D] of one frame."""
+    """The coordinates [N, D] of one frame."""
 
     points: Points
 
 
 def run_request(run: RunRecord) -> dict[str, Any]:
-    """How a request names a run. What is asked after it began again is not what was asked before."""
+    """Return the fields that identify a run in a request. The attempt tells a restarted run from the earlier one."""
     return {"run": run.id, "attempt": run.begun_attempt}
 
 
 def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
-    """The run that a request names.
+    """Return the run that a request names.
 
-    Raises: RunNotFoundError; StoreError for one that has not started, or has begun again since, so that its frames may
-        be others by now.
+    Raises: RunNotFoundError; StoreError for a run that has not started, or has restarted since the request, because its
+        frames may differ.
     """
     run = store.run(str(request.get("run")))
     probe_of(run)
@@ -82,7 +82,7 @@ def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> 
 
 
 def readable_steps(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
-    """The steps whose frames can be read, and a sentence about the first that cannot; empty where all can."""
+    """Return the steps with readable frames, and a sentence about the first unreadable one (empty if there is none)."""
     readable, problem = [], ""
     for step in store.frame_steps(run.id):
         try:
@@ -94,7 +94,7 @@ def readable_steps(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
 
 
 def steps_source(store: Store, run: RunRecord, present: tuple[int, ...] | None = None) -> MapSource:
-    """The frames of a run: those that can be read, or, without looking, the given ones."""
+    """Return the frames of a run as a source: the steps in `present` if given, else all readable ones."""
     present = readable_steps(store, run)[0] if present is None else present
     planned = run.config.probe.frame_steps or present
     return MapSource(
@@ -103,7 +103,7 @@ def steps_source(store: Store, run: RunRecord, present: tuple[int, ...] | None =
 
 
 def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
-    """The layers of a run at a step. Raises: StoreError before they are computed."""
+    """Return the layers of a run at a step as a source. Raises: StoreError before they are computed."""
     folder = store.run_folder(run.id)
     numbers = tuple(range(1, layer_count(folder, step) + 1))
     if not numbers:
@@ -123,14 +123,14 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
 
 
 def drop_old_maps(run_folder: Path, keep: Path) -> None:
-    """Keep the maps of a run that were worked at last, `keep` and those that come with the frames among them."""
+    """Delete the maps of a run that were written longest ago, but never `keep` or the maps that come with frames."""
     folders = [folder for folder in run_folder.glob("maps-*") if folder != keep and LIVE.key not in folder.name]
     for folder in sorted(folders, key=_worked_at, reverse=True)[MOST_KEPT - 1 :]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _worked_at(folder: Path) -> float:
-    """Seconds since the epoch; 0 for one that has gone meanwhile."""
+    """Return when a folder last changed, in seconds since the epoch; 0 if it has been deleted."""
     try:
         return folder.stat().st_mtime
     except FileNotFoundError:
@@ -138,25 +138,25 @@ def _worked_at(folder: Path) -> float:
 
 
 def read_points(folder: Path, number: int) -> Points | None:
-    """The places [N, D] of one frame, None before they are there."""
+    """Return the coordinates [N, D] of one frame, or None before they are computed."""
     found = read(FrameMap, numbered(folder, number))
     return None if found is None else found.points
 
 
 def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:
-    """The maps that are there, by the number of their frame."""
+    """Return the maps that exist, by frame number."""
     there = set(numbers(folder))
     found = ((number, read_points(folder, number)) for number in wanted if number in there)
     return {number: points for number, points in found if points is not None}
 
 
 def honesty_path(folder: Path, number: int) -> Path:
-    """The file with how far one frame's map can be believed."""
+    """Return the file of the honesty of one frame's map."""
     return numbered(folder / "honesty", number)
 
 
 def read_honesty(folder: Path, number: int) -> Honesty | None:
-    """How far a map can be believed, None before that is known."""
+    """Return the honesty of one frame's map, or None before it is measured."""
     return read(Honesty, honesty_path(folder, number))
 
 
@@ -164,13 +164,14 @@ PLACING = N_("Placing the examples")
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Place every frame that is there and not placed yet, then measure how far each map can be believed.
+    """Place every frame that has no map yet, then measure the honesty of each map.
 
     Args:
-        request: as `map_request` makes it: "run" and "attempt"; "spec": a MapSpec as a dictionary; "layers_at": a step,
-            for maps of its layers, or None.
-    Returns: "folder", the maps' folder in the run's, and "frames", how many maps are there.
-    Raises: ConfigError for another request, StoreError for frames that cannot be read or maps that cannot be written.
+        request: from `map_request`: "run" and "attempt"; "spec": a MapSpec as a dictionary; "layers_at": a step, for
+            maps of its layers, or None.
+    Returns: "folder", the name of the maps' folder in the run's, and "frames", the number of frames present.
+    Raises: ConfigError for an invalid request, StoreError for frames that cannot be read or maps that cannot be
+        written.
     """
     spec = MapSpec.from_dict(request.get("spec") or {})
     with closing(Store(store_folder)) as store:
@@ -193,7 +194,7 @@ def _source(store: Store, run: RunRecord, layers_at: object) -> MapSource:
 
 
 def _done(store: Store, run: RunRecord, spec: MapSpec, source: MapSource, folder: Path) -> dict[int, Points]:
-    """The maps that are there already; those that the run's worker has drawn are taken over."""
+    """Return the maps that exist, after copying those that the run's worker computed."""
     if spec == LIVE and source.stamp.startswith("steps"):
         for step in source.present:
             if read_points(folder, step) is None:
@@ -211,7 +212,7 @@ def _place(spec: MapSpec, source: MapSource, folder: Path, done: dict[int, Point
 
 
 def _measure(source: MapSource, folder: Path, maps: Mapping[int, Points], progress: Progress) -> None:
-    """Newest first: that is the frame people look at."""
+    """Measure the honesty of each map, newest first, because users look at the newest frame."""
     for done, number in enumerate(reversed(source.present), start=1):
         if number in maps and read_honesty(folder, number) is None:
             write(honesty_path(folder, number), _single_precision(map_honesty(source.read(number), maps[number])))

@@ -1,4 +1,4 @@
-"""Representation measures and clusters of a run's frames: how a job computes them, and where they are kept."""
+"""Representation measures and clusters of a run's frames: the job that computes them, and their files."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from core.representation.metrics import frame_measures
 from core.store import RunRecord, Store
 from core.workers import Progress
 
-# Measures are computed for this many frames at most, the first and the last among them; clusters for all.
+# Measures are computed for at most this many frames, including the first and the last; clusters for all frames.
 MEASURED_FRAMES = 24
-# Pairs of a similarity task that are read, spread evenly over its rows.
+# Number of pairs read from a similarity task, spaced evenly over its rows.
 PAIRS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class FrameMeasures:
-    """One frame.
+    """Measures and clusters of one frame.
 
     Attributes:
-        values: measures of the validation examples by name, None where one cannot be computed; empty between the
-            frames that are measured.
-        clusters: [N] of all examples.
+        values: measures of the validation examples by name, None where undefined; empty for a frame that has clusters
+            only.
+        clusters: [N] cluster of every example.
     """
 
     values: Mapping[str, float | None]
@@ -42,12 +42,12 @@ class FrameMeasures:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScores:
-    """Spearman's rank correlation of cosines with the scores that people gave.
+    """Spearman's rank correlation of cosines with human similarity scores.
 
     Attributes:
-        values: by step, None where it cannot be computed.
-        stamps: by step, what identifies its weights.
-        pairs: how many were read.
+        values: by step, None where undefined.
+        stamps: by step, the stamp that identifies its weights.
+        pairs: number of pairs read.
     """
 
     values: Mapping[int, float | None]
@@ -56,12 +56,12 @@ class SimilarityScores:
 
 
 def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:
-    """What `inspect_job` found out about a task; None before anybody asked. `folder` is the run's."""
+    """Return the scores that `inspect_job` computed for a task, or None before it has. `folder` is the run's."""
     return read(SimilarityScores, similarity_path(folder, task_id))
 
 
 def similarity_path(folder: Path, task_id: str) -> Path:
-    """Where the scores lie in a run's folder. `task_id` is that of a task of the library, which has checked it."""
+    """Return the file of a task's scores. `task_id` comes from the task library, which has validated it."""
     return folder / "similarity" / f"{task_id}.safetensors"
 
 
@@ -75,28 +75,28 @@ def measures_folder(run_folder: Path, attempt: int) -> Path:
 
 
 def measured_steps(planned: Sequence[int], present: Sequence[int]) -> tuple[int, ...]:
-    """Which frames are measured: spread evenly over those that were planned, and the last one that is there."""
+    """Return the steps to measure: evenly spaced over the planned frames, plus the last frame present."""
     places = np.linspace(0, len(planned) - 1, min(MEASURED_FRAMES, len(planned))).round().astype(int)
     chosen = {planned[place] for place in places}
     return tuple(step for step in present if step in chosen or step == present[-1])
 
 
 def read_measures(folder: Path, step: int) -> FrameMeasures | None:
-    """None before they are computed."""
+    """Return the measures of a frame, or None before they are computed."""
     return read(FrameMeasures, numbered(folder, step))
 
 
 def write_measures(folder: Path, step: int, found: FrameMeasures) -> None:
-    """Raises: StoreError when the disk is full."""
+    """Write the measures of a frame. Raises: StoreError when the disk is full."""
     write(numbered(folder, step), found)
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Measure every frame that is there and not measured yet.
+    """Measure every frame that has no measures yet.
 
     Args:
-        request: as `measures_request` makes it: "run" and "attempt".
-    Returns: "frames", how many are measured.
+        request: from `measures_request`: "run" and "attempt".
+    Returns: "frames", the number of frames measured.
     Raises: StoreError for frames that cannot be read or measures that cannot be written.
     """
     with closing(Store(store_folder)) as store:
@@ -111,7 +111,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
 
 
 def measure_last(store: Store, run: RunRecord) -> None:
-    """Measure the last frame of a finished run alone, unless that was done.
+    """Measure only the last frame of a finished run, unless it is measured already.
 
     Raises: StoreError for a frame that cannot be read or measures that cannot be written.
     """
@@ -120,7 +120,7 @@ def measure_last(store: Store, run: RunRecord) -> None:
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:
-    """All steps, the first and the last before those between, so that a curve is seen whole while it gets finer."""
+    """Order steps from coarse to fine, the first and the last first, so that a growing curve spans the whole run."""
     order, gap = dict.fromkeys([*steps[:1], *steps[-1:]]), len(steps)
     while gap > 1:
         gap = -(-gap // 2)
@@ -129,9 +129,9 @@ def spread_out(steps: Sequence[int]) -> list[int]:
 
 
 def _measure(store: Store, run: RunRecord, probe: Probe, step: int, *, whole: bool) -> None:
-    """Cluster all examples of a frame, each cluster numbered as the label that most of it shares.
+    """Cluster all examples of a frame, and match the cluster numbers to the labels.
 
-    Where the `whole` is wanted, also measure those that were not trained on.
+    With `whole`, also compute the measures of the held-out examples.
     """
 
     def compute(_known: FrameMeasures | None) -> FrameMeasures:

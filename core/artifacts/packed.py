@@ -1,4 +1,4 @@
-"""A zip of named members: the same content gives the same bytes, and a file from outside is read without trust."""
+"""A zip of named members. The same content gives the same bytes, and files are read as untrusted input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from core.atomic import atomic_write
 from core.errors import StoreError, shown
 from core.messages import N_, _, listed
 
-# The most that an archive may take, packed or unpacked; nothing written here comes near it.
+# Maximum size of an archive, packed or unpacked. Archives written here are far smaller.
 BYTES_MAX = 64 * 2**20
-# Of what is wrong with a file; some of it is the file's own words.
+# Maximum length of an error text, which may quote the file.
 CHARS_MAX = 300
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What a damaged archive makes the library raise, besides what it declares.
+# Errors that the library raises for damaged archives, including undocumented ones.
 UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
 
 Array = NDArray[Any]
@@ -31,39 +31,39 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 class StrictForm(BaseModel):
-    """A part of a member of JSON: frozen, of exactly these fields and types, and of finite numbers."""
+    """A JSON object that is frozen, has exactly these fields and types, and holds finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class DamagedError(Exception):
-    """What is wrong with a file, in a few words."""
+    """A damaged file. The message says what is wrong, in a few words."""
 
     @property
     def why(self) -> str:
-        """On one line, cut to what fits into a sentence."""
+        """The message on one line, cut to fit into a sentence."""
         return " ".join(str(self).split())[:CHARS_MAX]
 
 
 def demand(condition: bool, otherwise: str, **values: object) -> None:
-    """Raises: DamagedError.
+    """Raise DamagedError unless the condition holds.
 
     Args:
-        otherwise: what is wrong, marked to be translated; values: for its places.
+        otherwise: what is wrong, marked for translation; values: for its placeholders.
     """
     if not condition:
         raise DamagedError(_(otherwise, **values))
 
 
 def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
-    """Write members, packed: the same give the same bytes. Raises: StoreError where the file cannot be written."""
+    """Write members, compressed, to reproducible bytes. Raises: StoreError if the file cannot be written."""
     try:
         with (
             atomic_write(path) as partial,
             zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file,
         ):
             for name, content in members.items():
-                # Without a time of writing.
+                # A bare ZipInfo has a fixed date, which keeps the bytes reproducible.
                 file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
     except OSError as error:
         raise StoreError(
@@ -72,7 +72,7 @@ def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
 
 
 def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """What an archive of exactly these members holds. Raises: DamagedError."""
+    """Read an archive that holds exactly these members. Raises: DamagedError."""
     try:
         demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
         with zipfile.ZipFile(path) as file:
@@ -94,13 +94,13 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """At most the declared size: without a bound, the library unpacks everything before it checks."""
+    """Unpack at most the declared size. Without a bound, the library unpacks everything before it checks."""
     with file.open(info) as member:
         return member.read(info.file_size + 1)
 
 
 def parsed(form: type[Form], text: bytes, name: str) -> Form:
-    """A member of JSON. Raises: DamagedError."""
+    """Parse a JSON member. Raises: DamagedError."""
     try:
         return form.model_validate_json(text)
     except ValidationError as error:
@@ -110,19 +110,19 @@ def parsed(form: type[Form], text: bytes, name: str) -> Form:
 
 
 def arrays(text: bytes, name: str) -> dict[str, Array]:
-    """A member of safetensors. Raises: DamagedError."""
+    """Load the arrays of a safetensors member. Raises: DamagedError."""
     try:
         return load(text)
-    # Of a type that NumPy does not have, the library raises what its own look-up does.
+    # For a type that NumPy lacks, the library raises the error of its own lookup.
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(f"{name}: {error}") from error
 
 
 def is_whole(array: Array, shape: Sequence[int]) -> bool:
-    """Whether an array has this shape and holds finite numbers in half or single precision."""
+    """Return whether an array has this shape and holds finite numbers in half or single precision."""
     return array.shape == tuple(shape) and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
 
 
 def are_labels(array: Array, classes: int) -> bool:
-    """Whether an array holds the numbers of classes."""
+    """Return whether an array holds valid class numbers."""
     return array.ndim == 1 and array.dtype == np.int32 and bool(((array >= 0) & (array < classes)).all())

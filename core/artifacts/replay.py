@@ -1,4 +1,4 @@
-"""A run as one small file: watched on Home, sent to somebody, and opened on every page like any run."""
+"""A run as one small file, which plays on Home, can be sent to other users, and opens on every page like any run."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.frames import tokens_text
 
-# Written beside the run, in English.
+# Stored with the run, in English.
 ABOUT = Message("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
 ENDED_EARLY = Message(
     "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
 )
 TAG = "replay"
-# Of these the numbers depend.
+# Libraries whose versions affect the numbers.
 MADE_WITH = ("torch", "transformers", "numpy", "scikit-learn")
 ID_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is played: steps, maps [N, 2] and the scores of the validation split, one each per frame."""
+    """The data to play: a step, a map [N, 2] and the scores of the validation split for each frame."""
 
     title: str
     config: RunConfig
@@ -54,7 +54,7 @@ class Replay:
 
 
 def read_replay(path: Path) -> Replay:
-    """Raises: StoreError for what is no replay."""
+    """Read a replay to play it. Raises: StoreError for a file that is not a replay."""
     contents = replay_file.read(path)
     run = contents.run
     scores = {
@@ -71,14 +71,14 @@ def read_replay(path: Path) -> Replay:
 
 
 def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
-    """Put a replay among the runs, once: the same file is the same run.
+    """Import a replay as a run. Importing the same file again returns the same run.
 
-    Everything is checked before anything is written, and what cannot be written to its end leaves nothing.
+    The whole file is checked before anything is written, and a failed import leaves nothing behind.
 
     Args:
-        owner: the visitor whose run it becomes; None on a server that nobody shares, and for the project's own.
+        owner: the visitor who owns the run; None on a server that is not shared, and for the project's own replays.
     Returns: the run's id.
-    Raises: StoreError for what is no replay, or cannot be kept.
+    Raises: StoreError for a file that is not a replay, or a run that cannot be stored.
     """
     contents = replay_file.read(path)
     run_id = hashlib.sha256(path.read_bytes()).hexdigest()[:ID_CHARS]
@@ -107,9 +107,9 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
 
 
 def write_replay(store: Store, run_id: str, path: Path) -> None:
-    """Write a run that has ended: the same run gives the same bytes.
+    """Write an ended run as a replay. The same run gives the same bytes.
 
-    Raises: StoreError for one that goes on, that has no frames, or that cannot be written there.
+    Raises: StoreError for a run that has not ended or has no frames, and for a path that cannot be written.
     """
     run = store.run(run_id)
     if not run.status.ended:
@@ -137,7 +137,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
 
 
 def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
-    """What `run.json` says of a run."""
+    """Build the contents of `run.json`."""
     assert run.probe is not None
     return {
         "format": replay_file.FORMAT,
@@ -162,7 +162,7 @@ def _record(event: Step | Evaluation) -> dict[str, Any]:
 
 
 def _is_finite(store: Store, run_id: str, step: int) -> bool:
-    """Of a run that diverged, the last frames may hold no numbers."""
+    """Return whether a frame holds finite numbers only. The last frames of a diverged run may not."""
     arrays = (store.embeddings(run_id, step), store.logits(run_id, step), store.map_points(run_id, step))
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
@@ -175,7 +175,7 @@ def _frame_arrays(frame: Frame, *, with_attention: bool) -> Mapping[str, NDArray
 
 
 def _halved(array: NDArray[Any]) -> NDArray[Any]:
-    """In half precision, unless a number lies beyond its range."""
+    """Convert to half precision, or to single precision if a number exceeds the half-precision range."""
     with np.errstate(over="ignore"):
         half = np.ascontiguousarray(array, np.float16)
     return half if np.isfinite(half).all() else np.ascontiguousarray(array, np.float32)

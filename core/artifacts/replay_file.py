@@ -1,8 +1,8 @@
-"""The file of a replay, and what is checked before anything of one is believed.
+"""The file format of a replay, and the checks that a file must pass before it is used.
 
-It is a zip of `run.json` (config, versions, steps, scores, probe), `maps.safetensors`, `frames.safetensors` (vectors
-and logits in half precision, attention as the mean over heads, the test split's logits) and `tokens.json`. It holds no
-weights and no path of the machine that wrote it.
+A replay is a zip of `run.json` (config, versions, steps, scores, probe), `maps.safetensors`, `frames.safetensors`
+(vectors and logits in half precision, attention as the mean over heads, the test split's logits) and `tokens.json`. It
+holds no weights and no path of the machine that wrote it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ FORMER_FIELDS = frozenset(
 TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
 SCORES = ("accuracy", "macro_f1")
-# What is wrong is with one array.
+# Error text for one array.
 OF_STEP = N_("{file}: {array} of step {step}")
-# The file of frames holds other arrays than a replay's.
+# Error texts for missing or unexpected arrays in the frames file.
 WITH_ATTENTION = N_("{file}: embeddings and logits and attention of each frame")
 WITHOUT_ATTENTION = N_("{file}: embeddings and logits of each frame")
 
@@ -49,14 +49,14 @@ Row = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class StepForm(StrictForm):
-    """What one step measured."""
+    """Values recorded at one step."""
 
     step: Annotated[int, Field(ge=1)]
     values: Values
 
 
 class ScoresForm(StrictForm):
-    """What one split scored at one step."""
+    """Scores of one split at one step."""
 
     step: Step
     split: str
@@ -64,7 +64,7 @@ class ScoresForm(StrictForm):
 
 
 class ProbeForm(StrictForm):
-    """The examples on the map, as `Probe` has them."""
+    """The examples on the map, with the fields of `Probe`."""
 
     ids: tuple[Row, ...]
     texts: tuple[str, ...]
@@ -74,7 +74,7 @@ class ProbeForm(StrictForm):
 
 
 class RunForm(StrictForm):
-    """All of `run.json`."""
+    """The contents of `run.json`."""
 
     format: Literal[2]
     title: Annotated[str, Field(min_length=1, max_length=NAME_CHARS)]
@@ -91,7 +91,7 @@ class RunForm(StrictForm):
 
 
 class TokensForm(StrictForm):
-    """All of `tokens.json`, as `core.store.frames` writes it."""
+    """The contents of `tokens.json`, as `core.store.frames` writes it."""
 
     rows: tuple[Row, ...]
     texts: tuple[tuple[tuple[str, ...], tuple[tuple[int, int, int, tuple[Row, ...]], ...], Row], ...]
@@ -99,13 +99,13 @@ class TokensForm(StrictForm):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A replay whose every part was checked against the others.
+    """A replay whose parts have been checked against each other.
 
     Attributes:
-        config: prepared, with the knob turns that were made.
+        config: prepared, with the run's knob turns.
         maps: [N, 2] by step.
-        arrays: embeddings [N, H], logits [N, C] and, where it was kept, attention [L, 1, tokens], "<name>.<step>"; and
-            logits and labels of the test split's rows, "test.logits" and "test.labels".
+        arrays: embeddings [N, H], logits [N, C] and, if stored, attention [L, 1, tokens], each named "<name>.<step>";
+            also the logits and labels of the test split, "test.logits" and "test.labels", if stored.
     """
 
     run: RunForm
@@ -117,7 +117,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Read and check a replay. Raises: StoreError in one sentence for what is none, or is damaged."""
+    """Read and check a replay. Raises: StoreError, in one sentence, if the file is damaged or not a replay."""
     try:
         members = packed.read_members(path, MEMBERS)
         run = parsed(RunForm, _from_format_1(members[RUN]), RUN)
@@ -136,15 +136,15 @@ def read(path: Path) -> Contents:
 
 
 def _from_format_1(text: bytes) -> bytes:
-    """Return `run.json` in format 2 where it has format 1; any other text as it is.
+    """Convert `run.json` from format 1 to format 2; return any other text unchanged.
 
-    Version 0.1.0 wrote finished runs only, without the versions that made them, and left folders in the config.
+    Version 0.1.0 wrote only finished runs, did not record library versions, and left folders in the config.
     """
-    with suppress(ValueError, RecursionError):  # a text that is no JSON is refused with its own message
+    with suppress(ValueError, RecursionError):  # invalid JSON is rejected later, with its own message
         given = json.loads(text)
         if isinstance(given, dict) and given.keys() == FORMER_FIELDS and given["format"] == 1:
             del given["id"]
-            with suppress(PlaygroundError):  # and so is a config that cannot be read
+            with suppress(PlaygroundError):  # so is an unreadable config
                 given["config"] = json.loads(without_folders(parse_config(given["config"])).to_json())
             return json.dumps(given | {"format": FORMAT, "status": "finished", "made_with": {}}).encode()
     return text

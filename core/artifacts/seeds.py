@@ -1,4 +1,4 @@
-"""Scores of several runs: those that differ in the seed alone as mean ± standard deviation, and the best marked."""
+"""Scores of several runs: mean ± standard deviation over runs that differ only in the seed, with the best marked."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from core.representation.agreement import mean_std
 
 Better = Literal["higher", "lower"]
 
-# Means over seeds may differ in their last bits and be the same number.
+# Relative and absolute tolerance: rounding makes equal means over seeds differ in their last bits.
 TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A score: the name under which runs have it, what people read, and which way is better (None: neither).
+    """A score: its name in the runs, its label, and the better direction (None: neither).
 
     Attributes:
-        marked: whether the best may be marked. Test scores are not: a run that is chosen by them has been fitted to
-            the test split.
+        marked: whether the best value may be marked. Test scores are not marked, because choosing a run by them fits
+            it to the test split.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Spread:
     Attributes:
         mean: over seeds.
         std: sample standard deviation over seeds, n − 1; None for one seed.
-        seeds: how many seeds have the score.
-        best: whether no other group's mean is better, where all have the same seeds. It says nothing about
-            significance: with few seeds, the ranges mean ± std have to be looked at, and they are shown beside it.
+        seeds: number of seeds that have the score.
+        best: whether no other group has a better mean, if all groups have the same seeds. This says nothing about
+            significance: with few seeds, compare the ranges mean ± std, which are shown beside it.
     """
 
     mean: float
@@ -64,14 +64,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class SeedGroup:
-    """Runs that differ in the seed only, by their numbers, and their scores by name (None: no run has it yet)."""
+    """Numbers of the runs that differ only in the seed, and their scores by name (None: no run has one yet)."""
 
     runs: tuple[int, ...]
     scores: Mapping[str, Spread | None]
 
 
 def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
-    """Numbers of the runs that differ in nothing but the seed, in the order in which the groups come first."""
+    """Group the numbers of runs that differ only in the seed. Groups are in the order of their first run."""
     found = [settings(config) for config in configs]
     groups: list[list[int]] = []
     for number, config in enumerate(configs):
@@ -89,11 +89,11 @@ def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
 def scores_over_seeds(
     configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], measures: Sequence[Measure]
 ) -> tuple[SeedGroup, ...]:
-    """The table of scores: one row per group of runs that differ in the seed only.
+    """Build the table of scores, with one row per group of runs that differ only in the seed.
 
-    Runs of one group with the same seed are one draw, not two: they count once, by their mean. A score that is absent
-    or not finite is left out, and `seeds` says how many are left. The best mean of each measure is marked where at
-    least two groups have it, all from the same seeds (another seed is another draw); all that tie with it are marked.
+    Runs of one group with the same seed count once, by their mean. A missing or non-finite score is left out, and
+    `seeds` counts the rest. The best mean of a measure is marked, ties included, if at least two groups have the
+    measure, all from the same seeds.
 
     Args:
         scores: one mapping per run, by the measures' names.
@@ -109,7 +109,7 @@ def scores_over_seeds(
 
 
 def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, ...]:
-    """Which values are the best, ties among them; none where fewer than two can be compared."""
+    """Mark the best values, ties included; mark none if fewer than two can be compared."""
     known = [value for value in values if value is not None]
     if better is None or len(known) < 2:
         return (False,) * len(values)
@@ -120,7 +120,7 @@ def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, .
 def _of_seeds(
     group: Sequence[int], configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], name: str
 ) -> dict[int, float]:
-    """A group's score by seed; runs of the same seed count once, by their mean."""
+    """Return a group's score by seed; runs with the same seed count once, by their mean."""
     of_seed: dict[int, list[float]] = {}
     for run in group:
         value = scores[run].get(name)
@@ -130,7 +130,7 @@ def _of_seeds(
 
 
 def _marked(column: Sequence[Mapping[int, float]], measure: Measure) -> list[Spread | None]:
-    """The spread of each group, the best marked where that is fair."""
+    """Return the spread of each group, with the best marked if the comparison is fair."""
     found = [mean_std(list(of_seed.values())) if of_seed else None for of_seed in column]
     fair = measure.marked and len({frozenset(of_seed) for of_seed in column if of_seed}) == 1
     marks = best([one.mean if one else None for one in found], measure.better if fair else None)

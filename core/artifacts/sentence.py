@@ -1,6 +1,6 @@
-"""A visitor's text as a run's model saw it, once `inspect_job` has looked.
+"""A visitor's text as a run's model encodes it, computed by `inspect_job`.
 
-Files lie in `inspected/` of the run's folder under a hash of the text, the newest KEPT of them.
+Files are named after a hash of the text and lie in `inspected/` of the run's folder; only the newest KEPT remain.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from core.workers.run_rows import TaskSource
 
 INSPECTED = "inspected"
 KEPT = 200
-# What comes directly behind the word before it.
+# Characters that follow the preceding word without a space.
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 
 
 class _Refusals(NamedTuple):
-    """Why a text is not read: there is nothing in it, it is too long, or it is damaged."""
+    """Error texts for a text that is empty, too long or damaged."""
 
     empty: str
     long: str
@@ -50,15 +50,15 @@ OF_SECOND_TEXT = _Refusals(
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A text at every step whose weights are kept: S steps.
+    """A text at the S steps whose weights are kept.
 
     Attributes:
-        read: how the encoder reads the text, or both of a pair.
+        read: words and tokens of the text, or of both texts of a pair.
         steps: in order; 0 is the untrained encoder.
-        stamps: by step, what identifies its weights.
+        stamps: one per step, identifying its weights.
         vectors: [S, H] pooled vectors.
         logits: [S, C].
-        attention: [S, L, heads, T] float16, what [CLS] attends to in every block.
+        attention: [S, L, heads, T] float16, attention of [CLS] in every block.
     """
 
     read: TokenText
@@ -70,19 +70,19 @@ class Inspected:
 
     @property
     def weights(self) -> dict[int, int]:
-        """Each step with its stamp."""
+        """Stamps by step."""
         return dict(zip(self.steps, self.stamps, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What a model makes of a text without each of its W words.
+    """Class probabilities of a text without each of its W words.
 
     Attributes:
         read: the text's words.
         base: [C] probabilities of the whole text.
-        deleted: [W, C] probabilities without word w. Of a text that was cut off, a word from behind the cut may take
-            the place of the deleted one.
+        deleted: [W, C] probabilities without word w. In a truncated text, a word beyond the cut may replace the deleted
+            one.
         stamp: identifies the weights.
     """
 
@@ -93,12 +93,12 @@ class Deletions:
 
 
 def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> str | tuple[str, str]:
-    """What the encoder reads of a text, or of two for a task on pairs.
+    """Return the text that the encoder reads, or both texts for a task on pairs.
 
     Args:
-        second: None where the task is on single texts.
-        most_chars: a longer text is refused.
-    Raises: TaskError naming what is wrong, in one sentence.
+        second: None for a task on single texts.
+        most_chars: longer texts are rejected.
+    Raises: TaskError that names the problem in one sentence.
     """
     if pair and second is None:
         raise TaskError("The second text is missing: this task reads pairs, so give both.")
@@ -123,37 +123,37 @@ def _checked(text: object, most_chars: int, refusals: _Refusals) -> str:
 
 
 def takes_pairs(store: Store, run: RunSummary) -> bool:
-    """Whether a run's task is on pairs of texts. Raises: TaskError or ConfigError where its rows cannot be had."""
+    """Return whether a run's task is on pairs of texts. Raises: TaskError or ConfigError if it has no rows."""
     texts = store.tokens(run.id).texts
     if texts:
         return len(texts[0].sides) > 1
-    # Not every tokenizer says how it reads.
+    # Some tokenizers do not report the positions of words.
     return TaskSource(store.folder).kept(run.config.task, run.config.seed).train.seconds is not None
 
 
 def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
-    """What is known of a text; None before anybody asked. `folder` is the run's."""
+    """Return an inspected text, or None before `inspect_job` has run. `folder` is the run's."""
     return read(Inspected, inspected_path(folder, text, second))
 
 
 def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
-    """Where a text's file lies in a run's folder."""
+    """Return the file of a text in a run's folder."""
     return folder / INSPECTED / f"{_key(text, second)}.safetensors"
 
 
 def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int) -> Deletions | None:
-    """What deleting words does at a step; None before anybody asked, or where other weights than `stamp` gave it."""
+    """Return the deletions of a text at a step, or None if there are none for the weights `stamp`."""
     found = read(Deletions, deletions_path(folder, text, second, step))
     return found if found is not None and found.stamp == stamp else None
 
 
 def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Path:
-    """Where the deletions of a text lie in a run's folder."""
+    """Return the file of a text's deletions in a run's folder."""
     return folder / INSPECTED / f"{_key(text, second)}-deletions-{step:07d}.safetensors"
 
 
 def drop_old_texts(folder: Path) -> None:
-    """Keep the newest files of a run's texts. Raises: StoreError."""
+    """Delete all but the newest KEPT files of a run's texts. Raises: StoreError."""
     try:
         paths = sorted((folder / INSPECTED).glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
         for path in paths[:-KEPT]:
@@ -167,7 +167,7 @@ def drop_old_texts(folder: Path) -> None:
 
 
 def without_each_word(read: TokenText) -> Iterator[str | tuple[str, str]]:
-    """A text, or a pair, without each of its words in turn; one space goes with a word, and all else stays."""
+    """Yield a text, or a pair, without each of its words in turn. One space is deleted with the word."""
     for word in read.words:
         sides = list(read.sides)
         sides[word.side] = _without(sides[word.side], word.start, word.end)

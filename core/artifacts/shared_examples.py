@@ -1,4 +1,4 @@
-"""Maps of several runs side by side: the same examples found in each, every map turned onto the first run's."""
+"""Match the examples of several runs, and align their maps with the first run's map."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Exact = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """How a map is laid onto another: moved, turned or mirrored, and (where asked) made larger or smaller as a whole.
+    """A transform that aligns one map with another: translation, rotation or reflection, and an optional scale.
 
-    One turn is found for a run, at one frame, and used for all of its frames, so that each run's frames keep holding
-    still among themselves.
+    A run gets one turn, fitted at one frame and applied to all of its frames, so that its maps still hold still from
+    frame to frame.
 
     Attributes:
-        centre, onto: [D] what goes where: the mean place of the common examples in either map.
+        centre, onto: [D] mean position of the common examples on this map, and on the other.
         rotation: [D, D] orthogonal.
-        scale: 1 unless a scale was asked for.
-        common: how many examples it was found from; with none the map stays as it is.
+        scale: 1 unless a scale was requested.
+        common: number of examples it was fitted to; with none, the map stays unchanged.
     """
 
     centre: Exact
@@ -36,15 +36,15 @@ class Turn:
     common: int
 
     def __call__(self, points: ArrayLike) -> Coordinates:
-        """Points [N, D] of any frame of the run, laid onto the other map."""
+        """Apply the turn to points [N, D] of any frame of the run."""
         moved = (np.asarray(points, np.float64) - self.centre) @ self.rotation * self.scale + self.onto
         return moved.astype(np.float32)
 
 
 def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
-    """What makes an example of one run the same as one of another: its text, its class by name, and its split.
+    """Return one key per example: its text, its class name and its split. Equal keys mean the same example.
 
-    A text that one run held out and the other learned from is not the same example.
+    A text that one run held out and another trained on is not the same example.
     """
     splits = probe.splits or (VALIDATION,) * len(probe.texts)
     names = [probe.classes[label] if 0 <= label < len(probe.classes) else str(label) for label in probe.labels]
@@ -52,11 +52,11 @@ def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
 
 
 def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
-    """The examples that all runs have.
+    """Find the examples that all runs share.
 
     Args:
         keys: one list per run; run r has N_r examples.
-    Returns: [R, M], the place of each common example in each run, in the order of the first run.
+    Returns: [R, M], the row of each common example in each run, in the order of the first run.
     """
     places = [{example: place for place, example in enumerate(of_run)} for of_run in linked_ids(keys)]
     if not places:
@@ -67,10 +67,10 @@ def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
 
 
 def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...]:
-    """One id per example: 0, 1, 2, … in the order of the first run, then what others have beyond it.
+    """Number the examples 0, 1, 2, … in the order of the first run, then those that only later runs have.
 
-    A run that comes behind the others changes none of theirs. A key that a run has twice is two examples: the first
-    goes with the first of the other runs.
+    Appending a run leaves the ids of earlier runs unchanged. A key that occurs twice in a run stands for two examples:
+    the first one matches the first occurrence in the other runs.
 
     Args:
         keys: one list per run.
@@ -88,17 +88,17 @@ def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...
 
 
 def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Turn:
-    """The turn that lays points as near as can be to the same examples of another map.
+    """Fit the turn that brings points as close as possible to the same examples on another map.
 
-    Orthogonal Procrustes: it minimises the sum of squared distances over all turns, mirrorings and moves.
+    Orthogonal Procrustes: minimise the sum of squared distances over all rotations, reflections and translations.
 
     Args:
-        points, onto: [M, D] the common examples in both maps, in one order.
-        scaled: also find one factor for the whole map. Without it distances stay what they are in the run's own map, so
-            that a run whose classes lie further apart is seen to be so; with it, only the arrangement is compared.
+        points, onto: [M, D] the common examples on both maps, in the same order.
+        scaled: also fit one scale factor for the whole map. Without it, distances stay as they are on the run's own
+            map, so that classes that lie further apart look further apart. With it, only the arrangement is compared.
     Raises: ValueError for maps of different shape.
-    Edge: fewer than D + 1 examples leave some turns equally good, and one of them is taken; none at all, or all at
-        one place, leaves the map unturned.
+    Edge: with fewer than D + 1 examples, several turns are equally good; one of them is returned. With no examples, or
+        all at one point, the map is not rotated.
     Source: Schönemann 1966, the orthogonal Procrustes problem; with a scale, Schönemann & Carroll 1970.
     """
     moving, still = np.asarray(points, np.float64), np.asarray(onto, np.float64)

@@ -1,4 +1,4 @@
-"""The replays that come with the project: runs of one task, seed and probe that differ in one thing."""
+"""The replays shipped with the project: runs with one task, seed and probe set that differ in one respect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """Attributes: label: what it is called where several are side by side; about: what to look at, in a sentence."""
+    """A shipped replay. Attributes: label: short name in lists; about: what to look at, in one sentence."""
 
     name: str
     label: str
@@ -84,9 +84,9 @@ SHIPPED = {
 
 
 def make(config: RunConfig, path: Path) -> None:
-    """Carry a run out from its draft, and write it as a replay.
+    """Train a run from its draft config, and write it as a replay.
 
-    Raises: PlaygroundError for a run that does not finish, and as `write_replay`.
+    Raises: PlaygroundError for a run that does not finish; errors of `write_replay`.
     """
     from core.workers import LocalEngine
 
@@ -105,7 +105,7 @@ def make(config: RunConfig, path: Path) -> None:
 
 
 def draft_of(one: Shipped) -> RunConfig:
-    """The config that a shipped replay is made from. Raises: StoreError, ConfigError."""
+    """Read the draft config of a shipped replay. Raises: StoreError, ConfigError."""
     try:
         return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -113,7 +113,7 @@ def draft_of(one: Shipped) -> RunConfig:
 
 
 def main(names: Sequence[str]) -> int:
-    """`python -m core.artifacts.shipped [NAME ...]`: make these again, or all. Returns: exit status."""
+    """Rebuild the named replays, or all: `python -m core.artifacts.shipped [NAME ...]`. Returns: exit status."""
     for name in names or SHIPPED:
         if name not in SHIPPED:
             print(f"{name} is no replay of the project: choose {', '.join(SHIPPED)}.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a run will take here, at the speed that earlier runs reached."""
+"""Estimated time and memory of a run on this machine, at the speed of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.tasks import TaskData
 
-# Steps of a run from which its speed is taken, and how many it must have.
+# Number of steps used to measure a run's speed, and the number that a run must exceed to be used.
 STEPS_READ, FEWEST_STEPS = 200, 5
 
 
 def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
-    """Time and memory of a prepared run, at the speed of the newest run that computed alike, else an assumed one."""
+    """Estimate time and memory of a prepared run, at the speed of the newest similar run, else at an assumed speed."""
     flops = measured_speed(store, config)
     speed = flops or assumed_flops(gpu and config.device != "cpu")
     return estimate(config, data, encoder_shape(config.encoder.id), speed, measured=flops is not None)
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """Find the speed of the newest run that finished here on the same hardware, with this encoder and precision.
+    """Return the speed of the newest run that finished here with the same encoder, precision and hardware.
 
-    A run counts that computed all of the encoder in every step.
+    Only runs that computed the whole encoder at every step count. None if there is no such run.
     """
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
@@ -43,7 +43,7 @@ def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
 
 @lru_cache(maxsize=256)
 def _computes_all(config: RunConfig) -> bool:
-    """Whether a run's tokens stand for all that it computed: one phase, nothing frozen, nothing read twice."""
+    """Return whether a run's tokens account for all it computed: one phase, nothing frozen, nothing encoded twice."""
     phase = config.phases[0]
     plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
     plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)

@@ -1,14 +1,14 @@
-"""The life of a text over all frames of a run: where it was, what was predicted, who was near.
+"""The history of a text over all frames of a run: its positions, predictions and nearest examples.
 
-At a step with weights the text was read by the model itself. At the frames between, it is taken to have moved as those
-probe examples did that were nearest to it at the steps with weights on both sides. With v_a the text's vector at such a
-step a, e_i(s) the vector of example i at step s, i = 1 … k the examples nearest to the text at a and w_i ∝ 1/d_i
-(d_i their distance to it on the unit sphere, Σ w_i = 1), the vector at frame f between a and b is
+At a step with weights, the model itself encodes the text. At the frames between two such steps a and b, the text is
+assumed to move like the probe examples that are nearest to it at a and at b. Let v_a be the text's vector at step a,
+e_i(s) the vector of example i at step s, and i = 1 … k the examples nearest to the text at a. Let w_i ∝ 1/d_i, with d_i
+the distance of example i to the text on the unit sphere, and Σ w_i = 1. Then the vector at frame f between a and b is
 
     v(f) = (1 − t)·[v_a + Σ w_i (e_i(f) − e_i(a))] + t·[the same from b],    t = (f − a)/(b − a)
 
-and logits likewise. Behind the last step with weights, t = 0. It is the text's own vector at both ends, and that of an
-example where the text is one.
+and likewise for logits. Before the first and after the last step with weights, that step alone gives the estimate. At
+a and b the result is the text's own vector. If the text is a probe example, the result is that example's vector.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from core.representation.projections import Points
 NEIGHBOURS = 10
 NEAREST_DISTANCE = 1e-12
 
-# Embeddings [N, H] and logits [N, C] of the frame at a step; its embeddings alone.
+# Functions that return embeddings [N, H] and logits [N, C] of the frame at a step, or its embeddings alone.
 ReadFrame = Callable[[int], tuple[FloatArray, FloatArray]]
 ReadVectors = Callable[[int], FloatArray]
 Place = tuple[float, ...]
@@ -43,12 +43,12 @@ class Biography:
     """A text at F frames.
 
     Attributes:
-        steps: of the frames.
-        exact: whether the model itself read the text at that step; else vectors and logits are estimates.
+        steps: steps of the frames.
+        exact: whether the model itself encoded the text at that step; otherwise vectors and logits are estimates.
         vectors: [F, H].
         logits: [F, C].
-        neighbours: [F, k] rows of the probe, the nearest by cosine first, ties to the lowest row.
-        stayed: how many of a frame's neighbours were neighbours at the first frame.
+        neighbours: [F, k] rows of the probe set, the nearest by cosine first; ties go to the lowest row.
+        stayed: number of a frame's neighbours that were also neighbours at the first frame.
     """
 
     steps: tuple[int, ...]
@@ -60,17 +60,17 @@ class Biography:
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """[F, C]."""
+        """Class probabilities [F, C]."""
         return softmax(self.logits.astype(np.float64), axis=1)
 
     @property
     def predictions(self) -> NDArray[np.int64]:
-        """[F] numbers of classes."""
+        """Predicted class numbers [F]."""
         return self.logits.argmax(1)
 
 
 class _Anchor(NamedTuple):
-    """A step with weights: the text there, and the k examples near it with their weights."""
+    """A step with weights: the text at that step, and its k nearest examples with their weights."""
 
     vector: FloatArray
     logits: FloatArray
@@ -80,21 +80,21 @@ class _Anchor(NamedTuple):
     scores: FloatArray
 
     def moved(self, embeddings: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Where the text would be, had it moved as those examples have since."""
+        """Estimate the text's vector and logits, as if it had moved like its nearest examples."""
         vector = self.vector + self.weights @ (embeddings[self.rows] - self.embeddings)
         own_scores = self.logits + self.weights @ (scores[self.rows] - self.scores)
         return vector.astype(np.float32), own_scores.astype(np.float32)
 
 
 def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: int = NEIGHBOURS) -> Biography:
-    """A text at every frame.
+    """Compute the history of a text over every frame.
 
     Args:
-        found: the text at the steps whose weights are kept; those that are no frames count for nothing.
+        found: the text at the steps whose weights are kept; steps without a frame are ignored.
         frames: steps in order.
-        read: gives a frame; one is held at a time.
-        k: neighbours, at most N.
-    Raises: StoreError where no frame has weights, and what `read` raises.
+        read: returns a frame; only one is held at a time.
+        k: number of neighbours, at most N.
+    Raises: StoreError if no frame has weights; errors of `read`.
     """
     numbers = {step: number for number, step in enumerate(found.steps) if step in set(frames)}
     if not numbers:
@@ -118,14 +118,13 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
 def path(
     life: Biography, maps: Mapping[int, Points], read: ReadVectors, *, linear: bool, reference: int | None = None
 ) -> list[Place | None]:
-    """Where the text lies on the map of each of its F frames; None on one without a map.
+    """Place the text on the map of each of its F frames; None for a frame without a map.
 
     Args:
         maps: [N, D] by step.
         read: step → embeddings [N, H].
-        linear: whether the maps are linear in the vectors (PCA), so that the place is exact.
-        reference: the one step whose map decides where everything lies, for maps that were fitted once; None where each
-            frame decides for itself.
+        linear: whether the maps are linear in the vectors (PCA), so that the position is exact.
+        reference: the step whose map all positions refer to, for maps fitted once; None if each frame has its own.
     """
     from core.representation.projections import place_new
 
@@ -154,7 +153,7 @@ def _anchor(vector: FloatArray, logits: FloatArray, embeddings: FloatArray, scor
 def _at(
     step: int, anchors: dict[int, _Anchor], embeddings: FloatArray, scores: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Vector and logits at a frame: the model's own, or estimated from the steps with weights on both its sides."""
+    """Return vector and logits at a frame: the model's own, or estimated from the nearest steps with weights."""
     if step in anchors:
         return anchors[step].vector, anchors[step].logits
     known = list(anchors)
@@ -169,7 +168,7 @@ def _at(
 
 
 def _near(embeddings: FloatArray, vector: FloatArray, k: int) -> NDArray[np.int64]:
-    """The k rows nearest by cosine; a scan in float32 leaves out what rounding cannot bring among them."""
+    """Return the k rows nearest by cosine. A scan in float32 first discards rows that are too far despite rounding."""
     lengths = np.sqrt(np.einsum("nh,nh->n", embeddings, embeddings)) * np.linalg.norm(vector)
     cosines = (embeddings @ vector) / np.maximum(lengths, np.finfo(np.float32).tiny)
     k = min(k, len(cosines))

@@ -1,4 +1,4 @@
-"""When queued runs begin and end: the line is played through at the pace of earlier runs."""
+"""Start and end times of queued runs, from a simulation of the queue at the pace of earlier runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from core.config import RunConfig
 from core.store import RunSummary, Status, Store, Waiting
 
 FEWEST_STEPS = 3
-# The newest steps of an earlier run, from which its pace is taken.
+# Number of newest steps from which the pace of an earlier run is measured.
 STEPS_READ = 200
 UNKNOWN = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A queued run's place in the line: how many begin before it, and in how many seconds it will begin and end.
+    """Position of a queued run: the number of runs that begin before it, and the seconds until it begins and ends.
 
-    None: nobody knows.
+    Unknown times are None.
     """
 
     before: int
@@ -30,7 +30,7 @@ class Place:
 
 
 class RemainingTime(NamedTuple):
-    """Seconds until runs have ended, None where nobody knows, and how many other runs begin before the last of them."""
+    """Seconds until a set of runs has ended (None: unknown), and the number of other runs that begin before that."""
 
     seconds: float | None
     others: int
@@ -38,7 +38,7 @@ class RemainingTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds that a run took before its first step, for each step, and after its last."""
+    """Seconds that a run takes before its first step, per step, and after its last step."""
 
     head_s: float
     step_s: float
@@ -49,16 +49,16 @@ class Pace:
 
 
 def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[str, Place]:
-    """The place of every run that waits, by id.
+    """Return the position of every queued run, by id.
 
     Args:
-        slots: runs that go on at a time; most_of_owner: of one visitor; None for any number.
+        slots: number of runs active at a time; most_of_owner: limit for one visitor, None for no limit.
     """
     return _played(store, slots, most_of_owner)[0]
 
 
 def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> RemainingTime:
-    """How long it takes until the last of these runs has ended, others that begin before it included."""
+    """Return the time until the last of these runs has ended, including other runs that begin before it."""
     waiting, going = _played(store, slots, most_of_owner)
     of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
     ends = [place.end_s for place in of_these] + [left for run_id, left in going.items() if run_id in run_ids]
@@ -69,7 +69,7 @@ def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owne
 
 
 def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[str, Place], dict[str, float | None]]:
-    """Of runs that wait, their places; of those that go on, the seconds left."""
+    """Return the positions of queued runs, and the seconds left of active runs, by id."""
     runs = {run.id: run for run in store.runs()}
     pace = _pace(store, list(runs.values()))
     left = {run.id: _left_s(run, pace(run.config)) for run in runs.values() if run.status.active}
@@ -86,11 +86,11 @@ def simulate_queue(
     slots: int,
     most_of_owner: int | None,
 ) -> dict[str, Place]:
-    """Play the line through. Once something of unknown length has to end first, times are unknown.
+    """Simulate the queue. Times are unknown for runs that wait for a run of unknown length.
 
     Args:
-        line: the runs that wait; takes_s: the seconds that each of them will take.
-        going: owner and seconds left of each run that goes on.
+        line: the queued runs; takes_s: the seconds that each of them will take.
+        going: owner and seconds left of each active run.
     """
     queues = dict[tuple[bool, str | None], deque[Waiting]]()
     for run in sorted(line, key=lambda one: one.queued_at):
@@ -109,7 +109,7 @@ def simulate_queue(
         ]
         if len(ends) >= slots or not may:
             if not ends:
-                break  # nothing can begin: there are no slots
+                break  # there are no slots, so no run can begin
             now, _, ended = heapq.heappop(ends)
             counts[ended] -= 1
             continue
@@ -134,7 +134,7 @@ def _known(seconds: float) -> float | None:
 
 
 def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pace | None]:
-    """The pace of the newest finished run that is most like a config; None where none was measured."""
+    """Return a function that gives the pace of the newest finished run most similar to a config, or None."""
     newest = dict[tuple[object, ...], RunSummary]()
     for run in runs:
         if run.status == Status.FINISHED and run.worked_s > 0 and run.last_step:
@@ -154,12 +154,12 @@ def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pac
 
 
 def pace_of(run: RunSummary, recorded_at: Mapping[int, float]) -> Pace:
-    """What a finished run took. Args: recorded_at: when its newest steps were recorded, by step, ascending."""
+    """Measure the pace of a finished run. Args: recorded_at: times of its newest steps, by step, ascending."""
     steps, times = list(recorded_at), list(recorded_at.values())
     average = run.worked_s / run.last_step
     if len(steps) < 2 or run.ended_at is None:
         return Pace(0.0, average, 0.0)
-    # A pause between these steps is no work: then the average is nearer.
+    # A pause between these steps inflates the difference; the average is then the better estimate.
     step_s = min(average, (times[-1] - times[0]) / (steps[-1] - steps[0]))
     rest = run.worked_s - step_s * run.last_step
     tail_s = min(rest, max(0.0, run.ended_at - times[-1]))
@@ -180,7 +180,7 @@ def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:
 
 
 def _left_s(run: RunSummary, pace: Pace | None) -> float | None:
-    """Of a run that goes on; nobody knows how long a pause lasts."""
+    """Return the seconds left of an active run, or None if unknown, as for a paused run."""
     if run.status == Status.PAUSED:
         return None
     if run.last_step < FEWEST_STEPS:

@@ -1,6 +1,6 @@
-"""A run's model as it was: the steps whose weights are kept, and the encoder with them.
+"""A run's model at earlier steps: the steps whose weights are kept, and the encoder with those weights.
 
-Imports torch only when it is asked something.
+Torch is imported on the first load, not with this module.
 """
 
 from __future__ import annotations
@@ -22,51 +22,52 @@ from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, s
 if TYPE_CHECKING:
     from core.encoders.model import Encoder, Tokenizer
 
-# What a warm process keeps loaded. Weights that a run did not change are there once.
+# Models that a warm process keeps loaded. They share the weights that training did not change.
 ENCODERS_KEPT = 2
 MODELS_KEPT = 8
-# The untrained encoder has no file whose date could identify its weights.
+# Stamp of the untrained encoder, which has no file whose date could identify its weights.
 UNTRAINED = 0
 
 
 def weight_steps(store: Store, run: RunSummary) -> tuple[int, ...]:
-    """The steps at which a run's weights can be had, in order.
+    """Return the steps whose weights are available, in order.
 
-    0 is the untrained encoder; then come the snapshots and, of a finished run, its last step. A rolling checkpoint of
-    a run that has not finished counts for nothing: it may hold adapters. Neither does a damaged one.
+    0 is the untrained encoder; then come the snapshots and, for a finished run, its last step. The rolling checkpoint
+    of an unfinished run does not count, because it may hold adapters. A damaged checkpoint does not count either.
     """
     return tuple(_files(store, run))
 
 
 def weight_stamps(store: Store, run: RunSummary) -> dict[int, int]:
-    """Each step of `weight_steps` with when its weights were written, in ns; 0 for the untrained encoder.
+    """Return the stamp of each step of `weight_steps`: the time its weights were written, in ns; 0 if untrained.
 
-    What was computed from weights with the same stamp need not be computed again. Raises: as `weight_steps`.
+    Results from weights with the same stamp need not be computed again. Raises: TrainingError for a file that has been
+    deleted meanwhile.
     """
     return {step: UNTRAINED if path is None else _changed(path) for step, path in _files(store, run).items()}
 
 
 def all_known(run: RunSummary, stamps: Mapping[int, int], known: Mapping[int, int]) -> bool:
-    """Whether what was computed of the weights `known` is all that can be: steps with their stamps.
+    """Return whether results for the weights `known` cover all available `stamps`; both are stamps by step.
 
-    What was computed of weights that the disk budget dropped since stays good; any other step too many is of an
-    attempt that was cut.
+    Results from weights that the disk budget has since dropped stay valid. Any other extra step belongs to an attempt
+    that was cut back.
     """
     dropped = run.snapshots_dropped_at is not None or run.weights_dropped_at is not None
     return stamps.items() <= known.items() if dropped else dict(known) == dict(stamps)
 
 
 def probe_of(run: RunRecord) -> Probe:
-    """The rows that a run's frames show. Raises: StoreError for a run that has not started."""
+    """Return the probe set of a run. Raises: StoreError for a run that has not started."""
     if run.probe is None:
         raise StoreError("Run {run} has not started: wait until its encoder is loaded.", run=run.id)
     return run.probe
 
 
 def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer]:
-    """A run's encoder at a step, in evaluation mode on the CPU, and its tokenizer.
+    """Load a run's encoder at a step, in evaluation mode on the CPU, and its tokenizer.
 
-    Both are kept for the next call: they are to be read and never trained.
+    Both are cached for the next call, so callers must not train or change them.
 
     Raises: StoreError for a step without weights, EncoderError, ConfigError or TrainingError for weights that cannot
         be loaded.
@@ -89,7 +90,7 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
 
 
 def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreError:
-    """Why there are no weights of a step. The run is read again: its weights may have been dropped a moment ago."""
+    """Build the error for a step without weights. Read the run again: its weights may just have been dropped."""
     sentence = Message(
         "Run {run} keeps no weights of step {step}: choose one of {kept}.",
         run=run_id,
@@ -101,19 +102,19 @@ def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreE
 
 
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
-    """Where the weights of each step lie; None for the untrained encoder."""
+    """Return the file of each step's weights, None for the untrained encoder."""
     folder = store.run_folder(run.id)
-    # One beyond the last step was left by an attempt that was cut back, and is about to be written again.
+    # A snapshot beyond the last step is left from an attempt that was cut back, and will be overwritten.
     files: dict[int, Path | None] = {}
     files |= {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step <= run.last_step}
     if run.status == Status.FINISHED and _last_is_kept(folder, run.steps):
         files[run.steps] = checkpoint_path(folder)
-    # A fitted classifier is in the snapshot of step 0 alone, which the disk budget may have taken.
+    # Only the snapshot of step 0 holds a fitted classifier, and the disk budget may have dropped it.
     return files if run.config.classifier_start == "probe" else {0: None, **files}
 
 
 def _last_is_kept(folder: Path, steps: int) -> bool:
-    """Whether the checkpoint holds the last step: a full disk may have left an older one, or a damaged one."""
+    """Return whether the checkpoint holds the last step. A full disk may have left an older or a damaged one."""
     try:
         return checkpoint_step(folder) == steps
     except TrainingError:
@@ -121,7 +122,7 @@ def _last_is_kept(folder: Path, steps: int) -> bool:
 
 
 def _changed(path: Path) -> int:
-    """When a file was written, in ns. Raises: TrainingError for one that is not there."""
+    """Return when a file was written, in ns. Raises: TrainingError for a missing file."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:
@@ -129,7 +130,7 @@ def _changed(path: Path) -> int:
 
 
 class _Start(NamedTuple):
-    """What decides a run's weights before its first step."""
+    """The settings that determine a run's weights before its first step."""
 
     config: EncoderConfig
     classes: tuple[str, ...]
@@ -139,7 +140,7 @@ class _Start(NamedTuple):
 
 @lru_cache(maxsize=ENCODERS_KEPT)
 def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
-    """The encoder as the loop starts from it: the seed draws the classification head, then re-initialised blocks."""
+    """Load the encoder as at the start of training: the seed draws the head, then the re-initialised blocks."""
     import torch
 
     from core.encoders.model import load_encoder
@@ -158,7 +159,7 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
 
 @lru_cache(maxsize=MODELS_KEPT)
 def _trained(start: _Start, path: Path, changed: int) -> Encoder:
-    """The encoder with a file's weights; `changed` is when the file was written, so that a new one is read."""
+    """Load the encoder with a file's weights. `changed`, when the file was written, keeps the cache up to date."""
     from core.training.checkpoints import load_learned
 
     untrained = _untrained(start)[0]

@@ -1,5 +1,5 @@
-"""The losses, views and encoders that are offered, each with what forms, commands, equations and curves need of it.
+"""The losses, views and encoders that users can choose, described for forms, commands, equations and curves.
 
-May import: errors, models, parameters, registry; never torch. How a loss or a view computes belongs to losses, views
-and texts.
+May import: errors, models, parameters, registry; never torch. Computing a loss or a view belongs to losses, views and
+texts.
 """

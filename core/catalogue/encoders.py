@@ -1,4 +1,4 @@
-"""Encoders that a form offers by name: known to load and to fit. Any other Hub name or folder can be typed."""
+"""Encoders that forms list by name; they are known to load and to fit. Users may type any other Hub name or folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A Hub name, and the language of the texts that it was trained on, marked with `N_`."""
+    """A Hub name, and the language of the encoder's training texts, marked with `N_`."""
 
     name: str
     language: str = ENGLISH
@@ -42,7 +42,7 @@ LISTED: Mapping[str, Listed] = {encoder.name: encoder for encoder in _LISTED}
 
 
 def knowing(language: str) -> list[str]:
-    """Names of the listed encoders that know a language, those of that language alone first."""
+    """Return the listed encoders that know a language; those of that language alone come first."""
     return sorted(
         (name for name, encoder in LISTED.items() if encoder.knows(language)),
         key=lambda name: LISTED[name].language != language,

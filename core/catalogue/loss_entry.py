@@ -1,4 +1,4 @@
-"""What an entry says of a loss: label, what it reads, settings, equation, colour, and the functions that compute it.
+"""Registry entry of a loss: label, inputs, settings, equation, colour, and the functions that compute it.
 
 Functions that need torch are named by their paths, such as "core.losses.supcon:supcon_term".
 """
@@ -17,14 +17,14 @@ Settings = Mapping[str, Value]
 
 
 class Forces(NamedTuple):
-    """How the force view and the loss lab read a loss.
+    """Properties of a loss that the force view and the loss lab need.
 
     Attributes:
         anchor_losses: path of the function (Candidates, settings) → the losses of A anchors that have a positive, [A].
-        second_views: whether an anchor's candidates are the second views of all texts, not all other vectors.
+        second_views: whether an anchor's candidates are the second views of all texts rather than all other vectors.
         softmax: whether a coefficient is (p − X)/τ, with p the softmax over all candidates and X 0 for negatives.
-        symbol: the short name with these settings, where it is not the loss's own.
-        name: the name with these settings, from the translated label, where more than a variant changes it.
+        symbol: the short name under these settings, if it differs from the loss's.
+        name: the name under these settings, from the translated label, if more than a variant changes it.
     """
 
     anchor_losses: str
@@ -36,26 +36,26 @@ class Forces(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss as people, forms, the planner and the training loop see it; its texts are marked with `N_`.
+    """A loss as forms, the planner and the training loop use it. Its texts are marked with `N_`.
 
     Attributes:
-        place: where it comes in lists.
-        symbol, latex: its short name, and its equation with `{name}` where a parameter's value goes.
-        latex_variants: the equation by the value of its parameter "variant", where it has one.
-        latex_notes: further lines, each shown where the parameter that it explains is not at its default.
-        latex_words: what `{words}` stands for in the note of a parameter, translated.
+        place: position in lists.
+        symbol, latex: its short name, and its equation with `{name}` for a parameter's value.
+        latex_variants: the equation for each value of its parameter "variant", if it has one.
+        latex_notes: further lines, each shown if the parameter that it explains is not at its default.
+        latex_words: the translated text for `{words}` in the note of a parameter.
         reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
-        views: fewest and most views of a text that it takes (None: any number).
-        first_view: the view that it is given at first where it needs one.
-        levels: what it can contrast; empty for a loss on logits.
+        views: minimum and maximum number of views of a text (None: no maximum).
+        first_view: the view that a form adds first if the loss needs one.
+        levels: the levels that it can contrast; empty for a loss on logits.
         uses_labels: whether positives are rows with the same label.
-        extras: whether its parameters are additions that are off unless they are asked for.
+        extras: whether its parameters are additions that are off by default.
         colour: of its curve.
-        pieces: what its pieces are called behind its symbol, by their names.
+        pieces: labels of its pieces, shown after its symbol, by name.
         compute: path of the function (TermInput, labels [N], settings) → its value in nats, or (value, pieces by name).
         lines: path of the function of the same arguments → ReferenceLines; "" for a loss on logits.
-        forces: None where texts do not act on each other, or a frame does not hold what their forces need.
-        lab: under which names the loss lab offers it, and the settings that each fixes; None: under its own name, if it
+        forces: None if texts do not act on each other, or if a frame lacks what their forces need.
+        lab: names under which the loss lab offers it, each with the settings that it fixes. None: its name alone, if it
             has forces and takes at most two views.
     """
 
@@ -90,12 +90,12 @@ class LossEntry:
 
     @property
     def variants(self) -> Mapping[Any, str]:
-        """What the values of its parameter "variant" are called; empty without one."""
+        """Labels of the values of its parameter "variant"; empty without one."""
         return next((p.choices or {} for p in self.parameters if p.name == "variant"), {})
 
     @property
     def contrastive(self) -> bool:
-        """Whether it compares the vectors of a batch with each other."""
+        """True if the loss compares the vectors of a batch with each other."""
         return self.reads != "logits"
 
 
@@ -106,7 +106,7 @@ class ForceLaw:
     Attributes:
         entry: of a loss that has forces.
         settings: all its parameters.
-        views: how many views a vector represents, at least as many as the loss takes.
+        views: number of views that a vector represents, at least as many as the loss takes.
     """
 
     entry: LossEntry
@@ -120,12 +120,12 @@ class ForceLaw:
 
     @property
     def temperature(self) -> float | None:
-        """τ, where the loss has one."""
+        """τ, if the loss has one."""
         return number(self.settings, "temperature") if "temperature" in self.settings else None
 
     @property
     def normalize(self) -> bool:
-        """Whether vectors are compared by cosine or, as they are, by dot product."""
+        """True if vectors are compared by cosine, False if they are compared by dot product as they are."""
         return bool(self.settings.get("normalize", True))
 
     @property
@@ -134,12 +134,12 @@ class ForceLaw:
 
     @property
     def has_own_view(self) -> bool:
-        """Whether a text's own other view is among the candidates."""
+        """True if another view of the anchor's text is among the candidates."""
         return self.second_views or self.views > 1
 
     @property
     def variants(self) -> tuple[ForceLaw, ...]:
-        """Return the law, and those that differ from it in the variant of the loss alone."""
+        """This law, then those that differ from it only in the variant of the loss."""
         own = self.settings.get("variant")
         others = [name for name in self.entry.variants if name != own]
         return (self, *(replace(self, settings={**self.settings, "variant": name}) for name in others))
@@ -176,7 +176,7 @@ def temperature_parameter(default: float) -> Parameter:
     )
 
 
-# What is contrasted, for every loss on vectors.
+# Parameters that all losses on vectors share.
 CONTRAST = (
     Parameter(
         "level",

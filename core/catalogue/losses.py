@@ -1,4 +1,4 @@
-"""The losses that can be minimised: an entry for each, from which everything that lists losses is made."""
+"""The registry of losses: one entry for each loss. Everything that lists losses reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _simcse_name(label: str, settings: Settings) -> str:
 
 
 def _all_others() -> str:
-    """Words of a formula, left for the number among them."""
+    """Return words of a formula; the number among them is set in math mode."""
     return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
 
 
@@ -323,5 +323,5 @@ RDROP = LossEntry(
     compute="core.losses.rdrop:rdrop_term",
 )
 
-# One from outside is added by `LOSSES.register`.
+# Other packages add losses with `LOSSES.register`.
 LOSSES: Registry[LossEntry] = Registry("loss", (CROSS_ENTROPY, SUPCON, DSCL, SIMCSE, SIMCSE_SUPERVISED, RDROP))

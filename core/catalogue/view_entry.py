@@ -1,4 +1,4 @@
-"""What an entry says of a view: label, what it changes, settings, and the functions that change it.
+"""Registry entry of a view: label, effect, settings, and the functions that compute it.
 
 Functions are named by their paths, such as "core.views.embedding:shuffle_tokens".
 """
@@ -14,22 +14,22 @@ from core.parameters import Parameter
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
-    """A view as people, forms, the planner and the training loop see it; its texts are marked with `N_`.
+    """A view as forms, the planner and the training loop use it. Its texts are marked with `N_`.
 
     Attributes:
-        place: where it comes in lists.
-        kind: what it changes, and so what it costs. "pass": nothing, the encoder reads the text again with other
-            dropout masks; "text", "tokens" and "embedding": that, on the way into a further pass; "head": a mask on the
-            pooled vector of the pass that is there; "layers": other blocks' outputs of that pass.
+        place: position in lists.
+        kind: what it changes, which determines its cost. "pass": nothing; the encoder reads the text again with other
+            dropout masks. "text", "tokens" and "embedding": the input of a further pass. "head": the pooled vector of
+            an existing pass, by a mask. "layers": nothing; it takes other blocks' outputs of that pass.
         text: path of the function (text, settings, generator) → text, for the kind "text".
-        by_model: path of the function (settings, seed, file that keeps texts, device) → what has
-            `translate_rows` as RoundTrip has it, instead of `text`.
+        by_model: path of the function (settings, seed, file that stores texts, device) → an object with
+            `translate_rows` as in RoundTrip; replaces `text`.
         tokens: path of the function (Tokens, ids of special tokens, generator) → Tokens, for that kind.
         embedding: path of the function (Embedded, settings) → [R, T, H] that the first block reads, for that kind.
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
-        preview: path of the function (entry, Subject) → previews of a text; "" where there is nothing to show.
+        preview: path of the function (entry, Subject) → previews of a text; "" if there is nothing to show.
         notice: path of the function () → a sentence shown while a run uses it, or None.
-        cost: a sentence on what it takes beyond the passes; "" for nothing.
+        cost: a sentence on its cost beyond the passes; "" for none.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ViewEntry:
 
 
 def rate_parameter(default: float, about: str) -> Parameter:
-    """`about` says what it is the share of, in a sentence that is marked with `N_`."""
+    """Return the parameter of a rate. `about` says what it is a share of, in a sentence marked with `N_`."""
     return Parameter("rate", N_("Rate r"), default, about, low=0.0, high=1.0, below=True, slider=(0.0, 0.6))
 
 

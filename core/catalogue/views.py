@@ -1,4 +1,4 @@
-"""Where a further view of a text comes from: an entry for each view, from which everything that lists views is made."""
+"""The registry of views: one entry for each further view of a text. Everything that lists views reads it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ BACK_TRANSLATION = ViewEntry(
     cost=N_("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept."),
 )
 
-# One from outside is added by `VIEWS.register`.
+# Other packages add views with `VIEWS.register`.
 VIEWS: Registry[ViewEntry] = Registry(
     "view",
     (

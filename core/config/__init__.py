@@ -1,7 +1,7 @@
-"""What is said about a run, frozen and validated, and what can be said about such a value.
+"""The configuration of a run, frozen and validated, and everything that follows from a config alone.
 
-May import: catalogue, errors, events, parameters, quantities; never torch. What a run has recorded belongs to
-artifacts, what it does to training.
+May import: catalogue, errors, events, parameters, quantities; never torch. The records of a run belong to artifacts,
+its execution to training.
 """
 
 from core.config.run import (

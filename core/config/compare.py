@@ -1,4 +1,4 @@
-"""Runs side by side: where their configs differ, whether they are one run, and which losses are the same."""
+"""Comparison of runs: settings that differ, a hash of the config, and losses with the same definition."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from core.config.schedule import stages
 from core.messages import with_more
 
 SEED = "seed"
-# The task's settings decide the rows, but for how batches are drawn from them.
+# A task's settings determine its rows, except the sampler, which only draws batches from them.
 OF_ROWS = "task."
 BEYOND_ROWS = "task.sampler"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One setting in which runs differ: its name for people, its dotted path, and its value in each run as text.
+    """One setting in which runs differ: its label, its dotted path, and its value in each run as text.
 
-    Name and values are in the reader's language.
+    Label and values are in the reader's language.
     """
 
     label: str
@@ -33,30 +33,30 @@ class Difference:
 
 
 def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
-    """The settings whose values differ, in the order in which a config is read.
+    """Return the settings whose values differ, in the order of `settings`.
 
-    Values are compared exactly, texts are for people: two values that would read alike are numbered. "–" is shown
-    where a run has no such setting. Not listed as differences of their own, beside what `settings` leaves out:
+    Values are compared exactly. Different values with the same text are numbered. A run without the setting shows "–".
+    Besides what `settings` leaves out, these are not listed:
 
-    - the defaults of a term, view or phase that another run lacks, but for its weight, τ, steps and learning rate;
-    - what follows from a difference that is listed: other rows from another seed, frames of a longer run;
-    - where rows come from, when their content hashes are the same;
-    - the two weights that λ binds, where every run has λ in the same way; λ, where not.
+    - the defaults of a term, view or phase that another run lacks, except its weight, τ, steps and learning rate;
+    - consequences of a listed difference: other rows under another seed, frames of a longer run;
+    - the source of the rows, if their content hashes are the same;
+    - the two weights that λ binds, if every run binds them in the same way; otherwise λ.
 
     Args:
-        configs: one per run, drafts or prepared; with the knob turns that were made, where these are to count.
+        configs: one per run, drafts or prepared; include the knob turns to compare them too.
     """
     return differences_of(configs, [settings(config) for config in configs])
 
 
 def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[Setting]]) -> tuple[Difference, ...]:
-    """`config_differences` of configs whose settings are at hand."""
+    """Return `config_differences` of configs whose settings are already computed."""
     found = [{setting.path: setting for setting in one} for one in settings_of]
     unbound = _not_bound(configs)
     rows = []
     for path in _merged_order([list(one) for one in found]):
         given = [one.get(path) for one in found]
-        # A setting that is done with once the rows are there, or one that they say nothing of.
+        # Runs with the same content hash have the same rows, whatever settings produced them.
         decides = path.startswith(OF_ROWS) and path != BEYOND_ROWS
         hashes = [config.task.content_hash if decides else None for config in configs]
         if path not in unbound and _differs(given, hashes):
@@ -65,7 +65,7 @@ def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[
 
 
 def _merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
-    """All paths; one that only some runs have comes before what follows it there and is known."""
+    """Merge the paths of all runs; an additional path comes just before the path that follows it in its run."""
     merged: list[str] = []
     for order in orders:
         place = len(merged)
@@ -78,10 +78,10 @@ def _merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _differs(given: Sequence[Setting | None], rows: Sequence[str | None]) -> bool:
-    """Whether a setting differs where that is no mere consequence.
+    """Return whether a setting differs, and not merely as a consequence of another setting.
 
     Args:
-        rows: one content hash per run; two runs with the same rows do not differ in where these come from.
+        rows: one content hash per run, or None to ignore it. Runs with the same rows do not differ in their source.
     """
     present = [(setting, kept) for setting, kept in zip(given, rows, strict=True) if setting is not None]
     differing = [
@@ -95,7 +95,7 @@ def _differs(given: Sequence[Setting | None], rows: Sequence[str | None]) -> boo
 
 
 def _not_bound(configs: Sequence[RunConfig]) -> set[str]:
-    """Paths that say the same as others: λ or the weights that it binds, phase by phase."""
+    """Return redundant paths, phase by phase: λ, or the weights that it binds."""
     paths = set()
     for number in range(max((len(config.phases) for config in configs), default=0)):
         runs = [config for config in configs if number < len(config.phases)]
@@ -110,7 +110,7 @@ def _not_bound(configs: Sequence[RunConfig]) -> set[str]:
 
 
 def _label(configs: Sequence[RunConfig], given: Sequence[Setting | None], path: str) -> str:
-    """A setting's name, with its phase where a run has two."""
+    """Return a setting's label, with its phase if any run has two."""
     label = next(setting.label for setting in given if setting is not None)
     top, _, rest = path.partition(".")
     if top != "phases" or not rest or all(len(config.phases) == 1 for config in configs):
@@ -119,7 +119,7 @@ def _label(configs: Sequence[RunConfig], given: Sequence[Setting | None], path: 
 
 
 def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:
-    """One text per run; different values never read alike."""
+    """Return one text per run; different values never have the same text."""
     of_text: dict[str, list[object]] = {}
     for setting in given:
         values = of_text.setdefault(setting.text, []) if setting else []
@@ -136,18 +136,18 @@ def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:
 
 
 def config_hash(text: str) -> str:
-    """A hash of a prepared config in its JSON form.
+    """Return a hash of a prepared config in its JSON form.
 
-    Left out is what changes no number that a run learns or is scored by: its names, the steps of its frames, when
-    its weights are saved, and what it asks a cluster for. Two runs with the same hash on one machine have the same
-    curves. It reads JSON and no RunConfig, so that a store can hash what older versions wrote.
+    It leaves out everything that affects neither training nor scores: the names of run and task, the frame steps, the
+    checkpoint settings and the cluster resources. Two runs with the same hash on one machine have the same curves. The
+    function takes JSON rather than a RunConfig, so that a store can hash configs of older versions.
     """
     given = json.loads(text)
     for part in (given, given["task"]):
         part.pop("name", None)
     for part in ("checkpoint", "resources"):
         given.pop(part, None)
-    # What older versions did not write.
+    # Defaults that older versions did not write.
     if given.get("processes") == 1:
         del given["processes"]
     if given.get("start") is None:
@@ -165,15 +165,15 @@ TOTAL = "loss"
 
 
 def is_loss(name: str) -> bool:
-    """Whether a measure of a step is the total loss, or a part of it (`loss.supcon`, `loss.rdrop.kl`)."""
+    """Return whether a measure of a step is the total loss or a part of it (`loss.supcon`, `loss.rdrop.kl`)."""
     return name.partition(".")[0] == TOTAL
 
 
 def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
-    """Whether the total loss is the same sum in all runs, or a part of it has the same settings but for its weight.
+    """Return whether a loss has the same definition in all runs: the whole sum, or one part regardless of its weight.
 
-    The value of a loss depends on the texts and the number of classes: the task counts. That of a contrastive loss
-    depends on its temperature, its views, and on how many vectors it has to separate: the batch size counts for it.
+    The value of a loss depends on the texts and the number of classes, so the task counts. A contrastive loss also
+    depends on its temperature, its views and the number of vectors to separate, so its batch size counts.
 
     Args:
         configs: with the knob turns that were made.
@@ -183,10 +183,10 @@ def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
 
 
 def _meaning(config: RunConfig, name: str) -> Hashable:
-    """What decides the value of a loss, phase by phase; a phase without the part says nothing."""
+    """Return everything that determines the value of a loss, by phase; phases without the part are left out."""
     key = name.split(".")[1] if "." in name else None
     found = [_in_phase(config, number, key) for number in range(len(config.phases))]
-    file = config.task.path and PureWindowsPath(config.task.path).name  # as replays keep it
+    file = config.task.path and PureWindowsPath(config.task.path).name  # replays store only the file's name
     return (config.task.id, file, *(phase for phase in found if phase))
 
 

@@ -1,4 +1,4 @@
-"""A config in words: values and units, every setting that counts, one line for lists, the objective as an equation."""
+"""A config in words: values with units, all relevant settings, one-line labels, and the objective as an equation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.messages import N_, Message, _, clauses, listed, ngettext
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, whole
 
 ABSENT = "–"
-# Below, learning rates live, which are read by their power of ten.
+# Smaller numbers are learning rates, shown in scientific notation.
 SMALL = 1e-3
 SWITCH = {
     # Translators: a setting that is switched on.
@@ -28,7 +28,7 @@ SWITCH = {
 
 
 def problem_text(error: PlaygroundError) -> str:
-    """An error's sentence, with the label that people know a config's field by in place of its name."""
+    """Return the text of an error, with the label of a config field in place of its name."""
     field = field_at(RunConfig, error.field) if isinstance(error, ConfigError) else None
     if not isinstance(error, ConfigError) or field is None:
         return str(error)
@@ -36,12 +36,12 @@ def problem_text(error: PlaygroundError) -> str:
 
 
 def in_phase(label: str, number: int | None) -> str:
-    """A label with the phase that it belongs to, numbered from 0; as it is where there is one phase (None)."""
+    """Prefix a label with its phase, numbered from 0; None, for a run with one phase, leaves it unchanged."""
     return label if number is None else _("Phase {number}: {setting}", number=number + 1, setting=label)
 
 
 def value_text(value: object, parameter: Parameter | None = None) -> str:
-    """A value as people read it, in their language; numbers are not rounded, so that two that differ look different."""
+    """Format a value in the reader's language. Numbers are not rounded, so different numbers look different."""
     words = parameter.values_in_words if parameter is not None else {}
     if value.__hash__ is not None and value in words:
         return words[value]
@@ -57,16 +57,16 @@ def value_text(value: object, parameter: Parameter | None = None) -> str:
 
 
 def number_text(value: float) -> str:
-    """The shortest text of a number that is exactly this number: 0.3, 5e-05, 2e-04."""
+    """Return the shortest text that is exactly this number: 0.3, 5e-05, 2e-04."""
     style = "e" if 0 < abs(value) < SMALL else "g"
     texts = (f"{value:.{digits}{style}}" for digits in range(18))
     return next(text for text in texts if float(text) == value)
 
 
 TURNS_SHOWN = 3
-# What "auto" mostly becomes, which a prepared run need not list.
+# Usual results of "auto", which are not listed for a prepared run.
 MOSTLY = {"sampler": "random", "classifier_start": "random"}
-# Of a task, what says where its rows come from.
+# Fields of a task that name the source of its rows.
 SOURCE = ("test_path", "drop")
 
 
@@ -76,10 +76,10 @@ class Setting:
 
     Attributes:
         path: dotted names; a term or a view is listed under its key, as `phases.0.objective.terms.supcon.temperature`.
-        label, text: what people read, in their language.
-        value: what is compared. Of a knob that was turned, the values and their steps.
-        listed: whether it is listed where another run has no such setting; if not, it is at its default.
-        follows: what it may merely follow from. Runs that differ there say nothing by differing here.
+        label, text: the displayed label and value, in the reader's language.
+        value: the value to compare. For a turned knob, all its values and their steps.
+        listed: whether to list it if another run lacks this setting; False for a default.
+        follows: the settings that determine this one. If they differ between runs, a difference here is not listed.
     """
 
     path: str
@@ -91,7 +91,7 @@ class Setting:
 
 
 def settings(config: RunConfig) -> tuple[Setting, ...]:
-    """Everything that matters of a run, in the order in which people read it; all phases, drafts too."""
+    """Return all relevant settings of a run, draft or prepared, in display order. All phases are included."""
     seed = fields_of(RunConfig)["seed"]
     phases = [part for number in range(len(config.phases)) for part in phase_settings(config, number)]
     return (
@@ -102,13 +102,13 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
         *phases,
         *_probe(config),
         *_plain(config, "", "device", "precision", "processes"),
-        # Not grouped by thousands: it is a name more than a number.
+        # A seed is a name rather than a number, so it has no thousands separators.
         Setting("seed", _(seed.label), config.seed, str(config.seed)),
     )
 
 
 def phase_settings(config: RunConfig, number: int) -> list[Setting]:
-    """Those of one phase, numbered from 0."""
+    """Return the settings of one phase, numbered from 0."""
     phase, path = config.phases[number], f"phases.{number}"
     phase = phase.model_copy(update={"micro_batch": phase.effective_micro_batch})
     of_adam = phase.optimiser.name == "adamw"
@@ -128,13 +128,13 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
 
 
 def row_settings(task: TaskConfig) -> list[Setting]:
-    """Settings of a task's rows that differ from the defaults, such as the number of training rows."""
+    """Return the settings of a task's rows that differ from the defaults, such as the number of training rows."""
     names = (name for name in fields_of(TaskConfig) if name not in (*SOURCE, "translators"))
     return [setting for setting in _plain(task, "task", *names) if setting.listed]
 
 
 def term_names(objective: ObjectiveConfig) -> dict[str, str]:
-    """What people call each term, by its key: SCL, or SCL 2 for the second of a kind."""
+    """Return the display name of each term by its key: SCL, or SCL 2 for the second of its kind."""
     return {key: with_number(term.entry.symbol, key, term.loss) for key, term in objective.as_written}
 
 
@@ -143,12 +143,12 @@ def _task(config: RunConfig) -> list[Setting]:
     name = task.name or Path(task.path or task.id).name
     if task.bundled:
         name = _(name)
-    # What decides a run's rows; the seed only where rows are drawn or changed by it.
+    # Everything that determines the rows; the seed counts only if it draws or changes rows.
     drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0
     drawn |= task.back_translation is not None
     data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
     follows = (data.model_dump_json(), config.seed if drawn else None)
-    # Of a draft the rows are not known yet, which is no difference.
+    # The rows of a draft are not known yet, which is not a difference.
     hashes = [task.content_hash] if task.content_hash else []
     rows = [
         Setting("task.content_hash", _("Rows of the task"), h, h[:8], listed=False, follows=follows) for h in hashes
@@ -163,11 +163,11 @@ def _task(config: RunConfig) -> list[Setting]:
 
 
 def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]:
-    """Settings as launched and from later steps on, as one for each path: "0.3 → 0.08 at step 31" where one was turned.
+    """Combine the settings of all stages, one per path: "0.3 → 0.08 at step 31" for a turned knob.
 
     Args:
-        found: the first step of each stage, 0 for that of the launch, and its settings; a stage that lacks a path
-            (λ, where the weight beside it was turned away from 1) has "–" there.
+        found: the first step of each stage, 0 at launch, and its settings. A stage without a path shows "–" there: λ,
+            for example, disappears when the weight beside it is turned away from 1.
     """
     if len(found) == 1:
         return list(found[0][1])
@@ -177,7 +177,7 @@ def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]
 
 
 def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
-    """One setting over the steps; as it is where no turn changed it."""
+    """Combine one setting over the steps; return it unchanged if no turn changed it."""
     changes = [history[0]]
     for step, setting in history[1:]:
         if (setting and setting.value) != (changes[-1][1] and changes[-1][1].value):
@@ -238,7 +238,7 @@ def _parameter(parameter: Parameter, value: Hashable, path: str, label: str) -> 
 
 
 def _counts(term: TermConfig, name: str) -> bool:
-    """Whether a setting of a term does anything beside the others."""
+    """Return whether a setting of a term has any effect, given the others."""
     if name in ("k", "clusters"):
         return term.level == "token"
     if name == "original":
@@ -258,7 +258,10 @@ def _trainable(trainable: TrainableConfig, path: str) -> list[Setting]:
 
 
 def _probe(config: RunConfig) -> list[Setting]:
-    """The points follow from the validation rows and the training rows, the frames' steps from the steps."""
+    """Return the settings of the map.
+
+    The number of points follows from the validation and training rows, the frame steps from the steps of the run.
+    """
     task = config.task
     probe = config.probe.model_copy(update={"train_size": config.probe.train_points})
     size, train_points = _plain(probe, "probe", "size", "train_size")
@@ -273,7 +276,7 @@ def _probe(config: RunConfig) -> list[Setting]:
 
 
 def _plain(section: Section, path: str, *names: str) -> list[Setting]:
-    """Fields as they are, each with its label; all that have one where none is named."""
+    """Return the named fields as they are, each with its label; without names, every field that has a label."""
     fields = fields_of(type(section))
     found = []
     for name in names or fields:
@@ -290,15 +293,15 @@ BATCHES = {
     "balanced": N_("batches with equal shares"),
 }
 USUAL_BATCHES = ("auto", "random")
-# Settings that change the training rows, which makes the task harder.
+# Settings that change the training rows and so make the task harder.
 ROW_CHANGES = ("label_noise", "text_noise", "imbalance", "back_translation")
 
 
 def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
-    """The training rows in a few words: how many, how batches are drawn from them, what makes them harder.
+    """Describe the training rows in short labels: their number, their sampler, and what makes them harder.
 
     Args:
-        defaults: also say that all rows are used and that batches are random.
+        defaults: whether to include the number of rows and the sampler at their defaults.
     """
     size = _("All rows") if task.train_size is None else ngettext("{count} row", "{count} rows", task.train_size)
     labels = [size] if defaults or task.train_size is not None else []
@@ -309,13 +312,13 @@ def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
 
 
 def objective_label(config: RunConfig, *, weights: bool = True, temperature: bool = True) -> str:
-    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order.
+    """Return the objective as a short label, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in order.
 
-    A knob that was turned shows both values, as launched and last: `τ 0.3 → 0.08`.
+    A turned knob shows its first and its last value: `τ 0.3 → 0.08`.
 
     Args:
         config: of a run, with its knob turns (`RunSummary.effective`).
-        weights, temperature: whether they are part of the label, which they are not where a grid varies them.
+        weights, temperature: whether to include them; a grid leaves out what it varies.
     """
     first, *then = (_phase_label(config, number, weights, temperature) for number in range(len(config.phases)))
     return _("{first}; then {second}", first=first, second=then[0]) if then else first
@@ -342,7 +345,7 @@ def _phase_label(config: RunConfig, number: int, weights: bool, temperature: boo
 
 
 def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
-    """The terms with their weights, those that count at the beginning or at the end."""
+    """Return the weighted terms, without those whose weight is 0 at the beginning and at the end."""
     weights = {key: term.weight for key, term in last.as_written}
     counted = [(term, weights[key]) for key, term in first.as_written if term.weight > 0 or weights[key] > 0]
     if len(counted) == 1:
@@ -352,7 +355,7 @@ def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
 
 
 def _name(term: TermConfig) -> str:
-    """A loss's symbol, and what it contrasts where that is not one or two views of a text's pooled vector."""
+    """Return a loss's symbol, qualified unless it contrasts one or two views of a text's pooled vector."""
     several = len(term.views) + term.original > 2 or any(view.entry.kind == "layers" for view in term.views)
     symbol = term.entry.symbol
     if term.level == "token":
@@ -361,12 +364,12 @@ def _name(term: TermConfig) -> str:
 
 
 def _moved(first: str, last: str) -> str:
-    """A value, or both where it was turned."""
+    """Return a value, or both values if it was turned."""
     return first if first == last else f"{first} → {last}"
 
 
 def trainable_label(config: RunConfig) -> str:
-    """What learns, once where all phases agree."""
+    """Name the weights that learn; once if all phases agree."""
     return " → ".join(dict.fromkeys(part_label(phase.trainable) for phase in config.phases))
 
 
@@ -385,7 +388,7 @@ PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
 def total_latex(objective: ObjectiveConfig) -> str:
-    """The weighted sum, such as L = 0.10 CE + 0.90 SCL."""
+    """Return the weighted sum in LaTeX, such as L = 0.10 CE + 0.90 SCL."""
     alone = len(objective.terms) == 1
     parts = []
     for key, term in objective.as_written:
@@ -398,7 +401,7 @@ def total_latex(objective: ObjectiveConfig) -> str:
 
 
 def term_latex(term: TermConfig) -> list[str]:
-    """A term's own equation, and a line for each of its settings that changes it."""
+    """Return a term's equation in LaTeX, and a line for each changed setting that alters it."""
     entry, settings = term.entry, term.parameters
     equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
     defaults = {parameter.name: parameter.default for parameter in entry.parameters}
@@ -409,7 +412,7 @@ def term_latex(term: TermConfig) -> list[str]:
 
 
 def term_words(term: TermConfig) -> str:
-    """What a term contrasts, in words; empty for the plain case."""
+    """Describe in words what a term contrasts; empty for the plain case."""
     words = []
     if term.level == "token":
         words.append(_tokens(term))
@@ -435,7 +438,7 @@ def term_words(term: TermConfig) -> str:
 
 
 def _tokens(term: TermConfig) -> str:
-    """Which tokens a term contrasts, grouped or each by itself."""
+    """Describe the tokens that a term contrasts, clustered or not."""
     clusters = whole(term.parameters, "clusters")
     if term.parameters["k"] == AUTO:
         if clusters:
@@ -448,12 +451,16 @@ def _tokens(term: TermConfig) -> str:
 
 
 def _filled(latex: str, settings: Mapping[str, Value]) -> str:
-    """Only names of settings are places; LaTeX has braces of its own."""
+    """Fill in the settings; other braces belong to LaTeX."""
     return PLACE.sub(lambda match: _shown(settings[match[1]]) if match[1] in settings else match[0], latex)
 
 
 def _shown(value: Value) -> str:
-    """Two decimals, so that the formula keeps its width while one drags; more only where they would hide a number."""
+    """Format a setting for a formula.
+
+    Two decimals keep the formula's width while the user drags a slider. More appear only if two would hide part of the
+    number.
+    """
     if not isinstance(value, float):
         return str(value)
     return f"{value:.2f}" if value == round(value, 2) else f"{value:g}"

@@ -1,4 +1,4 @@
-"""Changes of a draft: one field by its path, several at once, a twin of a run with one setting changed."""
+"""Changes to a draft: one field by its path, several at once, or a twin of a run with one setting changed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from core.parameters import did_you_mean
 
 JSON = dict[str, Any]
 DEFAULT_PRESET = "ce-scl"
-# Fields that say which task it is and where its rows are; the others hold for any task.
+# Fields that identify the task and its rows; the others apply to any task.
 OF_A_TASK = {"id", "name", "path", "test_path", "reading", "drop", "content_hash"}
-# A link leaves them out: they may name a file of the sender.
+# A link leaves them out: they may name one of the sender's files.
 NOT_LINKED = tuple(f"task.{name}" for name in sorted(OF_A_TASK))
 NAMED_PRESET = "preset="
 
 
 def settings_text(config: RunConfig) -> list[str]:
-    """What a draft says that the defaults do not: `preset=NAME` where that is not the default, then `path=value`.
+    """Return the settings that differ from the defaults: `preset=NAME`, unless it is the default, then `path=value`.
 
-    Of a task from a file only the rows' settings are named. `from_settings` makes the same draft of it.
+    Fields that identify the task or its file are left out. `from_settings` restores everything else.
     """
     given = config.model_dump(mode="json")
     texts = {
@@ -44,12 +44,15 @@ def settings_text(config: RunConfig) -> list[str]:
         if len(entry.objectives) == len(config.phases)
     }
     texts = {name: [*([] if name == DEFAULT_PRESET else [f"{NAMED_PRESET}{name}"]), *texts[name]] for name in texts}
-    # By length, not by number: one list of terms can turn a preset into any other.
+    # Compare lengths, not counts: one list of terms can turn a preset into any other.
     return min(texts.values(), key=lambda settings: sum(map(len, settings)))
 
 
 def from_settings(texts: Sequence[str]) -> RunConfig:
-    """A draft from what `settings_text` or a person wrote. Raises: ConfigError naming the first that cannot be used."""
+    """Build a draft from the output of `settings_text` or from user input.
+
+    Raises: ConfigError naming the first setting that cannot be used.
+    """
     names = [text.removeprefix(NAMED_PRESET) for text in texts if text.startswith(NAMED_PRESET)]
     given = json.loads(_base(preset(names[-1] if names else DEFAULT_PRESET).name))
     for text in texts:
@@ -63,13 +66,13 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
 
 @lru_cache(maxsize=64)
 def _base(name: str) -> str:
-    """The default draft with a preset."""
+    """Return the default draft with a preset, as JSON."""
     phases = [with_full_objective(phase) for phase in PRESETS[name].phases({})]
     return parse_config({"phases": phases}).to_json()
 
 
 def _differences(given: Any, base: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths whose values differ, each with the given value; lists of another length are given whole."""
+    """Yield the paths whose values differ, each with the given value; lists of different lengths are yielded whole."""
     if isinstance(given, dict) and isinstance(base, dict) and given.keys() == base.keys():
         for name in given:
             yield from _differences(given[name], base[name], f"{path}.{name}" if path else name)
@@ -81,14 +84,14 @@ def _differences(given: Any, base: Any, path: str = "") -> Iterator[tuple[str, A
 
 
 def _text(value: Any) -> str:
-    """As `assign` reads it back."""
+    """Format a value so that `assign` reads it back."""
     if isinstance(value, str) and _value(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
-    """A phase whose objective has all its fields, so that each can be named."""
+    """Return a phase with all fields of its objective, so that a path can name each of them."""
     return phase | {"objective": build(ObjectiveConfig, phase["objective"]).model_dump(mode="json")}
 
 
@@ -97,7 +100,7 @@ HOW = N_("give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
 
 
 def assign(config: dict[str, Any], setting: str) -> None:
-    """Set one field of a config in its JSON form, given as `path=value`; a phase's own fields need no `phases.0.`.
+    """Set one field of a config in its JSON form from `path=value`; a phase's fields do not need `phases.0.`.
 
     Raises: ConfigError naming the path and what would work.
     """
@@ -105,7 +108,7 @@ def assign(config: dict[str, Any], setting: str) -> None:
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """The path and the value of `path=value`. Raises: ConfigError."""
+    """Split `path=value` into the path and the parsed value. Raises: ConfigError."""
     path, equals, text = setting.partition("=")
     if not equals:
         raise ConfigError("set", setting, HOW)
@@ -113,10 +116,10 @@ def parse_setting(setting: str) -> tuple[str, Any]:
 
 
 def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ()) -> None:
-    """Set one field of a config in its JSON form to a value in that form; paths are as `assign` takes them.
+    """Set one field of a config in its JSON form to a JSON value; paths are as in `assign`.
 
     Args:
-        also: names that the caller takes beside fields.
+        also: names that the caller accepts besides fields.
     Raises: ConfigError naming the path and what would work.
     """
     names = path.strip().split(".")
@@ -131,7 +134,7 @@ def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ())
     for depth, name in enumerate(names[:-1]):
         place = _inside(place, name, ".".join(names[: depth + 1]))
     _inside(place, names[-1], ".".join(names))
-    if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
+    if names[-1] in KEPT_BESIDE:  # the former loss's or view's settings do not apply
         for name in place.keys() - KEPT_BESIDE[names[-1]]:
             del place[name]
     last = names[-1]
@@ -139,7 +142,7 @@ def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ())
 
 
 def _phase_with(phases: Any, names: list[str], path: str) -> str:
-    """The number of the one phase that has a field, for a path that names none."""
+    """Return the number of the only phase that has a field, for a path that names no phase."""
     if not isinstance(phases, list) or len(phases) < 2:
         return "0"
     having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
@@ -163,7 +166,7 @@ KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}
 
 
 def _inside(place: Any, name: str, path: str) -> Any:
-    """The value under a name or number; an object where there is nothing yet."""
+    """Return the value under a name or number; a missing name is added with an empty object."""
     above = path.rpartition(".")[0]
     if isinstance(place, list):
         if not place:
@@ -178,7 +181,7 @@ def _inside(place: Any, name: str, path: str) -> Any:
 
 
 def _place(items: list[Any], name: str, path: str) -> int:
-    """Where in a list the item is that has this number or, of losses and views, this key."""
+    """Return the index of a list item, given its number or, for losses and views, its key."""
     if name.isdecimal() and int(name) < len(items):
         return int(name)
     keys = numbered(str(item.get("loss", item.get("view"))) for item in items if isinstance(item, dict))
@@ -201,7 +204,7 @@ def _example(field: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """A number, list, true, false or null as JSON has them, numbers with commas between them, else the text itself."""
+    """Parse a value: JSON, or numbers separated by commas as a list; anything else remains text."""
     if re.fullmatch(r"-?\d+(\s*,\s*-?\d+)+", text):
         text = f"[{text}]"
     try:
@@ -210,22 +213,23 @@ def _value(text: str) -> Any:
         return text
 
 
-# Settings that are no fields: an objective by its name, λ, and the τ of every contrastive loss.
+# Settings that are not fields: an objective by its name, λ, and the τ of every contrastive loss.
 PRESET, LAMBDA, TEMPERATURE = "preset", "lambda", "temperature"
-# How long a run is; one takes the place of the other, and a preset of two phases divides it.
+# Length of a run. Each replaces the other, and a preset of two phases divides it.
 LENGTHS = ("steps", "epochs")
-# They come in this order, and before fields.
+# Applied in this order, before any field.
 ORDER = (*LENGTHS, PRESET, LAMBDA, TEMPERATURE)
 
 
 def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
-    """A draft with these settings: "preset", "lambda", "temperature", and paths as `put` takes them.
+    """Return a draft with these settings: "preset", "lambda", "temperature", and paths as in `put`.
 
-    A preset keeps what the first phase says beside its objective, and the steps or epochs of the whole run, which
-    "steps" or "epochs" beside it are. "lambda" is that of the first phase, `phases.1.objective.lambda` of the second.
+    A preset keeps the other settings of the first phase and the length of the whole run. "steps" or "epochs" given with
+    a preset is the length of the whole run. "lambda" applies to the first phase, `phases.1.objective.lambda` to the
+    second.
 
     Args:
-        config: a draft; what `prepare` has found out about its rows is dropped where they may change.
+        config: a draft; its content hash is dropped if the settings may change its rows.
         settings: values in JSON form.
     Raises: ConfigError naming the field, the value and what would work.
     """
@@ -249,20 +253,20 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
 
 
 def _keep_one_length(phases: Sequence[dict[str, Any]], name: str, value: Any) -> None:
-    """A phase whose steps or epochs were given has the other no more."""
+    """Clear a phase's epochs if its steps were given, and the reverse."""
     found = re.fullmatch(r"(?:phases\.(\d+)\.)?(steps|epochs)", name)
     if found and value is not None:
         phases[int(found[1] or 0)] |= {other: None for other in LENGTHS if other != found[2]}
 
 
 def _order(name: str) -> int:
-    """Where a setting comes: each works on what those before it have made."""
+    """Return the rank of a setting; each is applied to the result of those before it."""
     name = LAMBDA if _phase_of_lambda(name) is not None else name
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
 def _phase_of_lambda(name: str) -> int | None:
-    """The number of the phase whose λ a setting is; None for one that is no λ."""
+    """Return the number of the phase whose λ a setting is; None for any other setting."""
     if name == LAMBDA:
         return 0
     found = re.fullmatch(r"phases\.([01])\.objective\.lambda", name)
@@ -270,7 +274,7 @@ def _phase_of_lambda(name: str) -> int | None:
 
 
 def put_lambda(phases: Sequence[dict[str, Any]], value: Any, number: int = 0) -> None:
-    """Weigh the contrastive loss of a phase. Raises: ConfigError where its objective has no λ."""
+    """Set λ of a phase. Raises: ConfigError for an invalid value, or if the phase or its λ does not exist."""
     if number >= len(phases):
         raise ConfigError(LAMBDA, value, "there is one phase; give lambda.")
     objective = build(ObjectiveConfig, phases[number]["objective"])
@@ -284,7 +288,7 @@ def put_lambda(phases: Sequence[dict[str, Any]], value: Any, number: int = 0) ->
 
 
 def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:
-    """Give every contrastive loss this τ. Raises: ConfigError where there is none."""
+    """Set τ of every contrastive loss. Raises: ConfigError if there is none."""
     terms = [term for phase in phases for term in phase["objective"]["terms"] if TEMPERATURE in term]
     if not terms:
         raise ConfigError(TEMPERATURE, value, "this objective has no contrastive loss; leave it out.")
@@ -293,7 +297,7 @@ def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:
 
 
 def _of_preset(name: Any, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The phases of a preset, made from what the first phase says and from how long they all are."""
+    """Return the phases of a preset, based on the settings of the first phase and the total length of all phases."""
     phase = {field: value for field, value in phases[0].items() if field != "objective"}
     for length in LENGTHS:
         given = [one[length] for one in phases if one[length] is not None]
@@ -306,20 +310,19 @@ CHANGE_LENGTH, VALUE_LENGTH = 60, 20
 
 
 def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConfig:
-    """The config of a run's twin: one setting changed, everything else kept, frame steps among it.
+    """Return the config of a run's twin: one setting changed, everything else kept, including the frame steps.
 
-    Knob turns that were made are made again, but for those of the setting that is changed, which would undo the change.
-    What cannot stay with the change goes: the rows' content hash when the
-    rows change, the steps of snapshots when more weights learn (their number depends on what they take on disk),
-    rows on the map beyond those that are left, turns of an objective that is replaced.
+    Knob turns are kept, except those of the changed setting, which would undo the change. Everything that contradicts
+    the change is dropped: the content hash if the rows change, the snapshot steps if other weights learn (their number
+    depends on the size on disk), points of the map beyond the remaining rows, and turns of a replaced objective.
 
     Args:
-        config: of the original; prepared, and with its knob turns, so that the twin's frames fall on the same steps.
-        path: dotted names as `settings` has them; a term or view by its key or its number. Two paths mean more than one
-            field: `phases.0.objective` takes the name of a preset of one phase, `phases.0.objective.lambda` turns the
-            weights that λ binds. With `seed` it is a repetition of the run and no twin of it.
+        config: of the original: prepared, with its knob turns, so that the twin's frames fall on the same steps.
+        path: dotted names as in `settings`; a term or view by its key or its number. Two paths change several fields:
+            `phases.0.objective` takes the name of a preset of one phase, `phases.0.objective.lambda` turns the weights
+            that λ binds. With `seed`, the result is a repetition of the run rather than a twin.
         value: in JSON form.
-        name: of the twin; `twin_name` makes one.
+        name: of the twin; see `twin_name`.
     Raises: ConfigError naming the field, its value and what would work.
     """
     given = config.model_dump(mode="json") | {"name": name}
@@ -340,30 +343,31 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 
 @in_language(ENGLISH)
 def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
-    """A name for a twin, such as "Run 7, τ 0.1 instead of 0.3"; a long title is cut so that the change is read.
+    """Name a twin, such as "Run 7, τ 0.1 instead of 0.3"; a long title is cut so that the change stays readable.
 
-    It is kept with the run and read by everybody: in English, as the labels are whose form it knows.
+    The name is stored with the run and shown to every visitor, so it is in English. The function also relies on the
+    form of the English labels.
 
     Args:
-        title: of the original. It came from outside and is not escaped here.
+        title: of the original. It is user input and is not escaped here.
         config, other: of the original and of its twin.
     """
-    # The turns that both make say nothing about the change.
+    # Knob turns that both runs share are not part of the change.
     differences = config_differences([as_launched(config), as_launched(other)])
     if not differences:
         return title[:NAME_LENGTH]
     first = differences[0]
     before, after = map(_in_a_sentence, first.values)
-    # An arrow would read like a knob that was turned.
+    # An arrow would suggest a turned knob.
     change = f"{_cut(after, VALUE_LENGTH)} instead of {_cut(before, VALUE_LENGTH)}"
-    if not first.path.endswith("objective.terms"):  # losses name themselves
+    if not first.path.endswith("objective.terms"):  # losses need no label
         change = f"{_short_label(first.label, config)} {change}"
     change = _cut(change, CHANGE_LENGTH)
     return f"{_cut(title, NAME_LENGTH - len(change) - 2)}, {change}"
 
 
 def _turns(turn: KnobTurn, path: str, config: RunConfig) -> bool:
-    """Whether a knob turn changes the setting of a path, such as `phases.0.objective.terms.supcon.temperature`."""
+    """Return whether a knob turn changes the setting at a path, such as `phases.0.objective.terms.supcon.weight`."""
     names = path.split(".")
     if names[0] != "phases" or "objective" not in names or names[1] != str(config.phase_at(turn.step)):
         return False
@@ -372,7 +376,7 @@ def _turns(turn: KnobTurn, path: str, config: RunConfig) -> bool:
 
 
 def _phase(config: RunConfig, path: str) -> int:
-    """The phase's number in `phases.0.objective.lambda`."""
+    """Return the phase's number in `phases.0.objective.lambda`."""
     number = path.split(".")[1]
     if path.count(".") != 3 or not number.isdecimal() or int(number) >= len(config.phases):
         raise ConfigError(
@@ -389,7 +393,7 @@ def _preset_objective(name: Any) -> dict[str, Any]:
 
 
 def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:
-    """Let go of what was said of the original and cannot be said of its twin."""
+    """Drop values of the original that do not hold for its twin."""
     if path == SEED or (path.startswith("task.") and path != "task.sampler"):
         given["task"]["content_hash"] = None
     if path in ("task.id", "task.path"):
@@ -403,7 +407,7 @@ def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _short_label(label: str, config: RunConfig) -> str:
-    """The symbol at a label's end, τ for Temperature τ of SCL; with its owner where another setting has the same."""
+    """Shorten a label to its symbol, such as τ; its loss stays if another setting has the same symbol."""
     phase, colon, rest = label.rpartition(": ")
     own, of, owner = rest.partition(" of ")
     symbol = own.split()[-1]
@@ -414,7 +418,7 @@ def _short_label(label: str, config: RunConfig) -> str:
 
 
 def _in_a_sentence(label: str) -> str:
-    """Without its capital, but for names such as LoRA."""
+    """Lower-case the first letter, except in names such as LoRA."""
     first = label.split(" ", maxsplit=1)[0]
     return label[:1].lower() + label[1:] if first[1:].islower() else label
 

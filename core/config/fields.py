@@ -1,4 +1,4 @@
-"""The parts of a config: fields as parameters with bounds, texts and units, and what people read of a wrong one."""
+"""Sections of a config: their fields as parameters with bounds, texts and units, and remedies for invalid values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What pydantic's own `Field` has no place for, beside it among a field's metadata; see `setting`."""
+    """Metadata of a field that pydantic's `Field` cannot hold; see `setting`."""
 
     words: Mapping[Any, str] = field(default_factory=dict)
     unit: str = ""
@@ -45,11 +45,10 @@ def setting(
     """Declare a field that forms show; its texts are marked with `N_`.
 
     Args:
-        words: what people read for a value; other values are read as they are. A field that may be None has words for
-            None.
-        unit: what a number counts, in the plural.
-        listed: whether it is listed even at its default where other runs lack what it belongs to.
-        bounds: as pydantic's `Field` takes them.
+        words: display texts of values; other values are shown unchanged. A field that may be None has a text for None.
+        unit: unit of a number, in the plural.
+        listed: whether to list the field even at its default if other runs lack its section.
+        bounds: as in pydantic's `Field`.
     """
     declared = Field(default, title=title, description=description, **bounds)
     declared.metadata.append(Shown(words or {}, unit, listed))
@@ -58,15 +57,15 @@ def setting(
 
 @lru_cache
 def fields_of(section: type[BaseModel]) -> Mapping[str, Parameter]:
-    """The fields of a section that have a title, by name and in order."""
+    """Return the fields of a section that have a title, by name and in order."""
     titled = ((name, info) for name, info in section.model_fields.items() if info.title)
     return MappingProxyType({name: _parameter(name, info) for name, info in titled})
 
 
 def field_at(root: type[BaseModel], path: str) -> Parameter | None:
-    """The field that a path leads to, from `root` or from any section in it; numbers in the path are skipped.
+    """Return the field at a path that starts at `root` or at any section in it; numbers in the path are skipped.
 
-    So both `phases.0.optimiser.learning_rate` and `learning_rate` lead to the rate. None where none has a title.
+    Both `phases.0.optimiser.learning_rate` and `learning_rate` give the rate. None if no field with a title matches.
     """
     *names, last = [name for name in path.split(".") if not name.isdecimal()] or [""]
     for section in _sections(root):
@@ -78,13 +77,13 @@ def field_at(root: type[BaseModel], path: str) -> Parameter | None:
 
 @lru_cache
 def _sections(root: type[BaseModel]) -> tuple[type[BaseModel], ...]:
-    """A section and all within it, the outer ones first."""
+    """Return a section and all sections within it, the outer ones first."""
     inner = [found for name in root.model_fields if (found := _section_at(root, [name]))]
     return (root, *inner, *chain.from_iterable(_sections(section)[1:] for section in inner))
 
 
 def _section_at(root: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
-    """The section that a path leads to, through fields that hold one or a list of them; numbers are skipped."""
+    """Return the section at a path, through fields that hold a section or a list of sections; numbers are skipped."""
     here: type[BaseModel] | None = root
     for name in path:
         if isinstance(name, str):
@@ -122,17 +121,17 @@ def _parameter(name: str, info: FieldInfo) -> Parameter:
 
 
 def _bound(info: FieldInfo, *kinds: type) -> float | None:
-    """What annotated_types calls ge, gt, le or lt, after the class."""
+    """Return a bound; annotated_types stores it under the name of its class in lower case."""
     return next((getattr(one, type(one).__name__.lower()) for one in info.metadata if isinstance(one, kinds)), None)
 
 
-# Characters that are shown on either side of what is no JSON.
+# Characters shown on either side of a JSON error.
 AROUND = 20
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Section(BaseModel):
-    """A part of a configuration: frozen, and without fields that nobody knows."""
+    """A part of a configuration. It is frozen and rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
@@ -154,7 +153,7 @@ def build(model: type[Model], given: Any) -> Model:
 
 
 def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> ConfigError:
-    """The error for a text that is no JSON: the characters around the place, its line and its column.
+    """Return the error for invalid JSON, with the characters around the error, its line and its column.
 
     Args:
         remedy: what to give instead, as the end of a sentence.
@@ -170,13 +169,13 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> Co
 
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
-    """Return the remedy for an error of pydantic, in its own words where the project has none."""
+    """Return the remedy for a pydantic error; pydantic's message if the project has none."""
     kind, path, given = error["type"], error["loc"], error.get("ctx", {})
     if kind in OUT_OF_BOUNDS:
         known = field_at(model, ".".join(map(str, path)))
         if known is not None and known.kind in ("number", "integer"):
             return known.remedy
-        # A number that is no described field, such as a step of a list.
+        # A number without a titled field, such as a step in a list.
         bounds = {name: bound_text(bound) for name, bound in given.items() if not isinstance(bound, str)}
         return Message(OUT_OF_BOUNDS[kind], **bounds)
     if kind in UNFIT:

@@ -1,4 +1,4 @@
-"""Files and folders of a machine that a config names: what leaves the machine has their names alone."""
+"""Files and folders that a config names. Only their names leave the machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from core.config.term import TermConfig, ViewConfig
 
 
 def is_path(name: str) -> bool:
-    """Whether the name of an encoder or another model is a place on a disk rather than a name on the Hub."""
+    """Return whether the name of a model is a path on disk rather than a name on the Hub."""
     return name.startswith(("/", "~", ".")) or any(sign in name for sign in ("\\", ":", "..")) or name.count("/") > 1
 
 
 def named_models(config: RunConfig) -> list[str]:
-    """Every model that a config names, loaded by the run or not: its encoder, and those that translate."""
+    """Return every model that a config names, loaded by the run or not: its encoder and the translation models."""
     return [config.encoder.id, *config.task.translators, *(model for _field, model in _view_models(config))]
 
 
 def translation_models(config: RunConfig) -> list[str]:
-    """The models that a run translates with, each once: for more training texts, and for views of its texts."""
+    """Return the translation models that a run loads, each once: for additional training texts and for views."""
     made_once = config.task.translators if config.task.back_translation is not None else ()
     return list(dict.fromkeys([*made_once, *(model for _field, model in _view_models(config))]))
 
@@ -36,12 +36,12 @@ def named_paths(config: RunConfig) -> list[tuple[str, str]]:
 
 
 def without_folders(config: RunConfig) -> RunConfig:
-    """Files and models of the machine by their names alone: where they lie is nobody else's business."""
+    """Return the config with the bare names of local files and models; their folders are private to the machine."""
     return with_paths(config, _last, _model)
 
 
 def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[str], str]) -> RunConfig:
-    """Return the config with other paths. Args: file, model: the new path of a file, the new name of a model."""
+    """Return the config with other paths. Args: file, model: map the path of a file and the name of a model."""
 
     def of_view(view: ViewConfig) -> ViewConfig:
         return view.model_copy(update={name: model(str(view.parameters[name])) for name in _model_parameters(view)})
@@ -69,7 +69,7 @@ def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[s
 
 
 def _view_models(config: RunConfig) -> list[tuple[str, str]]:
-    """The models of all views, each with its parameter."""
+    """Return the models of all views, each with its parameter."""
     views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
     return [(name, str(view.parameters[name])) for view in views for name in _model_parameters(view)]
 
@@ -79,9 +79,9 @@ def _model_parameters(view: ViewConfig) -> list[str]:
 
 
 def _model(name: str) -> str:
-    # What is left would still be taken for a path: a hidden folder, or a colon in its name.
+    # Remove signs that `is_path` would still take for a path: those of a hidden folder, or a colon.
     return _last(name).replace(":", "").replace("..", "").lstrip("~.") if is_path(name) else name
 
 
 def _last(path: str) -> str:
-    return PureWindowsPath(path).name  # which knows both kinds of slash
+    return PureWindowsPath(path).name  # handles both kinds of slash

@@ -1,4 +1,4 @@
-"""What is minimised: a list of weighted terms, and what can be turned of it while a run is going."""
+"""The objective of a run: a list of weighted terms, and the knobs that can be turned during the run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from core.messages import N_, Message, _, listed
 from core.parameters import AUTO, number
 
 CONVEX_TOLERANCE = 1e-6
-# Where k follows the texts: of a third of a text's tokens, attention still has something to choose.
+# Automatic k: a third of a text's tokens, so that attention still has a choice.
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
 WEIGHT = N_("How much this term counts in the sum.")
 
 
 class Knob(NamedTuple):
-    """A setting that can be turned while a run is going: its label, its value, what a slider shows, what it does.
+    """A setting that can be turned during a run: its label, its value, its slider's range, and its help.
 
     Label and help are translated.
     """
@@ -37,8 +37,8 @@ class Knob(NamedTuple):
 class ObjectiveConfig(Section):
     """A list of weighted terms.
 
-    `combine` says how λ is bound to the weights of a cross-entropy and one contrastive term:
-    "convex" (1 − λ)·CE + λ·SCL, "additive" CE + λ·SCL, or any other weighted sum.
+    `combine` determines how λ binds the weights of a cross-entropy and one contrastive term. "convex" is (1 − λ)·CE +
+    λ·SCL; "additive" is CE + λ·SCL, or any other weighted sum.
     """
 
     terms: Annotated[tuple[TermConfig, ...], Field(min_length=1, max_length=8)] = (
@@ -62,52 +62,52 @@ class ObjectiveConfig(Section):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """A name for each term: its loss, numbered from the second of a kind on."""
+        """A key for each term: its loss, numbered from the second of its kind."""
         return numbered(term.loss for term in self.terms)
 
     @property
     def as_written(self) -> tuple[tuple[str, TermConfig], ...]:
-        """The terms with their keys as a formula has them: losses on the classifier first."""
+        """The terms with their keys, in the order of a formula: losses on the classifier first."""
         pairs = zip(self.keys, self.terms, strict=True)
         return tuple(sorted(pairs, key=lambda pair: pair[1].entry.contrastive))
 
     @property
     def contrastive(self) -> tuple[TermConfig, ...]:
-        """The terms that compare the vectors of a batch, weight 0 aside."""
+        """The terms that compare the vectors of a batch and have a weight above 0."""
         return tuple(t for t in self.terms if t.entry.contrastive and t.weight > 0)
 
     @property
     def classifies(self) -> bool:
-        """Whether any term reaches the classifier."""
+        """True if any term reaches the classifier."""
         return any(t.weight > 0 and (not t.entry.contrastive or t.level == "logits") for t in self.terms)
 
     @property
     def trains_classifier(self) -> bool:
-        """Whether a loss on the classifier's logits counts: contrast of logits moves it, but teaches it no classes."""
+        """True if a loss on the classifier's logits counts. Contrast of logits moves it, but teaches it no classes."""
         return any(t.weight > 0 and not t.entry.contrastive for t in self.terms)
 
     @property
     def weight(self) -> float | None:
-        """λ, where a loss on logits and one contrastive term are bound by it."""
+        """λ, if it binds a loss on logits and one contrastive term."""
         other = next((t for t in self.terms if not t.entry.contrastive), None)
         bound = self.combine == "convex" or (other is not None and other.weight == 1)
         return self._pair.weight if self._pair is not None and bound else None
 
     @property
     def _pair(self) -> TermConfig | None:
-        """The contrastive term beside one loss on logits."""
+        """The contrastive term, if the only other term is a loss on logits."""
         contrastive = [t for t in self.terms if t.entry.contrastive]
         return contrastive[0] if len(self.terms) == 2 and len(contrastive) == 1 else None
 
     @property
     def temperature(self) -> float | None:
-        """τ, where one term has one."""
+        """τ, if exactly one term has one."""
         taus = [number(t.parameters, "temperature") for t in self.terms if "temperature" in t.parameters]
         return taus[0] if len(taus) == 1 else None
 
     @property
     def knobs(self) -> dict[str, Knob]:
-        """What can be turned: λ or each weight, τ, and the terms' own knobs."""
+        """The knobs by name: λ or each weight, τ, and those of the terms."""
         knobs: dict[str, Knob] = {}
         if self.weight is not None:
             about = _("How much the contrastive loss counts. The other loss counts in full.")
@@ -120,7 +120,7 @@ class ObjectiveConfig(Section):
             if not bound and len(self.terms) > 1 and self.combine == "additive":
                 knobs[f"{key}.weight"] = Knob(_("Weight of {loss}", loss=owner), term.weight, (0.0, 1.0), _(WEIGHT))
             for parameter in term.entry.parameters:
-                # Extras are knobs where they are in use; what is off stays out of the way.
+                # Extras are knobs only while they are in use.
                 in_use = not term.entry.extras or term.parameters[parameter.name] != parameter.default
                 if parameter.knob and parameter.slider and in_use:
                     value = number(term.parameters, parameter.name)
@@ -132,9 +132,9 @@ class ObjectiveConfig(Section):
         return knobs
 
     def turned(self, name: str, value: float) -> ObjectiveConfig:
-        """The objective after a knob was turned.
+        """Return the objective after a knob was turned.
 
-        What may be turned does not depend on the knobs' values, so that every turn can be followed by another.
+        The values of knobs do not restrict which knobs can be turned, so any turn can follow any other.
 
         Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
         """
@@ -152,7 +152,7 @@ class ObjectiveConfig(Section):
         return self._with_terms(terms)
 
     def value_of(self, name: str) -> float:
-        """Where a knob is now, also one that `knobs` no longer lists since another was turned.
+        """Return the value of a knob, even one that `knobs` no longer lists because another was turned.
 
         Raises: ConfigError for a knob that this objective does not have.
         """
@@ -161,7 +161,7 @@ class ObjectiveConfig(Section):
         return term.weight if setting in ("lambda", "weight") else number(term.parameters, setting)
 
     def _target(self, name: str) -> tuple[str, str]:
-        """The key of the term that a knob turns, and the setting: "lambda" for the weights that λ binds.
+        """Return the key of the term that a knob turns, and the setting: "lambda" for the weights that λ binds.
 
         Raises: ConfigError for a knob that this objective does not have.
         """
@@ -174,7 +174,7 @@ class ObjectiveConfig(Section):
             parameters = self.terms[self.keys.index(key)].entry.parameters
             settings = {parameter.name for parameter in parameters if parameter.knob}
             if self.temperature is not None:
-                settings.discard("temperature")  # it has the short name
+                settings.discard("temperature")  # listed under its short name
             if setting in settings or (setting == "weight" and self.combine == "additive" and len(self.terms) > 1):
                 return key, setting
         names = listed(["learning_rate", *self.knobs])
@@ -184,7 +184,7 @@ class ObjectiveConfig(Section):
         return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:
-        """With a number where the momentum of a queue was left to the steps."""
+        """Return the objective with this momentum for every queue whose momentum is automatic."""
         terms = [t.model_dump() for t in self.terms]
         for term in terms:
             if term.get("queue") and term["momentum"] == AUTO:
@@ -193,13 +193,13 @@ class ObjectiveConfig(Section):
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether a k was left to the lengths of the texts."""
+        """True if any k depends on the lengths of the texts."""
         return any(term.level == "token" and term.parameters["k"] == AUTO for term in self.terms)
 
     def with_tokens(self, tokens: float) -> ObjectiveConfig:
-        """With a number where k was left to the texts: a third of their tokens.
+        """Return the objective with a number for every automatic k: a third of the tokens of a text.
 
-        It is from 2 to 30; where they are clustered up to 90, as the notes have it, and at least twice the clusters.
+        The number is from 2 to 30. With clusters it is at most 90, as in the notes, and at least twice their number.
 
         Args:
             tokens: of a text, on average.
@@ -213,7 +213,7 @@ class ObjectiveConfig(Section):
 
 
 def numbered(names: Iterable[str]) -> tuple[str, ...]:
-    """A key for each of several losses or views: its name, numbered from the second of a kind on."""
+    """Return a key for each loss or view: its name, numbered from the second of its kind."""
     seen: Counter[str] = Counter()
     keys = []
     for name in names:
@@ -223,12 +223,12 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_number(text: str, key: str, name: str) -> str:
-    """A text about a loss or view with the number of its key, from the second of a kind on: SCL 2."""
+    """Append the number in the key of a loss or view, from the second of its kind: SCL 2."""
     return f"{text} {key.removeprefix(name).lstrip('_')}".strip()
 
 
 def setting_of(label: str, loss: str) -> str:
-    """A setting's label with the loss that has it, Temperature τ of SCL; by itself where none is named.
+    """Return a setting's label with its loss, such as Temperature τ of SCL; the label alone if `loss` is empty.
 
     Args:
         label: in English.
@@ -239,7 +239,7 @@ def setting_of(label: str, loss: str) -> str:
 def mixed_objective(
     weight: float, temperature: float = 0.3, combine: Literal["convex", "additive"] = "convex"
 ) -> ObjectiveConfig:
-    """(1 − λ)·CE + λ·SCL, or CE + λ·SCL.
+    """Return the objective (1 − λ)·CE + λ·SCL, or CE + λ·SCL.
 
     Args:
         weight: λ, in [0, 1] when convex, ≥ 0 when additive.
@@ -256,7 +256,7 @@ def mixed_objective(
 
 
 def _complement(weight: float) -> float:
-    """1 − λ as a person writes it: 0.1 beside 0.9, not 0.09999999999999998."""
+    """Return 1 − λ without rounding noise: 0.1 for 0.9, not 0.09999999999999998."""
     return round(1.0 - weight, 12)
 
 

@@ -1,4 +1,4 @@
-"""What a step has to compute, from what its terms need: nothing twice and nothing for nothing."""
+"""The computations of a step, from the needs of its terms: everything once, and nothing that no term needs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from core.parameters import number, resolve_layers, whole
 Source = Literal["rows", "premise", "entailment", "contradiction"]
 TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")
 
-# Texts that the encoder reads, forward and backward, to find an adversarial step, beside the pass itself.
+# Further passes, forward and backward, that find an adversarial step.
 ADVERSARIAL_PASSES = 2
 
-# Memory for the outputs of frozen blocks. A constant, not what is free at the moment: if it depended on that, a resumed
-# run would compute other texts together and differ in the last bit.
+# Memory for the outputs of frozen blocks. It is a constant: if it followed the free memory, a resumed run would group
+# texts differently and differ in the last bit.
 KEPT_BYTES = 2 * 2**30
 
 
@@ -27,9 +27,9 @@ class Pass(NamedTuple):
     """One reading of the batch by the encoder.
 
     Attributes:
-        source: the rows of the batch, or one side of its triplets.
-        view: what changes on the way in; None for the texts as they are.
-        draw: distinguishes passes that differ in their random draws only.
+        source: the rows of the batch, or one text of its triplets.
+        view: the view that the pass computes; None for the unchanged texts.
+        draw: distinguishes passes that differ only in their random draws.
     """
 
     source: Source = "rows"
@@ -42,14 +42,14 @@ class Pass(NamedTuple):
 
 
 class LogitsOf(NamedTuple):
-    """The classifier's answer to a pass; draws differ in the head's dropout."""
+    """The classifier's logits for a pass; draws differ in the head's dropout."""
 
     number: int
     draw: int
 
 
 class VectorOf(NamedTuple):
-    """The pooled vector of a pass at a layer; `mask` numbers the dropout mask put on it, of rate `rate`."""
+    """The pooled vector of a pass at a layer; `mask` numbers its dropout mask, of rate `rate`."""
 
     number: int
     layer: int
@@ -59,7 +59,7 @@ class VectorOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TermPlan:
-    """What one term reads.
+    """The inputs of one term.
 
     Attributes:
         logits: for a loss on logits, and for contrast at the level of logits: one per view.
@@ -72,12 +72,12 @@ class TermPlan:
     groups: tuple[tuple[VectorOf, ...], ...] = ()
 
     def highest_block(self, blocks: int) -> int:
-        """The highest block whose output the term reads, of an encoder of `blocks`: it reaches all weights up to it."""
+        """Return the highest block, of `blocks`, whose output the term reads; the term reaches all weights up to it."""
         return blocks if self.logits else max(vector.layer for group in self.groups for vector in group)
 
     @property
     def views(self) -> int:
-        """Vectors that represent one text in the loss."""
+        """Number of vectors that represent one text in the loss."""
         if self.logits:
             return len(self.logits)
         if self.term.level == "token":
@@ -87,7 +87,7 @@ class TermPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a step computes.
+    """The computations of a step.
 
     Attributes:
         layers: blocks whose pooled vectors are kept; tokens: (block, k) whose top tokens are kept.
@@ -99,14 +99,15 @@ class Plan:
     terms: tuple[TermPlan, ...]
 
     def same_passes(self, other: Plan) -> bool:
-        """Whether the encoder has to give the same, whatever the terms make of it."""
+        """Return whether two plans need the same encoder outputs, whatever their terms compute from them."""
         return (self.passes, self.layers, self.tokens) == (other.passes, other.layers, other.tokens)
 
     def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
-        """Whether the outputs of the lowest `frozen` of `blocks` blocks can be kept and read again.
+        """Return whether the outputs of the lowest `frozen` of `blocks` blocks can be cached.
 
-        Not where something changes a text on its way in, nor where a term reads a frozen block below one that learns. A
-        gradient cache reads in parts; with all blocks frozen it has nothing to save.
+        They cannot if a view changes a text before the encoder, if the batch is one of triplets, or if a term reads a
+        frozen block below one that learns. A gradient cache reads the batch in micro-batches (`in_parts`) and excludes
+        the cache too, unless all blocks are frozen and it has nothing to save.
         """
         if not frozen or self.changes_input or self.reads_triplets:
             return False
@@ -119,21 +120,21 @@ class Plan:
 
     @property
     def changes_input(self) -> bool:
-        """Whether some pass reads something else than the texts as they are."""
+        """True if any pass reads changed texts."""
         return any(p.changes_input for p in self.passes)
 
     @property
     def readings(self) -> int:
-        """How often the encoder reads each text of the batch in a step."""
+        """Number of times that the encoder reads each text of the batch in a step."""
         adversarial = sum(p.view is not None and p.view.entry.follows_gradient for p in self.passes)
         queues = sum(bool(whole(t.term.parameters, "queue")) for t in self.terms)
         return len(self.passes) + ADVERSARIAL_PASSES * adversarial + queues
 
 
 def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
-    """The plan of an objective on an encoder of `blocks` blocks.
+    """Return the plan of an objective on an encoder of `blocks` blocks.
 
-    A term of weight 0 is followed where the other terms compute all it needs, and left out where it would cost a pass
+    A term of weight 0 is included if the other terms compute everything it needs, and left out if it would cost a pass
     or a queue.
 
     Raises: ConfigError for a layer that the encoder does not have, or a view that adds nothing.
@@ -155,7 +156,7 @@ def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
 
 
 class _Planner:
-    """Collects passes and taps, each once."""
+    """Collector of passes and taps, each once."""
 
     def __init__(self, blocks: int) -> None:
         self.blocks = blocks
@@ -203,7 +204,7 @@ class _Planner:
         return tuple(tuple(VectorOf(n, layer, mask, rate) for n, mask, rate in sources) for layer in layers)
 
     def _passes(self, term: TermConfig) -> list[int]:
-        """Numbers of the passes that a term's views need; views that are alike get draws of their own."""
+        """Return the numbers of the passes that a term's views need; identical views get different draws."""
         passes = [Pass()] if term.original else []
         for view in term.views:
             if view.entry.runs_encoder:
@@ -219,14 +220,14 @@ class _Planner:
         return resolve_layers(term.layers, self.blocks, f"{term.loss}.layers")
 
     def _layer_views(self, term: TermConfig) -> tuple[int, ...]:
-        """The other blocks that are views beside the last one."""
+        """Return the blocks that are views besides the last one."""
         chosen = [view.parameters["layers"] for view in term.views if view.entry.kind == "layers"]
         if not chosen:
             return ()
         layers = resolve_layers(chosen[0], self.blocks, f"{term.loss}.views.layers")  # type: ignore[arg-type]
         others = tuple(layer for layer in layers if layer != self.blocks)
         if not others and isinstance(chosen[0], str) and self.blocks > 1:
-            return (self.blocks - 1,)  # an encoder too small for a third has one neighbour of its last block
+            return (self.blocks - 1,)  # too few blocks for a third: take the one below the last
         if not others:
             remedy = Message("the last block is a view already; the encoder has no other, so remove it.")
             if self.blocks > 1:

@@ -1,4 +1,4 @@
-"""Objectives by name, after the papers and notes that they come from."""
+"""Named objectives, after the papers and notes that they come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.messages import N_, Message
 from core.parameters import AUTO
 
 JSON = dict[str, Any]
-# A classifier alone needs far larger rates than the encoder of the phase before.
+# A classifier alone needs far larger rates than the encoder of the previous phase.
 OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
@@ -28,14 +28,15 @@ GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, TOKENS, SHOWING)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One objective, or two in a row, by name; its texts are marked with `N_`.
+    """A named objective, or two in sequence. Its texts are marked with `N_`.
 
     Attributes:
-        group: one of GROUPS, by which lists are ordered.
+        group: one of GROUPS, which sort the lists.
         objectives: one per phase, in the JSON form of ObjectiveConfig.
-        shares: of the steps, one per phase.
-        parts: what learns in a phase, where the paper says so, at the default rates for that; None leaves it as it is.
-        rates: the optimiser's rates where showing something takes others than the defaults.
+        shares: fraction of the steps of each phase.
+        parts: weights that learn in each phase, if the paper specifies them, at their default rates; None keeps the
+            setting.
+        rates: learning rates of the optimiser, if a demonstration needs others than the defaults.
     """
 
     name: str
@@ -49,11 +50,11 @@ class Preset:
     rates: Mapping[str, float] = field(default_factory=dict)
 
     def phases(self, phase: JSON) -> list[JSON]:
-        """Phases made from one: each with its objective and its share of the steps or epochs.
+        """Return one phase per objective, each with its share of the steps or epochs.
 
         Args:
-            phase: JSON form of a PhaseConfig; its steps or epochs, when given, are those of the whole run.
-        Returns: phases that share nothing with each other, so that one can be changed alone.
+            phase: JSON form of a PhaseConfig; its steps or epochs, if given, are those of the whole run.
+        Returns: phases that share no objects, so that each can be changed alone.
         Raises: ConfigError for fewer steps than phases.
         """
         made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
@@ -65,7 +66,7 @@ class Preset:
                 one["trainable"] = {**one.get("trainable", {}), "part": part}
                 one["optimiser"] = one.get("optimiser", {}) | OWN_RATES
         for later in made[1:]:
-            if later.get("trainable", {}).get("reinitialised_blocks"):  # they are drawn once, before the first phase
+            if later.get("trainable", {}).get("reinitialised_blocks"):  # drawn once, before the first phase
                 later["trainable"]["reinitialised_blocks"] = 0
         steps, epochs = phase.get("steps"), phase.get("epochs")
         if len(made) == 1:
@@ -92,7 +93,7 @@ class Preset:
 
 
 def _objective(*terms: JSON, combine: str = "additive") -> JSON:
-    """Contrast first: `objective.terms.0` is the term that people tune."""
+    """Return an objective with contrastive terms first: `objective.terms.0` is the term that users tune."""
     return {"terms": sorted(terms, key=lambda term: not LOSSES.entry(term["loss"]).contrastive), "combine": combine}
 
 
@@ -340,7 +341,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def preset(name: object) -> Preset:
-    """Raises: ConfigError naming what exists."""
+    """Return the preset of this name. Raises: ConfigError naming the presets."""
     if not isinstance(name, str) or name not in PRESETS:
         raise ConfigError("preset", name, "choose one of {names}.", names=tuple(PRESETS))
     return PRESETS[name]

@@ -1,4 +1,4 @@
-"""RunConfig: everything that is said about a run, frozen and validated.
+"""RunConfig: the complete configuration of a run, frozen and validated.
 
 The page, the URL, the command line, the store and the worker share this one value and its JSON form.
 Same config, same seed, same machine: the same curve.
@@ -35,11 +35,10 @@ ClassifierStart = Literal["auto", "random", "probe"]
 
 
 class PhaseConfig(Section):
-    """One stretch of training: what learns, from which loss, how long.
+    """One phase of training: the weights that learn, the objective, the optimiser and the length.
 
-    `epochs` is turned into `steps` when the run is prepared. `micro_batch` lets a contrastive batch be larger than
-    memory: the encoder reads this many texts at a time, for the same gradients (gradient cache, Gao et al. 2021,
-    arXiv:2101.06983).
+    `prepare` converts `epochs` to `steps`. With `micro_batch`, a contrastive batch may exceed memory: the encoder reads
+    this many texts at a time, for the same gradients (gradient cache, Gao et al. 2021, arXiv:2101.06983).
     """
 
     trainable: TrainableConfig = TrainableConfig()
@@ -85,7 +84,7 @@ class PhaseConfig(Section):
 
     @property
     def effective_micro_batch(self) -> int | None:
-        """Texts that the encoder reads at a time; None where that is the whole batch."""
+        """Number of texts that the encoder reads at a time; None for the whole batch."""
         return self.micro_batch if self.micro_batch is not None and self.micro_batch < self.batch_size else None
 
     @model_validator(mode="after")
@@ -96,9 +95,9 @@ class PhaseConfig(Section):
 
 
 class KnobTurn(Section):
-    """A setting that was changed while the run was going; `step` is the first step that used it.
+    """A setting that was changed during the run; `step` is the first step that used it.
 
-    "learning_rate" is a multiplier on the schedule; the others are those of `ObjectiveConfig.knobs`. A turn holds until
+    "learning_rate" multiplies the schedule; the other names are those of `ObjectiveConfig.knobs`. A turn holds until
     its phase ends.
     """
 
@@ -108,12 +107,12 @@ class KnobTurn(Section):
 
 
 class RunConfig(Section):
-    """Everything about a run.
+    """The complete configuration of a run.
 
-    `precision` is that of the encoder's passes; losses, norms and the classifier are always float32. "auto" becomes one
-    of the others when the run is prepared: bfloat16 where the hardware computes in it. `start` is the id of another run
-    of the same store, for transfer from one task to another. `classifier_start` "auto" becomes "probe" with more than
-    six classes and one phase that trains the classifier (Kumar et al. 2022, arXiv:2202.10054, "LP-FT").
+    `precision` applies to the encoder's passes; losses, norms and the classifier are always float32. `prepare` replaces
+    "auto" with bfloat16 if the hardware computes in it, else with float32. `start` is the id of another run in the same
+    store, for transfer from one task to another. `classifier_start` "auto" becomes "probe" with more than six classes
+    and one phase that trains the classifier (Kumar et al. 2022, arXiv:2202.10054, "LP-FT").
     """
 
     version: Literal[2] = 2
@@ -172,7 +171,7 @@ class RunConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_classifier_start(cls, given: Any) -> Any:
-        """A run that was prepared before there was a choice started its classifier from random weights."""
+        """Set "random" for a run that was prepared before this setting existed."""
         task = given.get("task") if isinstance(given, dict) else None
         if not isinstance(task, dict) or task.get("content_hash") is None or "classifier_start" in given:
             return given
@@ -181,7 +180,7 @@ class RunConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _from_version_1(cls, given: Any) -> Any:
-        """There, a classifier without a rate had the encoder's."""
+        """Convert version 1, in which a classifier without a rate used the encoder's."""
         if not isinstance(given, dict) or given.get("version") != 1:
             return given
         phases = given.get("phases", [{}])
@@ -203,12 +202,12 @@ class RunConfig(Section):
 
     @property
     def steps(self) -> int:
-        """Optimiser steps of a prepared run, all phases together."""
+        """Total optimiser steps of a prepared run."""
         return sum(phase_steps(phase) for phase in self.phases)
 
     @property
     def reinitialised_blocks(self) -> int:
-        """How many top blocks are drawn at random before frame 0."""
+        """Number of top blocks that are drawn at random before frame 0."""
         return self.phases[0].trainable.reinitialised_blocks
 
     @property
@@ -217,13 +216,13 @@ class RunConfig(Section):
         return tuple(accumulate(phase_steps(phase) for phase in self.phases))
 
     def phase_at(self, step: int) -> int:
-        """The number, from 0, of the phase that step 1, 2, … belongs to; steps beyond the end belong to the last."""
+        """Return the phase, numbered from 0, of step 1, 2, …; steps beyond the end belong to the last phase."""
         if len(self.phases) == 1:
             return 0
         return min(bisect_left(self.phase_ends, step), len(self.phases) - 1)
 
     def to_json(self) -> str:
-        """The one JSON form, with sorted keys."""
+        """Return the canonical JSON form, with sorted keys."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
 
 
@@ -233,7 +232,7 @@ FORMER_RATE = 5e-5
 
 
 def _with_one_rate(phase: Any) -> Any:
-    """A phase of version 1 with its rates written out; what is no phase is left for validation to refuse."""
+    """Return a phase of version 1 with explicit rates; a value that is no phase is left for validation to reject."""
     optimiser = phase.get("optimiser", {}) if isinstance(phase, dict) else None
     if not isinstance(optimiser, dict):
         return phase
@@ -243,21 +242,21 @@ def _with_one_rate(phase: Any) -> Any:
 
 
 def peak_rates(optimiser: OptimiserConfig) -> tuple[float, float]:
-    """The encoder's and the classifier's rate of a prepared run. Raises: ConfigError when it was not prepared."""
+    """Return the encoder's and the classifier's rate of a prepared run. Raises: ConfigError if it is not prepared."""
     if optimiser.learning_rate is None or optimiser.classifier_learning_rate is None:
         raise ConfigError("learning_rate", None, "prepare the run first.")
     return optimiser.learning_rate, optimiser.classifier_learning_rate
 
 
 def phase_steps(phase: PhaseConfig) -> int:
-    """Steps of a phase of a prepared run. Raises: ConfigError when it was not prepared."""
+    """Return the steps of a phase of a prepared run. Raises: ConfigError if it is not prepared."""
     if phase.steps is None:
         raise ConfigError("steps", None, "prepare the run first.")
     return phase.steps
 
 
 def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
-    """Refuse a knob turn that this run cannot take, after those that it has.
+    """Reject a knob turn that this run cannot take after its earlier turns.
 
     Raises: ConfigError naming the knob, the value and the bounds.
     """
@@ -265,7 +264,7 @@ def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
 
 
 def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
-    """Take turns one after the other, as the run does. Raises: ConfigError for the first that cannot be taken."""
+    """Apply turns in order, as the run does. Raises: ConfigError for the first that cannot be applied."""
     objectives = [phase.objective for phase in config.phases]
     for turn in sorted(turns, key=lambda turn: turn.step):
         if turn.name != RATE:
@@ -279,9 +278,9 @@ WHOLE = N_("give one JSON object, as `export` writes it.")
 
 
 def parse_config(given: Any) -> RunConfig:
-    """A RunConfig from its JSON form (text or dictionary).
+    """Build a RunConfig from its JSON form (text or dictionary).
 
-    Raises: ConfigError with one sentence for the first thing that is wrong.
+    Raises: ConfigError with one sentence about the first error.
     """
     if isinstance(given, str | bytes):
         try:

@@ -1,4 +1,4 @@
-"""What applies at a step: learning rate, frames, and the settings that knobs were turned to."""
+"""Values that apply at a step: learning rate, frames, and the settings after knob turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRAME_SPACING = 1.6
 
 
 def learning_rate_factor(step: int, steps: int, warmup_fraction: float) -> float:
-    """Linear warm-up to 1, then linear decay; never 0, so that no step is wasted.
+    """Return the factor of a linear warm-up to 1 and a linear decay; it is never 0, so that no step is wasted.
 
     Args:
         step: 1 … steps.
@@ -29,13 +29,13 @@ def learning_rate_factor(step: int, steps: int, warmup_fraction: float) -> float
 
 
 def default_frame_steps(steps: int, frames: int = DEFAULT_FRAMES) -> tuple[int, ...]:
-    """About `frames` steps from 0 to `steps`, denser at the start."""
+    """Return about `frames` steps from 0 to `steps`, denser at the start."""
     spaced = (round(steps * (i / (frames - 1)) ** FRAME_SPACING) for i in range(frames))
     return tuple(sorted({0, steps, *spaced}))
 
 
 def frame_steps(wanted: Sequence[int], steps: int) -> tuple[int, ...]:
-    """The wanted steps that the run reaches, with the first and the last."""
+    """Return the wanted steps that the run reaches, plus the first and the last."""
     return tuple(sorted({0, steps, *(step for step in wanted if 0 < step < steps)}))
 
 
@@ -44,8 +44,8 @@ class SettingsAt(NamedTuple):
 
     Attributes:
         phase: number of the step's phase, from 0.
-        objective: of that phase, with its knobs where they were turned to; `objective.temperature` is τ and
-            `objective.weight` λ, each None where the objective has no single one.
+        objective: of that phase, at the current knob values; `objective.temperature` is τ and `objective.weight` λ,
+            each None if the objective has no single one.
         rate_factor: multiplies the learning-rate schedule; 1 unless that knob was turned.
     """
 
@@ -62,14 +62,13 @@ class Stage(NamedTuple):
 
 
 def objective_at(config: RunConfig, step: int) -> SettingsAt:
-    """The settings that a step used; the single source for the training loop and for every page.
+    """Return the settings that a step used; the single source for the training loop and for every page.
 
     Args:
-        config: with the knob turns of the run (`Store.effective_config`); prepared, where it has two phases.
-        step: 1, 2, …; step 0, before the first, has the settings as launched, and a step beyond the end those of the
-            last phase.
+        config: with the knob turns of the run (`Store.effective_config`); prepared, if it has two phases.
+        step: 1, 2, …; step 0 has the settings as launched, and a step beyond the end those of the last phase.
     Raises: ConfigError for a config of two phases that was not prepared.
-    Edge: a turn holds until its phase ends. Of several turns at one step the later in the config wins.
+    Edge: a turn holds until its phase ends. Of several turns at one step, the last in the config wins.
     """
     found = stages(config, config.phase_at(step))
     return found[max(0, bisect_right(found, step, key=lambda stage: stage.step) - 1)].settings
@@ -77,13 +76,13 @@ def objective_at(config: RunConfig, step: int) -> SettingsAt:
 
 @lru_cache(maxsize=512)
 def stages(config: RunConfig, number: int) -> tuple[Stage, ...]:
-    """What the settings of a phase, numbered from 0, were: as launched (step 0), then from each turn on.
+    """Return the settings of a phase, numbered from 0: as launched (step 0), then from each turn on.
 
     Raises: ConfigError for a config of two phases that has turns and was not prepared.
     """
     now = SettingsAt(number, config.phases[number].objective, 1.0)
     found = {0: now}
-    for turn in sorted(config.knob_turns, key=lambda turn: turn.step):  # stable, so that order within a step is kept
+    for turn in sorted(config.knob_turns, key=lambda turn: turn.step):  # stable: keeps the order within a step
         if config.phase_at(turn.step) != number:
             continue
         if turn.name == RATE:
@@ -95,7 +94,7 @@ def stages(config: RunConfig, number: int) -> tuple[Stage, ...]:
 
 
 def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> SettingsAt:
-    """The settings that a phase, numbered from 0, used last: at its end, or at a step of a run that is not there yet.
+    """Return the last settings of a phase, numbered from 0: those at its end, or at `step` of a run in progress.
 
     Edge: a phase that begins after that step has its settings as launched.
     """
@@ -103,16 +102,16 @@ def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> Se
 
 
 def as_launched(config: RunConfig) -> RunConfig:
-    """The config without its knob turns."""
+    """Return the config without its knob turns."""
     return config.model_copy(update={"knob_turns": ()})
 
 
 def as_ended(config: RunConfig, step: int) -> RunConfig:
-    """The config that has, from its first step, the values that the knobs of each phase were turned to.
+    """Return a config that starts with the final knob values of each phase.
 
     Args:
         config: with the knob turns of the run (`Store.effective_config`).
-        step: the last step that the run took; turns planned for later steps do not count.
+        step: the last step that the run completed; turns planned for later steps do not count.
     Edge: a learning-rate factor that leaves no valid rate (0, or a rate above 1) leaves the rate as launched.
     """
     phases = []
@@ -128,6 +127,6 @@ def as_ended(config: RunConfig, step: int) -> RunConfig:
 
 
 def rate_carries_over(phase: PhaseConfig, factor: float) -> bool:
-    """Whether a factor on the schedule can be part of the learning rates: all stay above 0 and at most 1."""
+    """Return whether the learning rates can absorb a factor on the schedule: all stay above 0 and at most 1."""
     rates = (phase.optimiser.learning_rate, phase.optimiser.classifier_learning_rate)
     return all(0 < rate * factor <= 1 for rate in rates if rate is not None)

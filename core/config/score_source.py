@@ -1,7 +1,7 @@
-"""From which step on a run trains its classifier, and what the scores of a frame are therefore scores of.
+"""The scorer of each frame: the classifier once a run trains it, a linear probe before.
 
-A classifier that no loss has reached yet is a random one, and its accuracy says nothing. Such a frame is scored by a
-linear probe instead: a logistic regression on the frame's own vectors.
+A classifier that no loss has reached yet is random, and its accuracy means nothing. A linear probe scores such a frame
+instead: a logistic regression on the frame's vectors.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from core.events import BASELINE, VALIDATION, Evaluation
 from core.messages import ENGLISH, N_, Message, Text, _, sentences
 from core.quantities import percent
 
-# Training rows that the linear probe of a frame is fitted on, those on the map among them.
+# Training rows that the linear probe of a frame is fitted on, including those on the map.
 PROBE_ROWS = 200
 
 Scorer = Literal["classifier", "linear probe"]
 
-# How a score compares with that of a linear probe: below (-1), level (0) or above (1), and whether it is a later frame
-# of that very probe.
+# By two values: the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder;
+# and the score is that of a linear probe too.
 COMPARED = {
     (0, False): N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
     (0, True): N_("{score} on validation, level with the {start} of its linear probe at step 0"),
@@ -33,23 +33,23 @@ COMPARED = {
 
 
 def classifier_learns_from(config: RunConfig) -> int | None:
-    """The first step of a prepared run that trains the classifier; None where no step does."""
+    """Return the first step of a prepared run that trains the classifier; None if no step does."""
     begins = [1, *(end + 1 for end in config.phase_ends[:-1])]
     changes = sorted({*begins, *(turn.step for turn in config.knob_turns if turn.step <= config.steps)})
     return next((step for step in changes if objective_at(config, step).objective.trains_classifier), None)
 
 
 def classifier_learned(config: RunConfig, step: int) -> bool:
-    """Whether the classifier has been trained by `step`; at step 0, whether the first step will train it."""
+    """Return whether the classifier was trained by `step`; at step 0, whether the first step will train it."""
     first = classifier_learns_from(config)
     return first is not None and first <= max(1, step)
 
 
 def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer | None]:
-    """What each evaluation scored; None for the random classifier of a run recorded before frames had a probe.
+    """Return the scorer of each evaluation; None for a random classifier, scored before frames had a linear probe.
 
     Args:
-        config: with the knob turns that were made.
+        config: with the knob turns of the run.
     """
     first = classifier_learns_from(config)
     learned = [first is not None and first <= max(1, evaluation.step) for evaluation in evaluations]
@@ -60,31 +60,31 @@ def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer
 
 
 def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations whose scores mean something."""
+    """Return the evaluations whose scores mean something."""
     return [e for e, by in zip(evaluations, scorers(config, evaluations), strict=True) if by is not None]
 
 
 def score_note(evaluation: Evaluation) -> str:
-    """What a frame scored on validation, and what was scored where it is not the classifier."""
+    """Format a frame's validation score, and name the linear probe if it was scored."""
     score = percent(evaluation.values["accuracy"])
     by_probe = evaluation.probe_rows is not None
     return _("linear probe {score}", score=score) if by_probe else _("validation {score}", score=score)
 
 
 def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
-    """`score_note` of each of these steps; "" where none was scored."""
+    """Return `score_note` of each of these steps; "" if none was scored."""
     notes = {e.step: score_note(e) for e in scored(config, evaluations) if e.split == VALIDATION}
     return tuple(notes.get(step, "") for step in steps)
 
 
 def is_first_note(message: Text | None, config: RunConfig) -> bool:
-    """Whether a run's message, or none, is what its worker noted when it began; λ may have been turned since."""
+    """Return whether a run's message, possibly None, is its worker's first note; λ may have been turned since."""
     note = classifier_note(config)
     return message == note or (note is not None and message == note.render(ENGLISH))  # as older runs keep it
 
 
 def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
-    """A few words about a prepared run that does not train its classifier from the first step; else None.
+    """Return a note on a prepared run that does not train its classifier from the first step; otherwise None.
 
     Args:
         over: whether the run has ended, so that no knob can be turned any more.
@@ -114,7 +114,7 @@ def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
 
 
 def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
-    """A sentence about whose predictions the frames of a run hold, where it is not the classifier from the start."""
+    """Return a sentence about the source of the predictions in a run's frames; None if it is always the classifier."""
     frames = [evaluation for evaluation in evaluations if evaluation.split == VALIDATION]
     by = scorers(config, frames)
     if set(by) <= {"classifier"}:
@@ -145,9 +145,9 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
 
 
 def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
-    """How the newest validation score compares with the linear probe of the untrained encoder; None without both.
+    """Compare the newest validation score with the linear probe of the untrained encoder; None without both.
 
-    Where the classifier never learned, the probe of the frame is compared with that of step 0: both are fitted on the
+    If the classifier never learned, the frame's linear probe is compared with that of step 0. Both are fitted on the
     same rows.
     """
     given = scored(config, evaluations)

@@ -1,7 +1,7 @@
-"""The sections of a RunConfig: task, encoder, what learns, optimiser, points of the map, checkpoints.
+"""The sections of a RunConfig: task, encoder, trainable weights, optimiser, map, resources and checkpoints.
 
-Each field says here, and only here, what it is called, what it does, its bounds and its values in words; the form, the
-command line, the differences between runs and the sentences about errors read it with `core.config.fields`.
+Each field defines its label, help, bounds and value texts here and nowhere else. Forms, the command line, comparisons
+of runs and error messages read them through `core.config.fields`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.messages import N_
 
 TRAIN_POINTS_MAX = 500
 FILE_TASK = "file"
-# What the ids of the tasks that people brought begin with.
+# Prefix of the ids of tasks that users added.
 OWN_TASK = "own-"
 # Translators: how a file is written, detected automatically.
 DETECTED: dict[Any, str] = {None: N_("Detected")}
@@ -29,12 +29,11 @@ ENCODINGS: dict[Any, str] = {
 
 
 class ReadingConfig(Section):
-    """How a file is read; what is None is guessed.
+    """Format of a file; a value of None is detected.
 
-    `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
-    `kind` is what the label column holds: classes, or (for pairs) a similarity score. `quote` encloses a field and
-    `escape` makes the next character part of the text ("": nothing does); `skip_initial_space` skips the spaces behind
-    a delimiter.
+    `text`, `text_b`, `label` and `split` name columns; "" means no second text, or no split column. `kind` is the kind
+    of labels: classes or, for pairs, a similarity score. `quote` encloses a field. `escape` makes the next character
+    part of the text ("": there are no escapes). `skip_initial_space` skips the spaces after a delimiter.
     """
 
     text: str | None = setting(
@@ -99,21 +98,22 @@ class ReadingConfig(Section):
 
 
 class TaskConfig(Section):
-    """What is learned, and from which rows.
+    """The task, and the selection of its rows.
 
-    `id` names a bundled task, a task of the library, or is "file" with a `path`, how it is read, and the kinds of
-    problems whose rows may be dropped. The content hash ties the run to its exact rows; `name` is what people call the
-    task. The settings below touch the training split alone, in this order, and are seeded by the run:
+    `id` names a bundled task or a task of the library. With "file", `path` names the file, `reading` its format, and
+    `drop` the kinds of problems whose rows are left out. The content hash ties the run to its exact rows; `name` is the
+    display name. The settings below change only the training split, in this order, and use the run's seed.
 
     `imbalance` thins the classes out, exponentially from the first to the last, until the largest has this many times
-    the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
-    sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
-    that share of the words of each text (EDA, one operation per text). `back_translation` adds the round trip of every
-    training text through two `translators` when the run begins; the content hash is that of the rows before.
+    the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555). `train_size` takes a stratified few-shot
+    sample. `label_noise` ρ gives this fraction of each class's rows another label, drawn uniformly. `text_noise` r
+    changes this fraction of the words of each text (EDA, one operation per text). `back_translation` adds the round
+    trip of every training text through two `translators` when the run begins; the content hash is that of the rows
+    before.
 
-    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch. "auto"
-    becomes one of them when the run is prepared, by the number of classes. "balanced" is what earlier versions called
-    equal shares of all classes; runs that have it keep their curve.
+    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
+    `prepare` replaces "auto" with one of them, by the number of classes. "balanced" is the sampler of earlier versions,
+    with equal shares of all classes; runs that have it keep their curve.
     """
 
     id: str = "film_reviews"
@@ -199,20 +199,20 @@ class TaskConfig(Section):
 
     @property
     def bundled(self) -> bool:
-        """Whether it comes with the app, so that its name is one of the project's own."""
+        """True if the task ships with the app, which then translates its name."""
         return self.id != FILE_TASK and not self.id.startswith(OWN_TASK)
 
     @field_validator("id", mode="before")
     @classmethod
     def _former_name(cls, given: Any) -> Any:
-        return FILE_TASK if given == "csv" else given  # what it was called when only CSV was read
+        return FILE_TASK if given == "csv" else given  # its id when only CSV was supported
 
 
 class EncoderConfig(Section):
-    """Which pre-trained encoder, and how a text becomes one vector.
+    """The pre-trained encoder, and its pooling of a text into one vector.
 
-    `pooling` "auto" becomes the encoder's own when the run is prepared: what its sentence-transformers files say, or
-    [CLS] for a plain language model.
+    `prepare` replaces the pooling "auto" with the encoder's own: that of its sentence-transformers files, or [CLS] for
+    a plain language model.
     """
 
     id: str = setting(
@@ -245,11 +245,11 @@ class EncoderConfig(Section):
 class TrainableConfig(Section):
     """The weights that learn.
 
-    All, the last `blocks` blocks and the classifier, low-rank adapters on query and value (LoRA) and the classifier, or
-    the classifier alone.
+    All weights; the last `blocks` blocks and the classifier; low-rank adapters on query and value (LoRA) and the
+    classifier; or the classifier alone.
 
-    `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987);
-    the first phase says how many, and a later one draws none.
+    `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987).
+    Only the first phase may set it.
     """
 
     part: Literal["all", "last_blocks", "lora", "classifier"] = setting(
@@ -294,15 +294,15 @@ class TrainableConfig(Section):
     )
 
     def frozen(self, blocks: int) -> int:
-        """How many of the lowest of `blocks` blocks neither learn nor lie above something that learns."""
+        """Return the number of lowest blocks, of `blocks`, that neither learn nor lie above a weight that learns."""
         return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
 
 
 class OptimiserConfig(Section):
     """AdamW or Adafactor with a linear warm-up and a linear decay to zero.
 
-    `layer_decay` multiplies the rate of each block below the last once more (1: the same rate everywhere). A rate that
-    is None becomes the default for what learns and for the encoder's size when the run is prepared.
+    `layer_decay` multiplies the rate once for each block below the last (1: the same rate everywhere). `prepare`
+    replaces a rate of None with the default for the weights that learn and the encoder's size.
     """
 
     name: Literal["adamw", "adafactor"] = setting(
@@ -355,9 +355,9 @@ class OptimiserConfig(Section):
 
 
 class ProbeConfig(Section):
-    """The examples on the map, and the steps at which they are encoded (None: the defaults, when prepared).
+    """The probe set: the examples on the map, and the steps of its frames (None: the defaults, set by `prepare`).
 
-    `size` counts rows of the validation split, `train_size` rows of the training split beside them.
+    `size` counts rows of the validation split, `train_size` additional rows of the training split.
     """
 
     size: int | None = setting(
@@ -394,15 +394,15 @@ class ProbeConfig(Section):
 
     @property
     def train_points(self) -> int | None:
-        """Training rows on the map, None for the default. A run that was prepared before there were any has 0."""
+        """Training rows on the map, None for the default. A run prepared before the map had training rows has 0."""
         prepared = self.size is not None and self.frame_steps is not None
         return 0 if prepared and self.train_size is None else self.train_size
 
 
 class ResourcesConfig(Section):
-    """What a run asks a cluster for; None: what the settings say, filled in when the run is prepared for one.
+    """Resources that a run requests from a cluster; None takes the server settings when the run is prepared for one.
 
-    One machine without a cluster gives a run all that it has.
+    Without a cluster, a run may use the whole machine.
     """
 
     cpus: float | None = setting(
@@ -426,10 +426,10 @@ class ResourcesConfig(Section):
 
 
 class CheckpointConfig(Section):
-    """When the rolling checkpoint is written: every this many steps, or (None) as often as costs about 2 %.
+    """Schedule of the rolling checkpoint: every `every_steps` steps, or (None) as often as costs about 2 % of the time.
 
-    `snapshot_steps` are frames at which a copy of the weights is kept for good, so that a text can be looked at as the
-    model saw it then (None: a few, as far as they are small, when prepared).
+    `snapshot_steps` are frames at which a copy of the weights is kept permanently, so that a text can be shown as the
+    model saw it then (None: `prepare` chooses a few, if they are small).
     """
 
     every_steps: Annotated[int, Field(ge=1)] | None = None

@@ -1,4 +1,4 @@
-"""One weighted loss on views of a text, at a level and on layers; and what of these can go together."""
+"""A term: one weighted loss on views of a text, at a level and on layers, with checks of their combination."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEIGHT_MAX = 1000.0
 
 
 class _WithSettings(BaseModel):
-    """Takes the settings of its registry entry beside its own fields."""
+    """Base of models that accept the settings of a registry entry besides their fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -30,7 +30,7 @@ class _WithSettings(BaseModel):
 
 
 class ViewConfig(_WithSettings):
-    """One further view of a text. Its own parameters (`rate`, …) are given beside `view`."""
+    """One further view of a text. Its parameters (`rate`, …) are given beside `view`."""
 
     view: str
 
@@ -48,7 +48,7 @@ class ViewConfig(_WithSettings):
 
 
 class TermConfig(_WithSettings):
-    """One weighted loss on the views of a text. Its own parameters (`temperature`, `level`, …) lie beside them."""
+    """One weighted loss on the views of a text. Its parameters (`temperature`, `level`, …) are given beside these."""
 
     loss: str
     weight: Annotated[float, Field(ge=0.0, le=WEIGHT_MAX)] = 1.0
@@ -64,7 +64,7 @@ class TermConfig(_WithSettings):
 
     @model_validator(mode="after")
     def _check_mix(self) -> TermConfig:
-        """Refuse what cannot go together."""
+        """Reject settings that exclude each other."""
         for field, value, remedy in chain.from_iterable(
             find(self) for find in (_view_problems, _count_problems, _level_problems, _extra_problems)
         ):
@@ -81,17 +81,17 @@ class TermConfig(_WithSettings):
 
     @property
     def layers(self) -> str | tuple[int, ...]:
-        """The blocks whose output is contrasted, as chosen."""
+        """The blocks whose output is contrasted, as configured."""
         chosen = self.parameters.get("layers", "last")
         return chosen if isinstance(chosen, str | tuple) else "last"
 
     @property
     def original(self) -> bool:
-        """Whether the unchanged text is one of the views."""
+        """True if the unchanged text is one of the views."""
         return bool(self.parameters.get("original", True))
 
 
-# A field of a term, its value, and what would work instead.
+# A field of a term, its value, and the remedy.
 Problem = tuple[str, object, Text]
 
 
@@ -126,7 +126,7 @@ def _view_problems(term: TermConfig) -> Iterator[Problem]:
 
 
 def _count_problems(term: TermConfig) -> Iterator[Problem]:
-    """Find fewer or more views than the loss takes."""
+    """Find too few or too many views for the loss."""
     loss = Message(term.entry.label)
     count = int(term.original) + len(term.views)
     fewest, most = term.entry.views
@@ -163,7 +163,7 @@ def _level_problems(term: TermConfig) -> Iterator[Problem]:
 
 
 def _extra_problems(term: TermConfig) -> Iterator[Problem]:
-    """Find a queue that the other settings exclude, and what Mixup excludes."""
+    """Find a queue that other settings exclude, and settings that Mixup excludes."""
     queue, mixup = term.parameters.get("queue"), term.parameters.get("mixup")
     remedy = ""
     if term.level == "token":

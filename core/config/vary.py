@@ -1,4 +1,4 @@
-"""Settings that can be varied: what a twin is offered, and what a grid varies."""
+"""Settings that a twin can change, and settings that a grid can vary."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.parameters import Parameter, Value
 # Gunel et al. 2021 search λ and τ over such values.
 LAMBDAS = (0.1, 0.5, 0.9)
 TEMPERATURES = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0)
-# And few-shot sizes as they report them.
+# Few-shot sizes that they report.
 TRAIN_SIZES = (20, 100)
 BASELINE, MIX, MIX_TERM = "ce", "ce-scl", "supcon"
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A value worth a try, valid in the run's config; None for all training rows."""
+    """A suggested value, valid in the run's config; None for all training rows."""
 
     value: Value | None
     text: str
@@ -39,10 +39,10 @@ class TwinSetting:
 
     Attributes:
         path: for `twin`.
-        parameter: its label, help, kind, bounds and choices, as a widget takes them.
-        value, text: its value in the run; None where no value of the parameter says it (all training rows, an objective
-            that is no preset).
-        suggestions: for one click each, the present value not among them.
+        parameter: its label, help, kind, bounds and choices, for a widget.
+        value, text: its value in the run; None if the parameter has no value for it (all training rows, an objective
+            that is not a preset).
+        suggestions: values for one click each, without the present value.
     """
 
     path: str
@@ -56,15 +56,16 @@ class TwinSetting:
         return _(self.parameter.label)
 
 
-# A path, its parameter, its value (None as above), and values worth a try.
+# A path, its parameter, its value (None as above), and suggested values.
 Offer = tuple[str, Parameter, Value | None, Iterable[Value | None]]
 
 
 def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
-    """What one click can change: objective, λ, weights, τ and other knobs, what learns, rate, batch, rows, pooling.
+    """Return the settings that a twin can change.
 
-    Only values that the config's own validation takes are suggested; `prepare` looks at what they ask of the encoder
-    and the data. A run of two phases keeps its objectives as a whole.
+    They are objective, λ, weights, τ and other knobs, the weights that learn, learning rate, batch size, rows and
+    pooling. Suggested values pass the config's validation; `prepare` checks them against the encoder and the data. A
+    run of two phases keeps its objectives as a whole.
     """
     found = []
     for path, parameter, value, candidates in _offers(config):
@@ -95,15 +96,15 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
             label = in_phase(_(parameter.label), number if two else None)
             yield path, replace(parameter, label=label), value, candidates
     largest = max(phase.batch_size for phase in config.phases)
-    # Fewer rows than now, or all; how many there are beyond is not said by a config.
+    # Fewer rows than now, or all; a config does not say how many there are.
     fewer = [n for n in TRAIN_SIZES if largest <= n < (size or n + 1)]
     yield "task.train_size", fields_of(TaskConfig)["train_size"], size, [*fewer, None]
-    named = [name for name in pooling.options if name != "auto"]  # a run that was prepared has one of these
+    named = [name for name in pooling.options if name != "auto"]  # a prepared run has one of these
     yield "encoder.pooling", pooling, config.encoder.pooling, named
 
 
 def _presets(objective: ObjectiveConfig) -> Offer:
-    """Cross-entropy alone against the mix, for one click; any preset of one phase to choose."""
+    """Offer cross-entropy or the mix as one click, and any preset of one phase as a choice."""
 
     def sorted_terms(one: ObjectiveConfig) -> list[str]:
         return sorted(term.model_dump_json() for term in one.terms)
@@ -114,7 +115,7 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     names = {name: entry.label for name, entry in single.items()}
     about = N_("Another objective as a whole, with its own weights and temperature.")
     parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
-    # A mix is offered its baseline, the baseline the mix.
+    # An objective with supervised contrast is offered the baseline, any other also the mix.
     contrasts = any(term.loss == MIX_TERM for term in objective.terms)
     return OBJECTIVE_PATH, parameter, now, [BASELINE] if contrasts else [BASELINE, MIX]
 
@@ -124,7 +125,7 @@ def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer
         yield _knob(phase.objective, f"{path}.objective", name, knob)
     trainable, fields = phase.trainable, fields_of(TrainableConfig)
     parts = ["all", "last_blocks"]
-    if trainable.reinitialised_blocks == 0:  # a block that is drawn again has to learn
+    if trainable.reinitialised_blocks == 0:  # a re-initialised block has to learn
         parts += ["lora", *(["classifier"] if phase.objective.classifies else [])]
     yield f"{path}.trainable.part", fields["part"], trainable.part, parts
     if size := {"last_blocks": "blocks", "lora": "lora_rank"}.get(trainable.part):
@@ -140,8 +141,8 @@ def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer
 
 
 def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer:
-    """A knob of the running objective, here turned before the first step."""
-    # Half and double; from 0, a fifth of what a slider shows.
+    """Offer a knob of the objective, to be set before the first step."""
+    # Half and double; for 0, a fifth of the slider's maximum.
     around = [knob.value / 2, knob.value * 2] if knob.value else [knob.slider[1] / 5]
     key, _dot, setting = name.rpartition(".")
     if setting in ("lambda", "weight"):
@@ -160,9 +161,9 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
     return f"{path}.terms.{key}.{setting}", parameter, knob.value, around
 
 
-# Of a task, what says which texts there are.
+# Fields of a task that determine its texts.
 NOT_VARIED = frozenset({"test_path", "drop", "translators"})
-# The objective as a whole is varied by its preset, also one of two phases.
+# The whole objective is varied by preset, including presets of two phases.
 OBJECTIVE_PATH = "phases.0.objective"
 OBJECTIVE = Parameter(
     PRESET,
@@ -175,16 +176,16 @@ OBJECTIVE = Parameter(
 
 
 def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
-    """What can be varied, by its path, in the order in which people look for it.
+    """Return the settings that can be varied, by path, in display order.
 
-    Suggested values are worth a try and valid in the config; settings beyond those of a twin have none.
+    Suggested values are valid in the config. Settings beyond those of a twin have none.
     """
     return _sweepable(config, language())
 
 
 @lru_cache(maxsize=64)
 def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
-    """`spoken` is the language of the labels, those of a phase or of a loss among them."""
+    """Compute `sweepable`. `spoken` is the language of the labels, including those of phases and losses."""
     found = {PRESET: TwinSetting(PRESET, OBJECTIVE, None, "", ())}
     found |= {setting.path: setting for setting in twin_settings(config) if setting.path != OBJECTIVE_PATH}
     for path, parameter in _every_parameter(config):
@@ -193,7 +194,7 @@ def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
 
 
 def _every_parameter(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
-    """Every number, choice and switch that has a name, section by section."""
+    """Yield every number, choice and switch that has a title, section by section."""
 
     def of_sections(sections: Mapping[str, type[Section]], phase: int | None = None) -> Iterator[tuple[str, Parameter]]:
         for path, section in sections.items():

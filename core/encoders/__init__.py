@@ -1,4 +1,4 @@
-"""Pre-trained encoders: load, forward pass with taps.
+"""Pre-trained encoders: loading, and the forward pass with taps.
 
-May import: errors, events, models, quantities. What learns, losses and steps belong to training.
+May import: errors, events, models, quantities. Training owns trainable parameters, losses and steps.
 """

@@ -1,8 +1,8 @@
-"""The attention of [CLS], row 0 of a block's attention matrix, without computing anything twice.
+"""The attention of [CLS], row 0 of a block's attention matrix, without recomputing projections.
 
-A fused attention kernel keeps its matrix to itself. One row of it costs a product of one query per text with the keys
-that the block has just made, so the two projections are listened to. Where attention is eager the whole matrix passes
-through its dropout module and is read there, before dropout.
+A fused attention kernel does not expose its matrix. One row costs a product of one query per text with the keys that
+the block has just computed, so hooks capture the two projections. Eager attention passes the whole matrix through its
+dropout module, where a hook reads it before dropout.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from core.encoders.packing import PackedBatch
 
 @contextmanager
 def attention_row(block: nn.Module, family: Family, heads: int, batch: PackedBatch) -> Iterator[Callable[[], Tensor]]:
-    """Inside, once `block` has run, the function gives its [CLS] row.
+    """Capture the [CLS] attention of `block` inside the context; after the block has run, the function returns it.
 
     The row is [B, heads, longest text] float32 in text order: the softmax over the text's own tokens, without
-    attention dropout and without gradient, 0 behind a text's end.
+    attention dropout and without gradient, 0 beyond a text's end.
     """
     caught: dict[str, Tensor] = {}
 
@@ -34,10 +34,10 @@ def attention_row(block: nn.Module, family: Family, heads: int, batch: PackedBat
         return hook
 
     def catch_row(_module: Any, inputs: tuple[Tensor, ...]) -> None:
-        # The row alone: the matrix has no other reader once dropout is through.
+        # Keep only the row, so that the matrix can be freed after dropout.
         caught["row"] = _row_of_matrix(inputs[0].detach(), batch)
 
-    # Modules are looked up at each call: an adapter may have taken the place of a projection.
+    # Look modules up at each call: an adapter may have replaced a projection.
     if family.attention_dropout is not None:
         with block.get_submodule(family.attention_dropout).register_forward_pre_hook(catch_row):
             yield lambda: caught.pop("row")
@@ -50,9 +50,9 @@ def attention_row(block: nn.Module, family: Family, heads: int, batch: PackedBat
 @torch.no_grad()
 def _row_of_projections(query: Tensor, key: Tensor, heads: int, batch: PackedBatch) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
-        # Where the block computes first tokens alone, there is one query per text already.
+        # If the block computes first tokens only, there is already one query per text.
         queries = (query if query.ndim == 2 else query.flatten(0, 1)[batch.first]).float()  # [B, H]
-        own = queries[batch.owners.flatten().clamp(min=0)]  # [R·T, H], each token's text's query
+        own = queries[batch.owners.flatten().clamp(min=0)]  # [R·T, H], the query of each token's text
         products = (own * key.flatten(0, 1)).unflatten(-1, (heads, -1))  # [R·T, H] → [R·T, heads, d]
         scores = products.sum(-1) * products.shape[-1] ** -0.5  # [R·T, heads]
         by_text = scores[batch.places.clamp(min=0)].transpose(1, 2)  # [B, T, heads] → [B, heads, T]

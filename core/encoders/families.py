@@ -1,7 +1,7 @@
-"""What differs between encoder families, as one literal table.
+"""Differences between encoder families, as one literal table.
 
-A family says how its own classification head reads a pooled vector, where its blocks are, whether texts may share a
-row, and at which number its positions begin.
+A family defines its classification head on a pooled vector, the path of its blocks, if texts may share a row, and the
+first position number.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ class Family:
     """One family of encoders.
 
     Attributes:
-        head: (model, pooled [B, H]) → logits [B, C], the layers behind the pooled vector.
+        head: (model, pooled [B, H]) → logits [B, C], the layers after the pooled vector.
         head_modules: attribute paths of those layers.
-        head_layers: attribute paths of the two linear layers among them, in their order.
-        head_activation: what lies between these two.
-        blocks: attribute path of the list of blocks below the base model.
-        packs: whether several texts may share a row. DeBERTa cannot: its embeddings take a mask of one text per row,
-            and the convolution of its larger models looks across neighbours. Its batches run in length-sorted chunks.
-        bert_blocks: whether its blocks are built as BERT's, so that `first_tokens_only` fits the last one.
-        first_position: "zero", or "after_padding" where positions begin at padding_idx + 1.
-        token_types: whether its forward pass takes the token types of a pair.
-        query, key: paths of the two projections below a block, whose outputs give the attention of a fused kernel.
-        attention_dropout: path below a block of the module that is handed the attention; None where a fused kernel
-            keeps it to itself.
-        tuple_blocks: whether a block returns its output as the first of several.
-        lora_targets: how the names of the layers that get low-rank adapters end: query and value.
+        head_layers: attribute paths of the two linear layers among them, in order.
+        head_activation: the activation between these two.
+        blocks: attribute path of the list of blocks, relative to the base model.
+        packs: True if several texts may share a row. DeBERTa does not allow it: its embeddings take a mask of one text
+            per row, and the convolution of its larger models mixes neighbours. Its batches run in length-sorted chunks.
+        bert_blocks: True if the blocks have BERT's structure, so that `first_tokens_only` fits the last one.
+        first_position: "zero", or "after_padding" if positions begin at padding_idx + 1.
+        token_types: True if the forward pass takes the token types of a pair.
+        query, key: paths of the two projections, relative to a block; the attention of a fused kernel is computed from
+            their outputs.
+        attention_dropout: path, relative to a block, of the module that receives the attention; None for a fused
+            kernel, which does not expose it.
+        tuple_blocks: True if a block returns a tuple whose first item is its output.
+        lora_targets: name suffixes of the layers that get low-rank adapters: query and value.
     """
 
     head: Head
@@ -89,7 +90,7 @@ ROBERTA = Family(
     bert_blocks=True,
     first_position="after_padding",
 )
-# One layer of DeBERTa's first version makes queries, keys and values: its adapter reaches all three.
+# One layer of DeBERTa's first version computes queries, keys and values: its adapter affects all three.
 DEBERTA = Family(
     _deberta_head,
     ("pooler", "classifier"),
@@ -137,7 +138,7 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def family_of(model_type: str) -> Family:
-    """Raises: EncoderError naming the families that exist."""
+    """Return the family of a model type. Raises: EncoderError naming the supported families."""
     if model_type not in FAMILIES:
         names = listed(FAMILIES)
         raise EncoderError(

@@ -32,14 +32,14 @@ __all__ = ["Encoder", "Tokenizer", "load_encoder"]
 
 LAST_LAYER = Taps()
 
-# More chunks mean less padding and smaller, slower matrix products; two was the fastest tried on a CPU.
+# More chunks mean less padding but smaller, slower matrix products; two was the fastest on a CPU.
 UNPACKED_CHUNKS = 2
 
 
 class PlainEncoder(nn.Module):
-    """A standard `AutoModelForSequenceClassification`, whose texts share rows, taken apart at the pooled vector.
+    """A standard `AutoModelForSequenceClassification`, split at the pooled vector, whose texts share rows.
 
-    The model inside is saved and loaded by transformers as it is.
+    transformers saves and loads the wrapped model unchanged.
     """
 
     def __init__(self, model: Any, family: Family, pooling: Pooling) -> None:
@@ -49,7 +49,7 @@ class PlainEncoder(nn.Module):
 
     @property
     def base(self) -> Any:
-        """The family's model below the head."""
+        """The base model, without the head."""
         return self.model.base_model
 
     @property
@@ -57,7 +57,7 @@ class PlainEncoder(nn.Module):
         return cast(nn.ModuleList, self.base.get_submodule(self.family.blocks))
 
     def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
-        """Numbers of the texts that go through the encoder together."""
+        """Group the numbers of the texts that share a forward pass."""
         if self.family.packs:
             return [list(range(len(texts)))]
         return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
@@ -79,7 +79,7 @@ class PlainEncoder(nn.Module):
     def _mask(self, batch: PackedBatch) -> Tensor:
         if not self.family.packs:
             return (batch.segments != NO_TEXT).long()  # [R, T]
-        # Padding sees padding: a row that sees nothing at all would turn into NaN.
+        # Padding attends to padding: a fully masked row would become NaN.
         own = (batch.segments.unsqueeze(2) == batch.segments.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
         if self._sdpa:
             return own
@@ -87,7 +87,7 @@ class PlainEncoder(nn.Module):
 
     @property
     def first_position(self) -> int:
-        """The number of a text's first position: RoBERTa's and MPNet's begin behind the padding index."""
+        """Number of a text's first position. RoBERTa and MPNet start after the padding index."""
         if self.family.first_position == "zero":
             return 0
         return int(self.base.embeddings.padding_idx) + 1
@@ -97,24 +97,24 @@ class PlainEncoder(nn.Module):
         return self.model.config._attn_implementation == "sdpa"
 
     def logits(self, pooled: Tensor) -> Tensor:
-        """[B, H] → [B, C] through the family's own head, in float32 also under autocast."""
+        """Apply the family's head, [B, H] → [B, C], in float32 even under autocast."""
         with torch.autocast(pooled.device.type, enabled=False):
             return self.family.head(self.model, pooled.float())
 
 
 class Encoder(PlainEncoder):
-    """Hands out what taps ask for: `pooled` and `logits` are the halves of its forward pass, `encode` gives more."""
+    """An encoder with taps: `pooled` and `logits` are the halves of its forward pass, `encode` returns more."""
 
     def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
-        """`folder` is where the weights came from."""
+        """Wrap a model. Args: folder: source of the weights."""
         super().__init__(model, family_of(model.config.model_type), pooling)
         self.folder = folder
         self.special_ids: frozenset[int] = frozenset()
-        # Layers in front of contrastive losses, by term; a phase puts them in and the next takes them out.
+        # Projection heads of contrastive losses, by term; each phase sets its own.
         self.projections = nn.ModuleDict()
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
-        """One vector per text, [B, H] float32: its first token's last hidden state, or the mean of all its tokens'."""
+        """Return one vector per text, [B, H] float32: the last hidden state of its first token, or the token mean."""
         return self.encode(texts).pooled[len(self.blocks)]
 
     def encode(
@@ -126,16 +126,16 @@ class Encoder(PlainEncoder):
         lower: Sequence[Tensor] | None = None,
         start: int = 0,
     ) -> Encoded:
-        """One forward pass, up to the highest layer that is tapped.
+        """Run one forward pass, up to the highest tapped layer.
 
         Args:
             texts: B tokenised texts or pairs.
-            taps: whose vectors are wanted.
-            change: changes the output of the embedding layer.
-            lower: what `self.lower(texts, start)` gave, on the model's device: the pass begins behind block `start`.
-            start: the block that `lower` comes from; 0 without it. Vectors and gradients are those of the whole pass
-                where the embeddings, the blocks up to `start` and what blocks share are frozen.
-        Raises: ValueError for a layer that is not computed, or for `lower`, `start` and `change` that do not fit.
+            taps: the outputs to return.
+            change: function that modifies the output of the embedding layer.
+            lower: output of `self.lower(texts, start)`, on the model's device: the pass begins after block `start`.
+            start: the block that `lower` comes from; 0 without it. Vectors and gradients equal those of the full pass
+                if the embeddings, the blocks up to `start` and modules shared by blocks are frozen.
+        Raises: ValueError for a layer that is not computed, or for incompatible `lower`, `start` and `change`.
         """
         check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
         if start > 0 and change is not None:
@@ -152,9 +152,9 @@ class Encoder(PlainEncoder):
 
     @torch.no_grad()
     def lower(self, texts: Sequence[Tokens], blocks: int) -> list[Tensor]:
-        """Each text's hidden states [T, H] behind block number `blocks`, without gradient.
+        """Return the hidden states [T, H] of each text after block number `blocks`, without gradient.
 
-        The modules run in the mode they are in: what is kept for later should come from evaluation mode.
+        The modules run in their current mode; use evaluation mode for states to be cached.
 
         Raises: ValueError for a block that does not exist.
         """
@@ -165,7 +165,7 @@ class Encoder(PlainEncoder):
             batch = self._batch([texts[i] for i in members])
             with only_blocks(self.base, self.family, 0, blocks, None):
                 hidden = batch.by_text(self._last_hidden(batch))  # [B, T, H]
-            # Copies: a part of the batch would keep all of it in memory.
+            # Clone: a view would keep the whole batch in memory.
             found |= {i: hidden[place, : len(texts[i].ids)].clone() for place, i in enumerate(members)}
         return [found[i] for i in range(len(texts))]
 
@@ -174,7 +174,7 @@ class Encoder(PlainEncoder):
     ) -> Encoded:
         counts = dict(taps.tokens)
         top = max([*taps.layers, *counts, *taps.attention])
-        # Nobody reads the other tokens of the highest block, unless it is asked for tokens.
+        # Without token taps on the highest block, only its first tokens are used.
         first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa and top not in counts
         found = Encoded({}, {}, {})
         with ExitStack() as stack:
@@ -183,7 +183,7 @@ class Encoder(PlainEncoder):
                 stack.enter_context(self.base.embeddings.register_forward_hook(change))
             if first_only:
                 stack.enter_context(first_tokens_only(self.blocks[top - 1], batch.first))
-            # A row can be taken once, and a layer may be wanted for both.
+            # The row can be read only once, but a layer may need it for both tokens and attention.
             attended = {*counts, *taps.attention}
             heads, rows = self.model.config.num_attention_heads, {}
             for layer in attended:
@@ -211,14 +211,14 @@ class Encoder(PlainEncoder):
         return output_module(self.base, self.family, layer).register_forward_hook(hook)
 
     def _special(self, batch: PackedBatch) -> Tensor:
-        """[R, T] bool: tokens that the tokenizer adds, and padding."""
+        """Return the mask [R, T] of padding and of tokens that the tokenizer adds."""
         special = torch.tensor(sorted(self.special_ids), dtype=torch.long, device=batch.input_ids.device)
         return torch.isin(batch.input_ids, special) | (batch.owners == NO_TEXT)
 
     def _change_of_rows(
         self, change: EmbeddingChange, batch: PackedBatch, members: Sequence[int]
     ) -> Callable[..., Tensor]:
-        """The hook that changes embeddings; owners become numbers of the whole batch."""
+        """Return the hook that modifies embeddings; it maps owners to text numbers of the whole batch."""
         numbers = torch.tensor(members, device=batch.owners.device)
         owners = torch.where(batch.owners == NO_TEXT, NO_TEXT, numbers[batch.owners])  # [R, T]
         special = self._special(batch)
@@ -234,12 +234,14 @@ def load_encoder(
 ) -> tuple[Encoder, Tokenizer]:
     """Load an encoder with a fresh classification head (drawn from torch's random state) and its tokenizer.
 
-    Only safetensors are read; an encoder that has nothing but a .bin file goes through torch's weights_only loader.
-    No code that comes with an encoder is run. `pooling` "auto" is the encoder's own.
+    Weights are read from safetensors; an encoder with only a .bin file is read by torch's weights_only loader. Code
+    that comes with an encoder is never run.
 
+    Args:
+        pooling: "auto" is the encoder's own pooling.
     Raises: EncoderError or ConfigError in one sentence.
     """
-    # Otherwise transformers reports every fresh head as a problem and draws a progress bar into the log.
+    # Otherwise transformers warns about every fresh head and writes progress bars to the log.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     transformers.utils.logging.set_verbosity(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
@@ -249,7 +251,7 @@ def load_encoder(
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-            # Without files transformers makes one that knows no word, and says nothing.
+            # Without tokenizer files, transformers silently creates a tokenizer with an empty vocabulary.
             raise ValueError(_("its tokenizer has no vocabulary"))
         model = AutoModelForSequenceClassification.from_pretrained(
             folder,

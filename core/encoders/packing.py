@@ -1,8 +1,8 @@
-"""Several texts in one row: no padding inside a batch, and the batch itself stays random.
+"""Pack several texts into one row: little padding, without sorting batches by length.
 
-Texts are laid end to end in rows of the length that costs least, somewhere between the longest text and its double. The
-mask lets a token see its own text only and positions start again with each text, so every vector equals the one that
-the text would have alone (tested per family).
+Texts are laid end to end in rows. The row length is the cheapest between the longest text and its double. The mask
+restricts a token to its own text and positions restart with each text, so every vector equals that of the text alone
+(tested per family).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 NO_TEXT = -1
 
-# Row lengths that are tried for a batch; a large one fills its rows well at the shortest.
+# Number of row lengths tried for a batch. A batch above SEARCHED_BATCH fills its rows well at the shortest.
 ROW_LENGTHS_TRIED = 16
 SEARCHED_BATCH = 64
 # The row length at which attention costs as much as everything else, on a CPU with blocks 384 wide.
@@ -25,10 +25,10 @@ ATTENTION_LENGTH = 300
 
 
 class Tokens(NamedTuple):
-    """A text or a pair of texts as an encoder reads it.
+    """A tokenised text or pair of texts.
 
     Attributes:
-        ids: token ids, with the special tokens.
+        ids: token ids, including special tokens.
         types: 0 for the first text of a pair and 1 for the second, per token; None for all 0.
     """
 
@@ -38,15 +38,15 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """B texts laid into R rows of T tokens.
+    """B texts packed into R rows of T tokens.
 
     Attributes:
         input_ids, positions: [R, T]; positions count from 0 within each text.
         segments: [R, T] number of the text within its row, −1 for padding.
         owners: [R, T] number of the text within the batch, −1 for padding.
         types: [R, T] token types, 0 for padding.
-        first: [B] index into the flattened [R·T] tokens of each text's first token, in the order of the batch.
-        places: [B, longest text] the same for every token of a text, −1 behind its end.
+        first: [B] index of each text's first token in the flattened [R·T] tokens, in batch order.
+        places: [B, longest text] the same index for every token of a text, −1 beyond its end.
     """
 
     input_ids: Tensor
@@ -63,22 +63,22 @@ class PackedBatch:
 
     @property
     def real(self) -> Tensor:
-        """[B, longest text] bool: which entries of `places` are tokens."""
+        """Mask [B, longest text] of the entries of `places` that are tokens."""
         return self.places != NO_TEXT
 
     def by_text(self, values: Tensor) -> Tensor:
-        """[R, T, …] → [B, longest text, …]; what comes behind a text's end means nothing."""
+        """Reorder values by text, [R, T, …] → [B, longest text, …]; values beyond a text's end are meaningless."""
         return values.flatten(0, 1)[self.places.clamp(min=0)]
 
     def lay(self, states: Sequence[Tensor]) -> Tensor:
-        """B sequences [tokens of the text, H] → [R, T, H], zeros at padding."""
+        """Lay B sequences [tokens of the text, H] into rows [R, T, H], zeros at padding."""
         joined = torch.cat(list(states))  # [all tokens, H]
         rows = joined.new_zeros(self.input_ids.numel(), joined.shape[-1])  # [R·T, H]
         return rows.index_copy(0, self.places[self.real], joined).unflatten(0, self.input_ids.shape)
 
 
 def length_sorted_chunks(texts: Sequence[Tokens], chunks: int) -> list[list[int]]:
-    """Text numbers in `chunks` groups of like length, shortest first: little padding where texts cannot share rows."""
+    """Split text numbers into `chunks` groups of similar length, shortest first, to reduce padding."""
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i].ids))
     size = -(-len(texts) // chunks)
     return [by_length[start : start + size] for start in range(0, len(texts), size)]
@@ -91,16 +91,16 @@ def pack(
 
     Args:
         texts: B tokenised texts or pairs, none empty.
-        padding_id: fills what is left of a row.
-        share_rows: False lays one text into each row.
-        longest_row: tokens that a row may have; None for twice the longest text.
+        padding_id: id that fills the rest of a row.
+        share_rows: False puts one text into each row.
+        longest_row: maximum number of tokens per row; None for twice the longest text.
     """
     lengths = [len(text.ids) for text in texts]
     rows = _cheapest_rows(lengths, longest_row or 2 * max(lengths)) if share_rows else [[i] for i in range(len(texts))]
     row_length = max(sum(lengths[i] for i in row) for row in rows)
 
     shape = (len(rows), row_length)
-    # In numpy: torch takes several times as long for small slices.
+    # NumPy is several times faster than torch for small slices.
     input_ids = np.full(shape, padding_id, np.int64)
     positions = np.zeros(shape, np.int64)
     segments = np.full(shape, NO_TEXT, np.int64)
@@ -126,9 +126,9 @@ def pack(
 
 
 def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:
-    """Text numbers by row: of some row lengths from the longest text on, the one that costs least.
+    """Return text numbers by row, for the cheapest of some row lengths from the longest text on.
 
-    Longer rows leave less padding and make attention, which is quadratic in them, dearer.
+    Longer rows reduce padding but increase the cost of attention, which is quadratic in their length.
     """
     shortest = max(lengths)
     span = max(0, min(2 * shortest, longest_row) - shortest)
@@ -143,7 +143,7 @@ def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:
 
 
 def _first_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
-    """Longest text first, each into the first row with room."""
+    """Place texts, longest first, each into the first row with enough space."""
     rows: list[list[int]] = []
     room: list[int] = []
     for text in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

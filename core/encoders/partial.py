@@ -1,8 +1,9 @@
-"""A forward pass through some of the blocks, or of the last block for the first tokens alone.
+"""Forward passes through some of the blocks, or through the last block for first tokens only.
 
-What lies below some blocks is given, what lies above is left out. With [CLS] pooling the last block's other outputs
-have no reader: keys and values are still taken from every token; queries, feed-forward and normalisation are computed
-for one token per text. Same vectors and gradients as the whole block (tested), for a sixth of its work.
+A partial pass takes the output of the lower blocks as given and skips the upper ones. With [CLS] pooling, only the
+first tokens of the last block's output are used. Keys and values then still come from every token, but queries,
+feed-forward and normalisation are computed for one token per text. Vectors and gradients equal those of the whole block
+(tested), for a sixth of its work.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from core.encoders.families import Family
 
 @contextmanager
 def replaced_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Inside, `module` runs `forward`; its hooks stay in force.
+    """Run `forward` in place of the module's own inside the context; hooks stay active.
 
-    Gradient checkpointing wraps a class's own forward, so a replaced one is neither checkpointed nor run again.
+    Gradient checkpointing wraps the class's forward, so a replaced one is neither checkpointed nor recomputed.
     """
     module.forward = forward
     try:
@@ -31,25 +32,25 @@ def replaced_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator
 
 
 def convolution(base: nn.Module, family: Family) -> nn.Module | None:
-    """The layer behind the first block of the larger DeBERTa-v2 models; the output of their layer 1 is its output."""
+    """Return the convolution after the first block of larger DeBERTa-v2 models, whose output is that of layer 1."""
     parent = base.get_submodule(family.blocks.rpartition(".")[0])
     return getattr(parent, "conv", None)
 
 
 def output_module(base: nn.Module, family: Family, layer: int) -> nn.Module:
-    """The module whose (first) output is that of layer 1..L, `hidden_states[layer]` of transformers."""
+    """Return the module whose (first) output is that of layer 1..L, `hidden_states[layer]` in transformers."""
     behind = convolution(base, family) if layer == 1 else None
     return behind or base.get_submodule(f"{family.blocks}.{layer - 1}")
 
 
 @contextmanager
 def only_blocks(base: Any, family: Family, start: int, top: int, states: Tensor | None) -> Iterator[None]:
-    """Inside, `base` computes its blocks start + 1 to top only.
+    """Restrict `base` to blocks start + 1 to top inside the context.
 
     Args:
         start: the block whose outputs are `states`; 0 computes the embeddings too.
-        top: the last block that is computed; its output comes out as the last hidden state.
-        states: [R, T, H], where start > 0.
+        top: the last block to compute; its output is the last hidden state.
+        states: [R, T, H], required if start > 0.
     """
     blocks = base.get_submodule(family.blocks)
 
@@ -61,7 +62,7 @@ def only_blocks(base: Any, family: Family, start: int, top: int, states: Tensor 
             stack.enter_context(replaced_forward(block, untouched))
         if start > 0:
             stack.enter_context(replaced_forward(base.embeddings, lambda *_, **__: states))
-            if hasattr(base, "embeddings_project"):  # ELECTRA's, between its embeddings and its first block
+            if hasattr(base, "embeddings_project"):  # ELECTRA, between the embeddings and the first block
                 stack.enter_context(replaced_forward(base.embeddings_project, lambda hidden: hidden))
             if (behind := convolution(base, family)) is not None:
                 stack.enter_context(replaced_forward(behind, lambda _embedded, hidden, _mask: hidden))
@@ -69,7 +70,7 @@ def only_blocks(base: Any, family: Family, start: int, top: int, states: Tensor 
 
 
 def check_start(lengths: Sequence[int], lower: Sequence[Tensor] | None, start: int, blocks: int) -> None:
-    """Whether hidden states `lower` of texts of these lengths can begin a pass behind block `start` of `blocks`.
+    """Check that a pass over texts of these lengths can start from hidden states `lower` of block `start`.
 
     Raises: ValueError.
     """
@@ -83,7 +84,7 @@ def check_start(lengths: Sequence[int], lower: Sequence[Tensor] | None, start: i
 
 @contextmanager
 def first_tokens_only(block: Any, first: Tensor) -> Iterator[None]:
-    """Inside, a BERT-like block gives [B, 1, H], the outputs at `first`, instead of [R, T, H].
+    """Make a BERT-like block return [B, 1, H], the outputs at `first`, instead of [R, T, H] inside the context.
 
     Args:
         block: has attention.self (query, key, value), attention.output and feed_forward_chunk.

@@ -1,4 +1,4 @@
-"""Hidden states of packed rows to vectors per text: the pooled one, and the tokens that [CLS] attends to most."""
+"""Convert hidden states of packed rows to vectors per text: the pooled one, and the tokens most attended by [CLS]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TokenSelection(NamedTuple):
 
     Attributes:
         indices: [B, k] positions within the text, 0 where masked.
-        view_mask: [B, k] bool, False where a text has no further token to choose.
+        view_mask: [B, k] bool, False if a text has fewer tokens to choose from.
     """
 
     indices: Tensor
@@ -25,25 +25,25 @@ class TokenSelection(NamedTuple):
 
 
 def pooled_vectors(hidden: Tensor, batch: PackedBatch, pooling: Pooling) -> Tensor:
-    """[R, T, H] → [B, H] float32: each text's first token, or the mean of all its tokens."""
+    """Pool hidden states, [R, T, H] → [B, H] float32: the first token of each text, or the mean over its tokens."""
     tokens = hidden.flatten(0, 1)  # [R·T, H]
     if pooling == "cls":
         return tokens[batch.first].float()
     texts = len(batch.first)
     owners = batch.owners.flatten()  # [R·T]
-    owners = torch.where(owners == NO_TEXT, texts, owners)  # padding is summed into a row of its own
+    owners = torch.where(owners == NO_TEXT, texts, owners)  # padding is summed into an extra row
     sums = hidden.new_zeros(texts + 1, hidden.shape[-1], dtype=torch.float32)
     sums = sums.index_add(0, owners, tokens.float())[:texts]  # [B, H]
     return sums / batch.real.sum(1, keepdim=True)
 
 
 def token_views(hidden: Tensor, attention: Tensor, special: Tensor, k: int, batch: PackedBatch) -> TokenViews:
-    """The k most attended tokens of each text.
+    """Return the k most attended tokens of each text.
 
     Args:
         hidden: [R, T, H].
         attention: [B, heads, longest text], the row of [CLS] in text order.
-        special: [R, T] bool, tokens that are not to be chosen.
+        special: [R, T] bool, tokens that cannot be chosen.
     """
     chosen = topk_token_views(attention, batch.real, batch.by_text(special), k)
     vectors = hidden.flatten(0, 1)[batch.places.gather(1, chosen.indices)].float()  # [R·T, H] → [B, k, H]
@@ -53,17 +53,17 @@ def token_views(hidden: Tensor, attention: Tensor, special: Tensor, k: int, batc
 def topk_token_views(
     cls_attention: Tensor, attention_mask: Tensor, special_tokens_mask: Tensor, k: int
 ) -> TokenSelection:
-    """The k tokens with the highest attention of [CLS], averaged over heads; ties go to the lowest position.
+    """Select the k tokens with the highest attention of [CLS], averaged over heads; ties go to the lowest position.
 
-    Padding and special tokens are never chosen. Where k is not smaller than the number of other tokens, all of them are
-    chosen and the selection selects nothing.
+    Padding and special tokens are never chosen. If k is at least the number of other tokens, all of them are chosen and
+    the selection has no effect.
 
     Args:
         cls_attention: [B, heads, T] or [B, T], the row of [CLS].
         attention_mask: [B, T], true or 1 at tokens.
         special_tokens_mask: [B, T], true or 1 at special tokens.
         k: ≥ 1; may exceed T.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     """
     _check(cls_attention, attention_mask, special_tokens_mask, k)
     with torch.no_grad():

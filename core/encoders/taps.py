@@ -1,4 +1,4 @@
-"""What one forward pass hands out besides the last pooled vector."""
+"""Outputs of a forward pass besides the last pooled vector."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# (output of the embedding layer [R, T, H], owners [R, T], special [R, T] bool) → the changed output. Owners are numbers
-# of texts in the whole batch, −1 for padding; special are the tokens that the tokenizer adds. ELECTRA's embedding layer
-# is as wide as its embeddings, which may be less than H. Called once per group of rows: once where texts share rows.
+# (output of the embedding layer [R, T, H], owners [R, T], special [R, T] bool) → the modified output. Owners are text
+# numbers of the whole batch, −1 for padding; special marks tokens that the tokenizer adds and padding. In ELECTRA, the
+# embedding width may be less than H. Called once per group of rows, so only once if texts share rows.
 EmbeddingChange = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """Which vectors are wanted. Layer l is the output of block l, 1 to L, and its attention is that block's.
+    """The outputs to return. Layer l is the output of block l, 1 to L, and its attention is that of the block.
 
     Attributes:
-        layers: whose pooled vectors are wanted; empty means the last one.
+        layers: layers whose pooled vectors are returned; empty means the last one.
         tokens: (layer, k) pairs: the outputs of that block at the k tokens that [CLS] attends to most in it.
-        attention: blocks whose attention of [CLS] is wanted.
+        attention: blocks whose attention of [CLS] is returned.
     """
 
     layers: tuple[int, ...] = ()
@@ -31,9 +31,9 @@ class Taps:
     attention: tuple[int, ...] = ()
 
     def checked(self, blocks: int, start: int) -> Taps:
-        """With the last layer filled in.
+        """Validate the taps and fill in the last layer.
 
-        Raises: ValueError for a layer that is not computed (start + 1 to blocks), one tapped twice, or k below 1.
+        Raises: ValueError for a layer outside start + 1 to blocks, one tapped twice, or k below 1.
         """
         layers = self.layers or (blocks,)
         token_layers = [layer for layer, _ in self.tokens]
@@ -54,7 +54,7 @@ class TokenViews(NamedTuple):
 
     Attributes:
         vectors: [B, K, H] float32, zeros where masked.
-        mask: [B, K] bool, False where a text has fewer than K tokens that are not special.
+        mask: [B, K] bool, False if a text has fewer than K tokens that are not special.
     """
 
     vectors: Tensor
@@ -62,12 +62,12 @@ class TokenViews(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """What the taps gave, in the order of the texts.
+    """The tapped outputs, in the order of the texts.
 
     Attributes:
         pooled: layer → [B, H] float32.
-        tokens: layer → the chosen tokens' vectors; gradients flow through them and not through the choice.
-        attention: layer → [B, heads, longest text] float32, 0 behind a text's end; without gradient.
+        tokens: layer → vectors of the chosen tokens; gradients flow through the vectors, not through the choice.
+        attention: layer → [B, heads, longest text] float32, 0 beyond a text's end; without gradient.
     """
 
     pooled: dict[int, Tensor]
@@ -76,8 +76,8 @@ class Encoded(NamedTuple):
 
 
 def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
-    """Groups of texts put together; `order` holds the number that each text, in its turn, has in the batch."""
-    in_order = list(order) == list(range(len(order)))  # texts that share rows are
+    """Concatenate groups of texts in batch order. Args: order: batch number of each text, as the groups list them."""
+    in_order = list(order) == list(range(len(order)))  # true if texts share rows
 
     def joined(tensors: Sequence[Tensor]) -> Tensor:
         together = tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))

@@ -1,4 +1,4 @@
-"""Texts and pairs of texts to the tokens that an encoder reads."""
+"""Tokenise texts and pairs of texts for an encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.events import TokenText, Word
 
 
 class Tokenizer:
-    """Texts and pairs of texts to tokens, each once."""
+    """A tokenizer for texts and pairs that caches its results."""
 
     def __init__(self, tokenizer: Any, max_length: int) -> None:
         self._tokenizer = tokenizer
@@ -20,10 +20,10 @@ class Tokenizer:
         self._seen: dict[str | tuple[str, str], Tokens] = {}
 
     def __call__(self, texts: Sequence[str | tuple[str, str]], *, keep: bool = True) -> list[Tokens]:
-        """A pair gets the tokenizer's own pair template; its longer text is cut first.
+        """Tokenise texts. Pairs use the tokenizer's pair template, which truncates the longer text first.
 
         Args:
-            keep: whether the tokens of new texts are kept for the next time.
+            keep: cache the tokens of new texts.
         """
         new = [text for text in dict.fromkeys(texts) if text not in self._seen]
         singles = [text for text in new if isinstance(text, str)]
@@ -38,13 +38,13 @@ class Tokenizer:
         return [fresh[text] if text in fresh else self._seen[text] for text in texts]
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer as transformers loads it; it then cuts texts at the same length by itself."""
+        """Save the tokenizer in the format of transformers, with the same maximum length."""
         tokenizer = copy.deepcopy(self._tokenizer)
         tokenizer.model_max_length = self._max_length
         tokenizer.save_pretrained(folder)
 
     def words(self, texts: Sequence[str | tuple[str, str]]) -> list[TokenText] | None:
-        """How each text is read, word by word; None where the tokenizer does not say where words are."""
+        """Return each text split into words with their tokens; None for a tokenizer without word offsets."""
         if not self._tokenizer.is_fast:
             return None
         pairs = [(text,) if isinstance(text, str) else text for text in texts]
@@ -72,7 +72,7 @@ def _words(
     sequences: Sequence[int | None],
     spans: Sequence[tuple[int, int]],
 ) -> tuple[Word, ...]:
-    """Word pieces joined. A span may begin with the space in front of its word, which is none of it."""
+    """Join word pieces into words. A leading space in a span is not part of the word."""
     found: dict[tuple[int, int], list[int]] = {}
     for place, (word, side) in enumerate(zip(words, sequences, strict=True)):
         if word is not None and side is not None:
@@ -81,13 +81,13 @@ def _words(
     for (side, _), places in found.items():
         start, end = min(spans[place][0] for place in places), max(spans[place][1] for place in places)
         start += len(sides[side][start:end]) - len(sides[side][start:end].lstrip())
-        if start < end:  # some tokenizers make a token of what a text does not show
+        if start < end:  # some tokenizers create tokens for invisible characters
             joined.append(Word(side, start, end, tuple(places)))
     return tuple(joined)
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
-    """What a tokenizer adds around texts; [UNK] and [MASK] replace words."""
+    """Return the ids of tokens that a tokenizer adds to texts. [UNK] and [MASK] are left out: they replace words."""
     names = ("cls", "sep", "pad", "bos", "eos")
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in names)
     return frozenset(i for i in ids if i is not None)

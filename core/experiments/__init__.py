@@ -1,5 +1,4 @@
-"""Many runs that answer one question: a design of settings and seeds, its runs, and what they show.
+"""Experiments: many runs that answer one question. A design of settings and seeds, its runs, and their results.
 
-May import: everything of core but cli; of figures, the chart of a report. How one run is carried out, and where,
-belongs to workers.
+May import: all of core except cli; of figures, only the report's chart. Workers execute the runs.
 """

@@ -1,6 +1,7 @@
-"""An experiment as one small file: its design, and of every run the curves, the scores and the test predictions.
+"""An experiment as one small file: its design, and the curves, scores and test predictions of every run.
 
-It holds no weights, no frames and no folder that a config names, so it is opened to be read, not to go on.
+The file holds no weights, no frames and no folder names from configs. An opened experiment is read-only: its runs
+cannot be resumed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
 MEMBERS = (ABOUT, PREDICTIONS)
 MESSAGE = Message("Carried out elsewhere: it has curves and scores, but no map and no weights.")
-# Of what a step measured, what is kept.
+# Measures of a step that are kept, besides the losses of the terms.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
 Values = dict[str, float]
@@ -51,7 +52,12 @@ class _Scores(StrictForm):
 
 
 class _Run(StrictForm):
-    """Attributes: steps: what each measured, by name; vectors: measures of the last frame's."""
+    """One run.
+
+    Attributes:
+        steps: by measure, one value per step.
+        vectors: measures of the vectors of the last frame.
+    """
 
     cell: int
     seed: int
@@ -77,9 +83,9 @@ class _About(StrictForm):
 
 
 def write_archive(store: Store, experiment_id: str, path: Path) -> None:
-    """Write an experiment all of whose runs have finished: the same experiment gives the same bytes.
+    """Write an experiment whose runs have all finished. The same experiment gives the same bytes.
 
-    Raises: StoreError for one with other runs, or that cannot be written there.
+    Raises: StoreError if a run has not finished or kept no test predictions, or if the path cannot be written.
     """
     table = ExperimentTable(store.folder)
     experiment = table.experiment(experiment_id)
@@ -137,12 +143,12 @@ def _short(value: float) -> float:
 
 
 def open_archive(store: Store, path: Path) -> str:
-    """Put an experiment and its runs into a store, once: the same file is the same experiment.
+    """Add an experiment and its runs to a store. The id derives from the file, so opening it twice adds nothing.
 
-    What is there of it stays, and runs that were deleted come back.
+    Runs of it that the store has stay; deleted ones are restored.
 
     Returns: the experiment's id.
-    Raises: StoreError for a file that is damaged, or none of these.
+    Raises: StoreError for a file that is damaged or no experiment.
     """
     about, design, configs, arrays = _read(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -156,10 +162,10 @@ def open_archive(store: Store, path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Array]]:
-    """Return the parts of an archive, each checked against the others.
+    """Read an archive and check its members against each other.
 
-    Returns: what it says, its design, the config of each run, and arrays: "<cell>.<seed>", test logits [N, C], and
-        "labels.<cell>.<seed>" [N].
+    Returns: its description, its design, the config of each run, and the arrays "<cell>.<seed>", test logits [N, C],
+        and "labels.<cell>.<seed>" [N].
     """
     try:
         members = packed.read_members(path, MEMBERS)
@@ -180,7 +186,7 @@ def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Arr
 
 
 def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
-    """Refuse runs that are not those of the design, and parts of a run that do not belong together."""
+    """Check that the runs match the design and that the data of each run is consistent."""
     places = [run.place for run in about.runs]
     cells = {cell.number for cell in (*design.source_cells, *design.cells)}
     of_design = all(run.cell in cells and run.seed in design.seeds for run in about.runs)
@@ -201,7 +207,7 @@ def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
 def _adopt(
     store: Store, run_id: str, run: _Run, config: RunConfig, experiment_id: str, arrays: Mapping[str, Array]
 ) -> None:
-    """Have a run of the archive among the runs."""
+    """Add a run of the archive to the store."""
     attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
     try:
         count = len(next(iter(run.steps.values()), []))

@@ -1,4 +1,4 @@
-"""What an experiment will take, before it starts: runs, time and room on disk."""
+"""Estimate the cost of an experiment before it starts: runs, time and disk space."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ MOST_LOOKED_AT = 200
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of all runs that have to be carried out.
+    """The estimated cost of the runs that remain to be executed.
 
     Attributes:
-        runs: how many an experiment has; `known` of them are there already (of many, first seeds alone counted).
-        seconds: one after the other, at the speed that earlier runs reached or an assumed one (`measured` says which).
-        disk_bytes: what they leave.
-        refused: cells that no run can be made of, each with the reason.
+        runs: number of runs in the experiment.
+        known: number of them that exist already; for large experiments only the first seed is checked.
+        seconds: sequential run time.
+        disk_bytes: disk space the runs will occupy.
+        measured: True if `seconds` is based on the speed of earlier runs, False if on an assumed speed.
+        refused: cells for which no run can be created, each with the reason.
     """
 
     runs: int
@@ -33,12 +35,12 @@ class Cost:
 
 
 def cost(engine: Engine, design: Design) -> Cost:
-    """Estimated from one run of every cell, whose other seeds take as long.
+    """Estimate the cost from one run per cell, assuming that its other seeds take as long.
 
-    Raises: ConfigError, TaskError or EncoderError where no cell can be run at all.
+    Raises: ConfigError, TaskError or EncoderError if no cell can be run.
     """
     design.check_early_stopping()
-    # Of many runs, checking every one would take too long.
+    # Checking every one of many runs would take too long.
     looked_at = design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None

@@ -1,4 +1,4 @@
-"""A design: a draft, the settings that are varied, and the seeds. Frozen, validated, one JSON form."""
+"""The design of an experiment: a base draft, the varied settings and the seeds. Frozen, validated, one JSON form."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from core.tasks.task_label import task_label
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60
 RUN_NAME_CHARS = 80
-# The first seed of a number of seeds.
+# The first seed if a design gives only their number.
 FIRST_SEED = 0
-# A run of many is scored like any other, but has a frame at its start and its end alone, and no snapshots: that is most
-# of a short run's time, and of its room on disk.
+# Runs of an experiment are scored like any other, but keep only the first and last frame and no snapshots. These take
+# most of a short run's time and disk space.
 LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
-# A level's setting that names a source.
+# Name of the setting in a level that names a source.
 START = "start"
-# What an axis in a file has instead of levels.
+# Keys that an axis in a file may have instead of levels.
 IN_FILE = ("setting", "values")
-# What is no field has its name here; labels of the others come from the field.
+# Labels of settings that are not fields. Fields have their own label.
 NAMED = {PRESET: OBJECTIVE.label, LAMBDA: N_("Weight λ"), TEMPERATURE: N_("Temperature τ")}
 
 
 class Level(Section):
-    """One value of what is varied, or several settings that change together."""
+    """One value of an axis, or several settings that change together."""
 
     label: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        """The label in the language that is spoken; a level without settings is somebody's run, called as it is."""
+        """The translated label. A level without settings is a user's run and keeps its name."""
         return _spoken(self.label) if self.settings else self.label
 
 
 class Axis(Section):
-    """What is varied, from level to level. In a file also `setting` and `values`, which make name and levels."""
+    """A varied setting and its levels. In a file, `setting` and `values` may replace name and levels."""
 
     name: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
     levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=MOST_LEVELS)]
@@ -86,7 +86,7 @@ class Axis(Section):
 
 
 class EarlyStopping(Section):
-    """Poor runs end early, by asynchronous successive halving (ASHA) on validation accuracy.
+    """End poor runs early by asynchronous successive halving (ASHA) on validation accuracy.
 
     Source: Li et al. 2020, arXiv:1810.05934.
     """
@@ -110,7 +110,7 @@ class EarlyStopping(Section):
     ] = 3
 
     def looks(self, steps: int) -> list[int]:
-        """The steps before the last at which runs are compared."""
+        """Return the steps before the last at which runs are compared."""
         found, step = [], self.grace_steps
         while step < steps:
             found.append(step)
@@ -119,10 +119,10 @@ class EarlyStopping(Section):
 
 
 class Cell(NamedTuple):
-    """One combination of levels; its `number` never changes while the axes stay.
+    """One combination of levels. Its `number` is stable as long as the axes do not change.
 
     Attributes:
-        levels: their numbers, one per axis; None for the reference, which lies outside the grid.
+        levels: level numbers, one per axis; None for the reference and for sources, which lie outside the grid.
     """
 
     number: int
@@ -130,16 +130,16 @@ class Cell(NamedTuple):
 
 
 class Design(Section):
-    """What an experiment runs: every combination of the axes' levels, and the reference, under every seed.
+    """The runs of an experiment: every combination of the axes' levels, and the reference, under every seed.
 
     Attributes:
         protocol: the name of the protocol that made it; "" for a grid.
-        base: a draft, which levels change.
-        seeds: each run's `seed`; in a file also how many, counted from 0.
-        baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.
-        reference: one more cell, outside the grid, which all are compared with when it is there.
-        sources: runs that others start from, once under every seed; a level's setting `start` names one by its label.
-        early_stopping: end poor runs early; None runs all to their end.
+        base: the draft that levels modify.
+        seeds: the seeds of the runs; a file may give their number instead, counted from 0.
+        baseline: by axis name, a level label. Each cell is compared with the cell that has these levels instead.
+        reference: an extra cell outside the grid; if set, all cells are compared with it.
+        sources: runs that others start from, one per seed; a level's setting `start` names one by its label.
+        early_stopping: rule that ends poor runs early; None runs all to their end.
     """
 
     version: Literal[1] = 1
@@ -158,7 +158,7 @@ class Design(Section):
     @field_validator("base", mode="before")
     @classmethod
     def _of_settings(cls, given: Any) -> Any:
-        """In a file, settings beside the defaults will do; its runs are lean unless it says otherwise."""
+        """Accept a file that lists only settings unlike the defaults; runs are lean unless it says otherwise."""
         if not isinstance(given, dict) or "phases" in given or "version" in given:
             return given
         return changed(RunConfig(), {**LEAN, **given})
@@ -176,7 +176,7 @@ class Design(Section):
     @classmethod
     @in_language(ENGLISH)
     def _as_labels(cls, given: Any) -> Any:
-        """In a file, a level may be named by its value."""
+        """Accept a file that names a level by its value."""
         if not isinstance(given, dict):
             return given
         return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
@@ -211,12 +211,12 @@ class Design(Section):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each axis has."""
+        """Number of levels of each axis."""
         return tuple(len(axis.levels) for axis in self.axes)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All combinations, the last axis fastest; then the reference."""
+        """All combinations, the last axis varying fastest; then the reference."""
         grid = [Cell(number, levels) for number, levels in enumerate(product(*map(range, self.shape)))]
         return (*grid, *([Cell(len(grid), None)] if self.reference else []))
 
@@ -231,11 +231,11 @@ class Design(Section):
 
     @property
     def compares(self) -> bool:
-        """Whether there is something to compare with."""
+        """True if cells are compared with a baseline or a reference."""
         return bool(self.baseline) or self.reference is not None
 
     def levels_of(self, cell: Cell) -> list[Level]:
-        """A cell's levels, one per axis; of a source, and of the reference, that alone."""
+        """Return a cell's levels, one per axis; a source or the reference is its own single level."""
         if cell.number < 0:
             return [self.sources[-1 - cell.number]]
         if cell.levels is None:
@@ -245,31 +245,31 @@ class Design(Section):
 
     @in_language(ENGLISH)
     def title_of(self, cell: Cell) -> str:
-        """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs".
+        """Return the English title of a cell: "CE + SCL, τ 0.3"; "all runs" for a design without axes.
 
-        So its runs are called, whatever language is spoken; `spoken_title` is for people.
+        Runs are named by it in every language; `spoken_title` is for display.
         """
         return self.spoken_title(cell)
 
     def spoken_title(self, cell: Cell) -> str:
-        """The same in the language that is spoken."""
+        """Return the title of a cell in the user's language."""
         levels = self.levels_of(cell)
         if cell.levels is None:
             return levels[0].title
         named = []
         for axis, level in zip(self.axes, levels, strict=True):
-            # A number says of what, by the symbol of its axis where that has one.
+            # A number gets the symbol of its axis, if it has one, or the axis title.
             symbol = last if len(last := axis.name.rsplit(maxsplit=1)[-1]) == 1 else axis_title(axis, self.base)
             named.append(f"{symbol} {level.title}" if level.label[0].isdigit() else level.title)
         return listed(named) or _("all runs")
 
     def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
-        """The draft of one run.
+        """Return the draft of one run.
 
         Args:
-            sources: the ids of the runs of this seed that others start from, by label; where one is not there, the
-                draft starts from the pre-trained encoder.
-        Raises: ConfigError where the cell's settings do not go together.
+            sources: ids of the source runs under this seed, by label. Without its source, the draft starts from the
+                pre-trained encoder.
+        Raises: ConfigError if the cell's settings are incompatible.
         """
         settings = {name: value for level in self.levels_of(cell) for name, value in level.settings.items()}
         start = sources.get(settings.pop(START, None) or "")
@@ -282,12 +282,12 @@ class Design(Section):
         return changed(draft, {"probe.frame_steps": frames})
 
     def check_early_stopping(self) -> None:
-        """Raises: ConfigError where every run ends before runs are compared for the first time."""
+        """Check that some run reaches the first comparison. Raises: ConfigError."""
         if self.early_stopping is None:
             return
         longest = 0
         for cell in self.cells:
-            with suppress(ConfigError):  # a cell whose settings do not go together is left out, and said elsewhere
+            with suppress(ConfigError):  # cells with incompatible settings are skipped here and reported elsewhere
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
         if longest and not self.early_stopping.looks(longest):
             raise ConfigError(
@@ -298,9 +298,9 @@ class Design(Section):
             )
 
     def check_levels(self) -> None:
-        """Refuse a level that can be used neither by itself nor in any cell, such as a number out of range.
+        """Reject a level that is invalid both by itself and in every cell, such as a number out of range.
 
-        One that fits some cells is no mistake: the others are left out.
+        A level that is valid in some cells is accepted; the other cells are left out.
 
         Raises: ConfigError.
         """
@@ -315,7 +315,7 @@ class Design(Section):
                         raise
 
     def _fits(self, cell: Cell) -> bool:
-        """Return whether a cell's settings go together."""
+        """Return True if a cell's settings are compatible."""
         try:
             self.draft(cell, self.seeds[0])
         except ConfigError:
@@ -323,12 +323,12 @@ class Design(Section):
         return True
 
     def source_of(self, cell: Cell) -> str | None:
-        """The label of the source that a cell's runs start from."""
+        """Return the label of the source that a cell's runs start from, if any."""
         named = [level.settings[START] for level in self.levels_of(cell) if level.settings.get(START)]
         return named[-1] if named else None
 
     def baseline_of(self, cell: Cell) -> Cell | None:
-        """What a cell is compared with; None for what is itself compared with."""
+        """Return the cell that a cell is compared with; None for a baseline or the reference itself."""
         if self.reference is not None:
             return None if cell.levels is None else self.cells[-1]
         if not self.baseline or cell.levels is None:
@@ -340,14 +340,14 @@ class Design(Section):
         return None if wanted == cell.levels else next(one for one in self.cells if one.levels == wanted)
 
     def revised(self, **fields: Any) -> Design:
-        """The same with some fields changed. Raises: ConfigError."""
+        """Return a copy with some fields changed. Raises: ConfigError."""
         return build(Design, self.model_dump(mode="json") | fields)
 
     def to_json(self) -> str:
-        """The one JSON form, with sorted keys."""
+        """Return the canonical JSON form, with sorted keys."""
         plain = self.model_dump(mode="json")
         if self.early_stopping is None:
-            del plain["early_stopping"]  # as designs were written before
+            del plain["early_stopping"]  # the form that older designs have
         return json.dumps(plain, sort_keys=True, ensure_ascii=False)
 
 
@@ -357,11 +357,11 @@ def _steps(draft: RunConfig) -> int:
 
 @in_language(ENGLISH)
 def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) -> Axis:
-    """An axis over one setting: its name and its levels' labels are those that people know it by, in English.
+    """Return an axis over one setting, with its display name and level labels in English.
 
     Args:
-        base: whose losses have the setting, where it is one of theirs.
-    Raises: ConfigError for values that are no list of different ones.
+        base: the draft whose losses define the setting, if it is one of theirs.
+    Raises: ConfigError if the values are not a list of distinct values.
     """
     base = base or RunConfig()
     name, parameter = _name_of(setting, base), parameter_of(setting, base)
@@ -371,16 +371,16 @@ def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) 
 
 @in_language(ENGLISH)
 def grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
-    """A name for an experiment, in English: its axes or its losses, and the task."""
+    """Return an English name for an experiment: its axes, or its losses without axes, and the task."""
     varied = " × ".join(axis.name for axis in axes) or objective_label(base)
     return f"{varied}, {task_label(base)}"[:RUN_NAME_CHARS]
 
 
 def axis_title(axis: Axis, base: RunConfig) -> str:
-    """An axis's name in the language that is spoken.
+    """Return an axis's name in the user's language.
 
     Args:
-        base: of the design, whose phases and losses are in the names of their settings.
+        base: the design's draft; names of settings depend on its phases and losses.
     """
     title = _spoken(axis.name)
     settings = {setting for level in axis.levels for setting in level.settings}
@@ -392,13 +392,13 @@ def axis_title(axis: Axis, base: RunConfig) -> str:
 
 
 def _name_of(setting: str, base: RunConfig) -> str:
-    """What an axis over a setting is called."""
+    """Return the name of an axis over a setting."""
     parameter = parameter_of(setting, base)
     return (NAMED.get(setting) or (parameter.label if parameter else setting))[:LABEL_CHARS]
 
 
 def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
-    """What a setting is for people; None for one that is not known by a label."""
+    """Return the parameter that describes a setting; None if it has no label."""
     varied = sweepable(base)
     path = setting if setting.partition(".")[0] not in PhaseConfig.model_fields else f"phases.0.{setting}"
     known = varied.get(re.sub(r"^phases\.(\d)\.objective\.terms\.(\d+)\.", lambda found: _by_key(found, base), path))
@@ -406,14 +406,14 @@ def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
 
 
 def _by_key(found: re.Match[str], base: RunConfig) -> str:
-    """The path of a term by its key instead of its number."""
+    """Return the path of a term with its number replaced by its key."""
     phase, term = int(found[1]), int(found[2])
     keys = base.phases[phase].objective.keys if phase < len(base.phases) else ()
     return f"phases.{phase}.objective.terms.{keys[term]}." if term < len(keys) else found[0]
 
 
 def parse_design(given: Mapping[str, Any] | str) -> Design:
-    """A design from its JSON form. Raises: ConfigError with one sentence for the first thing that is wrong."""
+    """Parse a design from its JSON form. Raises: ConfigError with one sentence on the first problem."""
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -423,9 +423,9 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
 
 
 def _spoken(name: str) -> str:
-    """A name in the language that is spoken, where it is one of the project's own."""
+    """Return a name in the user's language if it is one of the project's."""
     text = _(name)
-    return name if "{" in text else text  # the noun of a number has a place for it
+    return name if "{" in text else text  # the translation is a counted noun with a placeholder
 
 
 def _any_of(names: Iterable[str]) -> Text:

@@ -1,4 +1,4 @@
-"""The life of an experiment: begun, filled with runs, stopped, resumed, given more seeds."""
+"""The life cycle of an experiment: begin, fill with runs, stop, resume, add seeds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment, check_paths
 
-# The kind of job that makes an experiment's runs.
+# The kind of the job that creates an experiment's runs.
 FILL = "experiment"
-# Whatever ended it would end the next one too, for a while.
+# A failed job is retried only after this delay: its cause is likely to persist for a while.
 RETRY_S = 30.0
 Report = Callable[[int, int | None, Text], None]
 
@@ -26,8 +26,8 @@ Report = Callable[[int, int | None, Text], None]
 class Experiments:
     """The experiments of an engine's store.
 
-    The runs are made by a job, so that nobody waits for a thousand of them to be checked; whoever looks at an
-    experiment that still wants runs starts the job again where it has ended.
+    A job creates the runs, so that no caller waits while a thousand of them are checked. Viewing an experiment that
+    still lacks runs starts the job again if it has ended.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -36,51 +36,52 @@ class Experiments:
         self._jobs = Jobs(engine.store.folder)
 
     def begin(self, design: Design, owner: str | None = None) -> str:
-        """Add an experiment and have its runs made; returns its id.
+        """Create an experiment, start the job that creates its runs, and return its id.
 
         Args:
-            owner: the visitor whose experiment it is, on a shared server.
-        Raises: ConfigError, TaskError or EncoderError where its first run cannot be made, and EngineError or
-            StoreError; then nothing was created.
+            owner: the visitor who owns it, on a shared server.
+        Raises: ConfigError, TaskError or EncoderError if no run can be created, and EngineError or StoreError; then
+            nothing was created.
         """
         design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)
         self._check_drafts(design)
-        task = TaskLibrary(self.engine.store.folder).named(design.base.task)  # its name outlives the task
+        # The design keeps the task's name, which may outlive the task.
+        task = TaskLibrary(self.engine.store.folder).named(design.base.task)
         design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
         experiment_id = self.table.create(design.name, design.to_json(), owner)
-        # The first run begins while the job that makes the others is still loading what it needs.
+        # The first run starts while the job that creates the others is still loading its imports.
         make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)
         self.fill(experiment_id)
         return experiment_id
 
     def design(self, experiment_id: str) -> Design:
-        """Raises: StoreError where there is no such experiment."""
+        """Return the design of an experiment. Raises: StoreError if there is no such experiment."""
         return parse_design(self.table.experiment(experiment_id).design)
 
     def fill(self, experiment_id: str) -> None:
-        """Have the runs that an experiment lacks be made, unless that is under way. Raises: EngineError."""
+        """Start the job that creates missing runs, unless it is running. Raises: EngineError."""
         experiment = self.table.experiment(experiment_id)
         self._jobs.start(
             FILL, {"experiment": experiment_id}, Message("Runs of {experiment}", experiment=experiment.text)
         )
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
-        """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
+        """Restart the job for missing runs, unless the experiment was stopped or the job failed in the last RETRY_S."""
         if not (experiment.wanted and missing(design, runs)):
             return
         request = (FILL, {"experiment": experiment.id})
         newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == request), None)
         failed = newest is not None and newest.status in ("failed", "interrupted")
         if newest is None or not failed or time.time() - newest.updated_at >= RETRY_S:
-            with suppress(EngineError):  # the next look tries again
+            with suppress(EngineError):  # the next view tries again
                 self.fill(experiment.id)
 
     def stop(self, experiment_id: str) -> int:
-        """Make no more runs, stop those that it started and nobody else needs, and take back those that wait.
+        """Stop creating runs. Stop or withdraw its own runs that no other experiment needs.
 
-        Returns: how many were stopped or taken back. Raises: StoreError.
+        Returns: number of runs stopped or withdrawn. Raises: StoreError.
         """
         self.table.want(experiment_id, False)
         own = [run for run in self.table.runs(experiment_id) if run.own and run.run_id and not run.ended]
@@ -88,7 +89,7 @@ class Experiments:
         stopped = 0
         for run in own:
             if run.run_id and run.run_id not in others:
-                with suppress(EngineError):  # it may have ended by itself just now
+                with suppress(EngineError):  # the run may have ended in the meantime
                     if not self.engine.store.withdraw(run.run_id):
                         self.engine.stop(run.run_id)
                     stopped += 1
@@ -96,21 +97,21 @@ class Experiments:
         return stopped
 
     def resume(self, experiment_id: str) -> None:
-        """Go on: runs that stopped, failed or were interrupted resume, missing and deleted ones are made.
+        """Resume runs that were stopped, failed or interrupted, and create missing and deleted ones.
 
         Raises: StoreError, EngineError.
         """
         self.table.want(experiment_id, True)
         for run in self.table.runs(experiment_id):
             if run.run_id and run.may_go_on:
-                with suppress(EngineError):  # somebody resumed it just now
+                with suppress(EngineError):  # another request may have resumed it
                     self.engine.store.requeue(run.run_id)
         self.table.forget_missing(experiment_id)
         self.engine.dispatch()
         self.fill(experiment_id)
 
     def add_seeds(self, experiment_id: str, count: int) -> Design:
-        """Give every cell this many more seeds, those behind its largest.
+        """Add this many seeds to every cell, counting on from the largest.
 
         Raises: ConfigError, StoreError, EngineError.
         """
@@ -127,7 +128,7 @@ class Experiments:
         return more
 
     def _check_drafts(self, design: Design) -> None:
-        """Check every cell's settings, and one run as a whole. Raises: ConfigError, TaskError, EncoderError."""
+        """Check the paths of every cell, and one run completely. Raises: ConfigError, TaskError, EncoderError."""
         for cell in (*design.source_cells, *design.cells):
             try:
                 draft = design.draft(cell, design.seeds[0])
@@ -146,9 +147,9 @@ class Experiments:
 
 
 def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
-    """List the cells and seeds without a run, first seeds first; a deleted run was made.
+    """List the cells and seeds without a run, first seeds first. A deleted run does not count as missing.
 
-    The sources that cells start from come before the cells.
+    Sources come before the cells that start from them.
     """
     there = {(run.cell, run.seed) for run in runs}
     every = (*design.source_cells, *design.cells)
@@ -156,11 +157,13 @@ def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, i
 
 
 def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | None = None) -> int:
-    """Make the runs that an experiment lacks, or find those that are the same; stops when nobody wants them any more.
+    """Create the missing runs of an experiment, or reuse identical ones, until the experiment is stopped.
+
+    A cell whose run cannot be created keeps the reason.
 
     Args:
-        most: no more than these now.
-    Returns: how many runs were new. A cell whose run cannot be made keeps the reason.
+        most: maximum number of missing runs to handle; None for all.
+    Returns: number of new runs.
     """
     table = ExperimentTable(engine.store.folder)
     experiment = table.experiment(experiment_id)
@@ -181,9 +184,9 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
 
 
 def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: int) -> dict[str, str]:
-    """The run that a cell's run under a seed starts from, by label; empty where it starts from none.
+    """Return the id of the source run of a cell and seed, by label; empty if the cell has no source.
 
-    Raises: EngineError where that run could not be made.
+    Raises: EngineError if the source run could not be created.
     """
     label = design.source_of(cell)
     if label is None:
@@ -200,7 +203,7 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
 def _make(
     engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig, owner: str | None
 ) -> bool:
-    """One run. Returns: whether it is a new one."""
+    """Queue a run, or reuse an identical one. Returns: True if it is new."""
     config, data = engine.prepared(draft)
     same = engine.store.same_as(config)
     if same is None:
@@ -209,22 +212,22 @@ def _make(
         return True
     table.put_run(*place, same)
     if engine.store.run(same).status.resumable:
-        with suppress(EngineError):  # somebody resumed it just now
+        with suppress(EngineError):  # another request may have resumed it
             engine.resume(same)
     return False
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:
-    """Make an experiment's runs. Args: request: "experiment", its id. Returns: "new", how many runs are new."""
+    """Create an experiment's runs. Args: request: "experiment", its id. Returns: "new", the number of new runs."""
     engine = chosen_engine(Store(store_folder))
     return {"new": make_runs(engine, str(request["experiment"]), progress)}
 
 
 def is_over(design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Whether every cell has a run, or a reason for none, under every seed, and all of them have ended."""
+    """Return True if every cell has a run, or a reason for none, under every seed, and all runs have ended."""
     return not missing(design, runs) and all(run.ended for run in runs)
 
 
 def is_complete(design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Whether every run has finished, or was ended because others are better."""
+    """Return True if every run has finished or was ended early in favour of better ones."""
     return is_over(design, runs) and all(run.status == Status.FINISHED or run.ended_early for run in runs)

@@ -1,4 +1,4 @@
-"""An experiment as one HTML page that can be printed, sent and opened anywhere: no script, nothing from elsewhere."""
+"""An experiment as one self-contained HTML page without scripts, to print, send and open anywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.messages import _, language, listed, ngettext
 from core.quantities import day_text
 from core.store import Experiment, Status
 
-# Settings that are listed at their defaults too.
+# Settings that are listed even at their defaults.
 ALWAYS = frozenset(
     {
         "task.train_size",
@@ -40,10 +40,10 @@ TEMPLATE = Path(__file__).resolve().parents[2] / "assets" / "report.html"
 
 
 def report_html(experiment: Experiment, results: Results, config: RunConfig | None = None) -> str:
-    """The report, in the language that is spoken. What came from outside is escaped by the template.
+    """Return the report in the user's language. The template escapes untrusted text.
 
     Args:
-        config: of one of its runs as it was carried out, whose settings are listed; of the first draft where None.
+        config: the effective config of one of its runs, whose settings are listed; the design's base if None.
     """
     design = results.design
     protocol = PROTOCOLS.get(design.protocol)
@@ -75,7 +75,7 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
 
 
 def summary(results: Results) -> list[str]:
-    """What was found, in sentences: a difference and none as plainly as each other."""
+    """Return the results as sentences; a missing difference is stated as plainly as a difference."""
     comparisons = [cell for cell in results.cells if cell.comparison is not None]
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
     runs = ngettext("{count} run", "{count} runs", results.design.runs)
@@ -106,7 +106,7 @@ def summary(results: Results) -> list[str]:
 
 
 def chart(results: Results) -> str:
-    """The scores of every cell, and its difference, as an SVG."""
+    """Return the scores and the difference of every cell as an SVG."""
     rows = []
     for cell in results.cells:
         found = cell.comparison.difference if cell.comparison else None

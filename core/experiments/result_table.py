@@ -1,4 +1,4 @@
-"""An experiment's results as a table: for people, as CSV with all digits, as Markdown and as LaTeX."""
+"""An experiment's results as a table: for display, as CSV in full precision, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
 NONE = "–"
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "varepsilon", "λ": "lambda", "ρ": "rho", "τ": "tau"}
-# Scores that people read as percentages.
+# Scores shown as percentages.
 SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 LEAST_P = 0.001
-# A score, such as "Test accuracy".
+# Names of scores, such as "Test accuracy".
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
-# More cells than these are counted in a sentence, not named.
+# A sentence gives the number of cells beyond this limit instead of naming them.
 MOST_NAMED = 6
-# Below, a bootstrap over seeds sees too few of them.
+# With fewer seeds, a bootstrap over seeds is unreliable.
 FEW_SEEDS = 8
 HOW_BY_EXAMPLE = N_(
     "Differences are in {unit}, paired over the same seeds and the same examples, and rounded by themselves; intervals "
@@ -41,7 +41,7 @@ HOW_BY_SEED = N_(
     "bootstraps over seeds, p values those of the paired permutation test over seeds, corrected for {comparisons} "
     "(Holm)."
 )
-# What pdflatex has no letter for.
+# Characters that pdflatex cannot typeset.
 IN_LATEX = str.maketrans(
     {"−": "$-$", "±": "$\\pm$", "–": "--", **{letter: f"$\\{name}$" for letter, name in GREEK.items()}}
 )
@@ -49,12 +49,12 @@ IN_LATEX = str.maketrans(
 
 @in_language(ENGLISH)
 def table_text(results: Results, form: Format) -> str:
-    """The table as a file's text, in English. CSV holds numbers with all their digits, the others what people read."""
+    """Return the table as text in English. CSV has full precision; Markdown and LaTeX are rounded as displayed."""
     if form == "csv":
         return _csv(results)
     header, rows = table_rows(results)
     if form == "markdown":
-        # A bar would begin another cell.
+        # An unescaped bar would start another cell.
         rows = [[text.replace("|", "\\|") for text in row] for row in rows]
         return tabulate(rows, header, tablefmt="github", disable_numparse=True) + "\n"
     text = tabulate(rows, header, tablefmt="latex_booktabs", disable_numparse=True) + "\n"
@@ -62,7 +62,7 @@ def table_text(results: Results, form: Format) -> str:
 
 
 def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    """What people read: the header, and a row per cell."""
+    """Return the displayed header, and one row per cell."""
     names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
     header = [*names, _("Seeds"), score_name(results)]
     # Translators: a column: the score of the linear probe of the untrained encoder.
@@ -81,12 +81,12 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def score_name(results: Results) -> str:
-    """What is listed, such as "Test accuracy"."""
+    """Return the name of the score, such as "Test accuracy"."""
     return _(OF_SPLIT[results.split], measure=in_phrase(_(results.measure.label)))
 
 
 def in_phrase(label: str) -> str:
-    """A label as written inside a phrase; one that begins with a name, such as LoRA, keeps its capital."""
+    """Return a label in lower case for use in a phrase. A label that begins with a name, such as LoRA, is unchanged."""
     is_name = re.match(r"\w+[A-Z]", label) is not None
     return label if is_name else f"{label[0].lower()}{label[1:]}"
 
@@ -102,14 +102,14 @@ def mean_text(results: Results, cell: CellResult) -> str:
 
 
 def score_text(results: Results, value: float | None) -> str:
-    """A score in the measure shown: "81.3%", or a dash."""
+    """Format a score as "81.3%", as "0.813" if it is not a percentage, or as a dash."""
     if value is None:
         return NONE
     return percent(value) if results.measure.name in SHARES else f"{value:.3f}"
 
 
 def findings(results: Results) -> list[str]:
-    """Sentences on the scores to beat, the cells whose means do not, and the main effects."""
+    """Return sentences on the reference scores, the cells whose means are worse, and the main effects."""
     found = []
     references = [cell.reference for cell in results.cells]
     over_seeds = any(cell.seeds > 1 for cell in results.cells)
@@ -138,7 +138,7 @@ def findings(results: Results) -> list[str]:
             for cell in worse
         )
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
-        # No test compares a cell with the probe.
+        # "By the means alone": no test compares a cell with the probe.
         found.append(
             _("Above that probe here, by the means alone: {cells}.", cells=cells)
             if results.measure.better == "lower"
@@ -148,7 +148,7 @@ def findings(results: Results) -> list[str]:
 
 
 def reference_text(results: Results, cell: CellResult) -> str:
-    """A sentence on the scores that one cell has to beat; empty where they are not known."""
+    """Return a sentence on the reference scores of one cell; empty if they are unknown."""
     names = (_("linear probe of the untrained encoder"), _("majority class"))
     known = zip(names, cell.reference, strict=True)
     told = [called(name, score_text(results, value)) for name, value in known if value is not None]
@@ -160,7 +160,7 @@ def reference_text(results: Results, cell: CellResult) -> str:
 
 
 def strokes_text(results: Results) -> str:
-    """The grey strokes of the chart, as a sentence; empty without the probe."""
+    """Return a sentence that explains the grey strokes of the chart; empty without the probe."""
     if all(cell.reference.probe is None for cell in results.cells):
         return ""
     return _(
@@ -170,7 +170,7 @@ def strokes_text(results: Results) -> str:
 
 
 def _range_text(results: Results, values: Sequence[float | None]) -> str:
-    """The one value of all cells, or the lowest and the highest; empty without any."""
+    """Format the common value of all cells, or the lowest and the highest; empty without any."""
     texts = [score_text(results, value) for value in sorted(one for one in values if one is not None)]
     if not texts:
         return ""
@@ -202,14 +202,14 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
 
 
 def difference_text(results: Results, value: float) -> str:
-    """A difference with its sign: "+1.2" of percentage points, or in nats."""
+    """Format a difference with its sign, in percentage points ("+1.2") or in the unit of the measure."""
     shares = results.measure.name in SHARES
     text = signed(100 * value if shares else value, 1 if shares else 3)
     return text if text.startswith("−") or float(text) == 0 else f"+{text}"
 
 
 def interval_text(results: Results, comparison: Comparison) -> str:
-    """The interval, or a dash without one."""
+    """Format the interval, or a dash if there is none."""
     found = comparison.difference
     if found.low is None or found.high is None or comparison.is_zero_throughout:
         return NONE
@@ -217,7 +217,7 @@ def interval_text(results: Results, comparison: Comparison) -> str:
 
 
 def unit(results: Results) -> str:
-    """Of differences."""
+    """Return the unit of differences."""
     if results.measure.name in SHARES:
         return _("percentage points")
     return _("nats") if results.measure.name == "cross_entropy" else _("the measure’s own unit")
@@ -230,7 +230,7 @@ def p_text(p: float | None) -> str:
 
 
 def needed_text(comparison: Comparison) -> str:
-    """How many seeds would show the difference: a number, or that none would; "enough" where it is shown."""
+    """Format the number of seeds that would show the difference; "> 1,000" for more, "enough" if it is shown."""
     if comparison.difference.seeds < 2 or comparison.is_zero:
         return NONE
     if comparison.verdict != "no difference shown":
@@ -240,7 +240,7 @@ def needed_text(comparison: Comparison) -> str:
 
 
 def _interval_alone_differs(comparison: Comparison) -> bool:
-    """Whether the interval leaves out 0 and the verdict is that no difference is shown."""
+    """Return True if the interval excludes 0 but the verdict is that no difference is shown."""
     low, high = comparison.difference.low, comparison.difference.high
     if comparison.verdict != "no difference shown" or low is None or high is None:
         return False
@@ -248,7 +248,7 @@ def _interval_alone_differs(comparison: Comparison) -> bool:
 
 
 def cautions(results: Results) -> list[str]:
-    """What so few seeds, or runs that are missing, do to the table, a sentence each; nothing where all is well."""
+    """Return warnings, one sentence each, about too few seeds, early stopping and missing runs."""
     found = []
     comparisons = results.comparisons
     if comparisons:
@@ -300,7 +300,7 @@ def cautions(results: Results) -> list[str]:
 
 
 def notes(results: Results) -> list[str]:
-    """How the numbers were computed, a sentence each."""
+    """Return notes on how the numbers were computed, one sentence each."""
     found = [_("± is the standard deviation over seeds (n − 1).")]
     comparisons = results.comparisons
     if comparisons:
@@ -333,13 +333,13 @@ def notes(results: Results) -> list[str]:
 
 
 def better_text(results: Results) -> str:
-    """Which way is better, in a sentence; empty where neither is."""
+    """Return a sentence on the better direction; empty if neither is better."""
     sentences = {"higher": _("Higher is better."), "lower": _("Lower is better."), None: ""}
     return sentences[results.measure.better]
 
 
 def _labels(results: Results, cell: CellResult) -> list[str]:
-    """One text per axis; of a cell outside the grid, its label in the first."""
+    """Return one label per axis; a cell outside the grid has its label in the first column."""
     # Translators: all runs of an experiment, in the one row of a table.
     labels = [level.title for level in results.design.levels_of(cell.cell)] or [_("all")]
     return labels + [NONE] * (max(1, len(results.design.axes)) - len(labels))
@@ -378,7 +378,7 @@ def _csv(results: Results) -> str:
 
 
 def _numbers(cell: CellResult) -> Sequence[object]:
-    """Empty where there is none."""
+    """Return the CSV values of a cell, None for missing ones."""
     own = [cell.seeds, cell.mean, cell.std]
     if cell.comparison is None:
         return [*own, *[None] * 10]

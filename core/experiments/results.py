@@ -1,4 +1,4 @@
-"""What an experiment shows: each cell's score over seeds, and its paired difference from what it is compared with."""
+"""Results of an experiment: the score of each cell over seeds, and its paired difference from its baseline."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from core.workers.run_rows import majority_rate
 
 TEST = "test"
 SPLITS = {TEST: N_("Test"), VALIDATION: N_("Validation")}
-# What can be listed: scores of a split, and measures of the vectors of the validation rows at the last frame.
+# Measures of the vectors of the validation rows at the last frame.
 OF_VECTORS: Mapping[str, Measure] = {
     entry.name: Measure(entry.name, entry.label, None if entry.better == "neither" else entry.better)
     for entry in METRICS.values()
     if entry.measure is not None
 }
 MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS}
-# Scores that are means over examples, which two runs can therefore be compared on one by one.
+# Scores that are means over examples, so that two runs can be compared example by example.
 BY_EXAMPLE = ("accuracy", "cross_entropy")
 Verdict = Literal["higher", "lower", "no difference shown"]
 VERDICTS: Mapping[Verdict, str] = {
@@ -51,11 +51,11 @@ Values = NDArray[np.float64]
 
 
 class Reference(NamedTuple):
-    """Scores of the split that is shown, without any training of the encoder; None where they are not known.
+    """Reference scores of the displayed split, without training the encoder; None if unknown.
 
     Attributes:
-        probe: of the linear probe of the untrained encoder, in the measure shown.
-        majority: accuracy of the commonest training class.
+        probe: score of the linear probe of the untrained encoder, in the displayed measure.
+        majority: accuracy of predicting the most common training class.
     """
 
     probe: float | None = None
@@ -68,7 +68,7 @@ class MainEffect(NamedTuple):
     Attributes:
         axis: its number.
         means: one per level, over the same combinations: those with a score at every level of the axis.
-        combinations, of: how many combinations there are with such scores, and in all; 1 of 1 without another axis.
+        combinations, of: number of these combinations, and of all combinations; 1 of 1 without another axis.
     """
 
     axis: int
@@ -82,10 +82,10 @@ class Comparison:
     """A cell against its baseline, on the seeds that both have.
 
     Attributes:
-        baseline: the number of the cell that it is compared with.
-        corrected_p: after Holm, over all comparisons of the table; None for one seed.
-        seeds_needed: to show such a difference beside as many other comparisons; None where no number up to a thousand
-            would, or one seed says nothing of it.
+        baseline: the number of the baseline cell.
+        corrected_p: Holm-corrected p over all comparisons of the table; None for one seed.
+        seeds_needed: number of seeds that would show such a difference with as many comparisons; None if a thousand
+            would not suffice, or if there is only one seed.
     """
 
     baseline: int
@@ -95,12 +95,12 @@ class Comparison:
 
     @property
     def is_zero(self) -> bool:
-        """True where the means are equal: more seeds would be asked to show a difference of zero."""
+        """True if the means are equal: no number of seeds shows a difference of zero."""
         return abs(self.difference.mean) <= NOTHING
 
     @property
     def is_zero_throughout(self) -> bool:
-        """True where no seed or example differs: the bootstrap interval then has no width."""
+        """True if no seed or example differs, so that the bootstrap interval has no width."""
         return self.is_zero and self.difference.low == self.difference.high
 
     @property
@@ -115,11 +115,11 @@ class CellResult:
     """One cell.
 
     Attributes:
-        title: in the language that was spoken.
+        title: in the user's language.
         scores: by seed, of the runs that have the score.
-        mean, std: over seeds, n − 1; None where there is no score, or one seed.
-        by_probe: whether any of its scores is that of a linear probe, because the classifier never learned.
-        runs: of the cell, whatever became of them.
+        mean, std: over seeds, n − 1; `mean` is None without a score, `std` also for one seed.
+        by_probe: True if any score is that of a linear probe, because the classifier was never trained.
+        runs: all runs of the cell, whatever their status.
         reference: means over the seeds that have the score.
     """
 
@@ -140,7 +140,7 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A table of cells, in the order of the design; `ended_early` counts the runs that were, for being poor."""
+    """A table of cells, in the order of the design; `ended_early` is the number of runs stopped for low scores."""
 
     design: Design
     measure: Measure
@@ -154,11 +154,11 @@ class Results:
 
     @property
     def by_example(self) -> bool:
-        """Whether the differences were taken example by example, all of them."""
+        """True if all differences were computed example by example."""
         return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
 
     def is_worse_than_probe(self, cell: CellResult) -> bool:
-        """Return whether the mean of a cell is worse than the linear probe of the untrained encoder."""
+        """Return True if the mean of a cell is worse than the linear probe of the untrained encoder."""
         probe = cell.reference.probe
         if cell.mean is None or probe is None:
             return False
@@ -166,7 +166,7 @@ class Results:
 
     @property
     def main_effects(self) -> list[MainEffect]:
-        """One per axis with several levels, where some combination has a score at each of them."""
+        """Main effects of the axes with several levels for which some combination has a score at every level."""
         means = {cell.cell.levels: cell.mean for cell in self.cells if cell.cell.levels is not None}
         shape, found = self.design.shape, []
         for axis, levels in enumerate(shape):
@@ -189,12 +189,12 @@ def results(
     split: str,
     runs: Sequence[ExperimentRun] | None = None,
 ) -> Results:
-    """What the runs that have finished show.
+    """Compute the results of the finished runs.
 
     Args:
-        measure: one of MEASURES; split: "test" or "validation", scored at the last frame. A measure of vectors is
-            always of validation rows.
-        runs: the runs to compare; all of the experiment where None.
+        measure: one of MEASURES.
+        split: "test" or "validation", scored at the last frame. Measures of vectors always use validation rows.
+        runs: the runs to compare; all of the experiment if None.
     """
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment_id) if runs is None else runs
@@ -217,7 +217,7 @@ def _majority_rate(store: Store, run_id: str, attempt: int, split: str) -> float
 
 
 def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
-    """What was measured of the vectors of a finished run's last frame; None where nobody has measured it yet."""
+    """Return the vector measures of a finished run's last frame; None if they were not computed yet."""
     if run.status != Status.FINISHED or run.run_id is None:
         return None
     folder = measures_folder(store.run_folder(run.run_id), run.begun_attempt)
@@ -238,7 +238,7 @@ def of_runs(
     measure: str,
     split: str,
 ) -> Results:
-    """The same of runs, scores and references that are at hand; scores and references by run id."""
+    """Compute results from given runs, scores and references. Args: scores, known: by run id."""
     by_cell: dict[int, list[ExperimentRun]] = {}
     for run in runs:
         by_cell.setdefault(run.cell, []).append(run)
@@ -289,9 +289,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _compared(
     store: Store, design: Design, ours: CellResult, cells: Sequence[CellResult], measure: str, split: str
 ) -> tuple[int | None, PairedDifference | None]:
-    """The cell that another is compared with, and the difference on the seeds that both have; None without any.
+    """Return the number of a cell's baseline, and the difference on the seeds that both have; None without any.
 
-    It is taken example by example where the predictions of both were kept.
+    The difference is computed example by example if the predictions of both were kept.
     """
     baseline = design.baseline_of(ours.cell)
     if baseline is None:
@@ -307,11 +307,11 @@ def _compared(
 
 
 def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int], split: str) -> PairAgreement | None:
-    """Two finished runs on the rows of a split, row by row.
+    """Compare two finished runs on the rows of a split, row by row.
 
     Args:
-        first, second: the id of each, and the number of its attempt that trained.
-    Returns: None where predictions for the same rows were not kept.
+        first, second: the id of each run, and the number of the attempt that trained.
+    Returns: None if predictions for the same rows were not kept.
     """
     found = [_outcomes(store, *run, "accuracy", split) for run in (first, second)]
     known = [one for one in found if one is not None]
@@ -323,7 +323,7 @@ def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int]
 def _by_example(
     store: Store, cell: CellResult, seeds: Sequence[int], measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
-    """[S, E] scores of examples and their labels; None where they are not known of every seed, or not the same."""
+    """Return [S, E] scores of examples and their labels; None if a seed lacks them or labels differ between seeds."""
     if measure not in BY_EXAMPLE:
         return None
     runs = {run.seed: run for run in cell.runs}
@@ -339,7 +339,7 @@ def _by_example(
 def _outcomes(
     store: Store, run_id: str, attempt: int, measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
-    """The score of each example of a finished run, and their labels; None where they were not kept or are damaged."""
+    """Return the score of each example of a finished run, and the labels; None if not kept or damaged."""
     try:
         logits, labels = _predictions(store, run_id, split)
     except StoreError:
@@ -353,7 +353,7 @@ def _outcomes(
 
 
 def _predictions(store: Store, run_id: str, split: str) -> tuple[NDArray[np.float32] | None, tuple[int, ...]]:
-    """Logits and labels of a split's rows; for validation those of the last frame, where it has the whole split."""
+    """Return logits and labels of a split's rows. Validation uses the last frame, if it covers the whole split."""
     if split == TEST:
         kept = store.predictions(run_id)
         return (None, ()) if kept is None else (kept.logits, kept.labels)

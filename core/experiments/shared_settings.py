@@ -1,4 +1,4 @@
-"""The settings that all cells of a grid share, in words."""
+"""Describe the settings that all cells of a grid share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.tasks.task_label import task_label
 
 
 class SharedSettings(NamedTuple):
-    """Texts about what no axis varies."""
+    """Descriptions of the settings that no axis varies."""
 
     rows: list[str]
     encoder: list[str]
@@ -28,7 +28,7 @@ class SharedSettings(NamedTuple):
 
 
 def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
-    """Describe a draft, without what some level of an axis changes: of the objective, also its weights or τ alone."""
+    """Describe the parts of a draft that no level changes. The objective may be described without its weights or τ."""
     drafts = [base, *_drafts(base, axes)]
 
     def shared(texts: Callable[[RunConfig], list[str]]) -> list[str]:
@@ -41,7 +41,7 @@ def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
 
 
 def _drafts(base: RunConfig, axes: Sequence[Axis]) -> Iterator[RunConfig]:
-    """The draft with each level alone; one that fits only beside another axis's level is left out."""
+    """Yield the draft with each level applied alone; skip levels that are only valid with another axis's level."""
     for level in (level for axis in axes for level in axis.levels):
         with suppress(ConfigError):
             yield changed(base, {name: value for name, value in level.settings.items() if name != START})

@@ -1,4 +1,4 @@
-"""The experiments that come with the project: protocols, carried out as they are, for lessons and for readers."""
+"""The experiments that ship with the project: unmodified protocols and their results, for lessons and readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ShippedExperiment:
-    """Attributes: name: of its protocol; seeds: how many, None for as many as can show a difference."""
+    """A shipped experiment.
+
+    Attributes:
+        name: of its protocol.
+        seeds: number of seeds; None for the number that can show a difference.
+    """
 
     name: str
     seeds: int | None = None
@@ -48,7 +53,7 @@ SHIPPED_EXPERIMENTS = {
 
 
 def make(design: Design, path: Path) -> None:
-    """Carry an experiment out and write it. Raises: PlaygroundError where one of its runs does not finish."""
+    """Run an experiment and write its archive. Raises: PlaygroundError if one of its runs does not finish."""
     from core.workers import LocalEngine
 
     with tempfile.TemporaryDirectory(prefix="scl-experiment-") as folder:
@@ -68,7 +73,10 @@ def make(design: Design, path: Path) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """`python -m core.experiments.shipped_experiments [NAME ...]`: make these again, or all. Returns: exit status."""
+    """Rebuild the named experiments, or all: `python -m core.experiments.shipped_experiments [NAME ...]`.
+
+    Returns: the exit status.
+    """
     for name in names or SHIPPED_EXPERIMENTS:
         if name not in SHIPPED_EXPERIMENTS:
             print(f"{name} is none of them: choose {', '.join(SHIPPED_EXPERIMENTS)}.", file=sys.stderr)

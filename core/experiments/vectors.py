@@ -1,4 +1,4 @@
-"""Measuring the vectors that an experiment's runs end with, as a job of a process of its own."""
+"""The job that measures the vectors of the last frame of an experiment's runs."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from core.experiments.results import vector_measures
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 from core.workers import Progress
 
-# The kind of this job.
+# Kind of the job.
 VECTORS = "vectors"
 
 
 def vectors_request(experiment_id: str) -> dict[str, Any]:
-    """What the job is asked."""
+    """Return the request of the job."""
     return {"experiment": experiment_id}
 
 
 def unmeasured(store: Store, runs: Sequence[ExperimentRun]) -> list[ExperimentRun]:
-    """The finished runs whose vectors nobody has measured."""
+    """Return the finished runs whose vectors have not been measured."""
     finished = [run for run in runs if run.status == Status.FINISHED]
     return [run for run in finished if vector_measures(store, run) is None]
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Measure the last frame of every finished run that lacks it.
+    """Measure the last frame of every finished run without measures.
 
     Args:
-        request: as `vectors_request` makes it.
-    Returns: "measured", how many were; a run whose frame cannot be read is left out.
+        request: from `vectors_request`.
+    Returns: "measured", the number of runs measured; a run whose frame cannot be read is skipped.
     """
     with closing(Store(store_folder)) as store:
         runs = unmeasured(store, ExperimentTable(store.folder).runs(str(request["experiment"])))
@@ -44,5 +44,5 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
                 measure_last(store, store.run(str(run.run_id)))
                 measured += 1
             except PlaygroundError as error:
-                print(error)  # into the job's log
+                print(error)  # stdout goes to the job's log
         return {"measured": measured}

@@ -1,1 +1,1 @@
-"""A run in the forms in which it leaves the app: files that other programs, other people and other machines can use."""
+"""Export formats of a run: files for other programs, users and machines."""

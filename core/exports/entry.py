@@ -1,4 +1,4 @@
-"""What a form of export states and does."""
+"""The interface of an export format, and the functions that write one."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 STEM_WORDS = 8
-# What the command line puts before an error.
+# Prefix of the command line's errors.
 ERROR = "error: "
-# The language of its messages, a key of LANGUAGES; English where it is not set.
+# Environment variable for the command line's language, a key of LANGUAGES; English if unset.
 SPOKEN = "SCL_LANGUAGE"
-# A zip file knows no earlier date; with a fixed one the same run gives the same file.
+# The earliest date a zip file can hold. A fixed date makes the bytes reproducible.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def always(store: Store, run: RunRecord) -> Message | None:
-    """Every run can be written so."""
+    """Refuse no run."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A form in which a run can be written.
+    """An export format.
 
     Attributes:
-        label, about: marked to be translated; `about` says what it is good for, in a sentence.
-        suffix: behind the run's name; of a folder the end of its name.
-        write: to a path where nothing is yet: a file, or a folder where `folder` is set.
-            Raises: PlaygroundError for a run that cannot be written so, OSError for a place that cannot.
-        refusal: a sentence why a run cannot be written so now, None where it can. It costs little to ask.
-        text: a few lines that can be printed.
-        write_pair: two runs side by side, where the form has that.
-        heavy: it loads torch: for a page it is written by a process of its own.
-        translated: it is written in the reader's language; all others are English.
+        label, about: marked for translation; `about` is one sentence on its purpose.
+        suffix: suffix of the file name, or of the folder name.
+        write: writes a run to a new path, as a file, or as a folder if `folder` is set.
+            Raises: PlaygroundError for a run that has no such export, OSError for a path that cannot be written.
+        refusal: returns the reason why a run cannot be exported now, None if it can. It is cheap to call.
+        text: True for a few lines of text that can be printed.
+        write_pair: writes two runs side by side; None if the format does not support it.
+        heavy: True if it loads torch; pages then write it in a separate process.
+        translated: True if it is written in the user's language; all other formats are in English.
     """
 
     name: str
@@ -66,18 +66,18 @@ class Export:
 
 
 def file_stem(run: RunSummary) -> str:
-    """Name the files of a run, in every language alike: its title in plain letters, and its unique id."""
+    """Return the stem of a run's file names, the same in every language: its title in plain letters and its id."""
     title = run.name or f"run {run.number}"
     plain = "".join(sign if sign.isalnum() else " " for sign in title.casefold())
     return "-".join([*plain.split()[:STEM_WORDS], run.id])
 
 
 def write_export(export: Export, store: Store, run_id: str, path: Path, beside: str | None = None) -> None:
-    """Write a run in one form, whole or not at all.
+    """Write a run in one format, atomically.
 
     Args:
         beside: a second run, side by side with the first.
-    Raises: StoreError for a run that cannot be written so, and for a place that cannot be written.
+    Raises: StoreError for a run that cannot be exported, or a path that cannot be written.
     """
     run = store.run(run_id)
     other = None if beside is None else store.run(beside)
@@ -89,7 +89,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
     if export.folder and path.exists():
         raise StoreError("{folder} is there already: give the name of a new folder.", folder=path.name)
     try:
-        # Beside the target, so that the finished file only has to be renamed.
+        # In the target's folder, so that the finished file only needs a rename.
         with (
             tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made,
             in_language(language() if export.translated else ENGLISH),
@@ -106,12 +106,12 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
 
 
 def export_bytes(export: Export, store: Store, run_id: str, beside: str | None = None) -> bytes:
-    """A run in one form as a browser takes it: a folder is packed. Raises: StoreError."""
+    """Return an export as bytes for download; a folder is zipped. Raises: StoreError."""
     with tempfile.TemporaryDirectory(prefix="scl-export-") as folder:
         run = store.run(run_id)
         path = Path(folder) / export.file_name(run)
         if export.heavy:
-            # The command line would refuse it too, after a while.
+            # The command line would also refuse, but only after loading.
             if (why := export.refusal(store, run)) is not None:
                 raise StoreError(why)
             _write_apart(export, store, run_id, path)
@@ -125,7 +125,7 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
 
 
 def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
-    """Let the command line write it: a server keeps torch out of its own process."""
+    """Write an export through the command line, to keep torch out of the server's process."""
     command = [sys.executable, "-m", "core", "export", run_id, "--format", export.name, "--output", str(path)]
     done = subprocess.run(
         [*command, "--runs", str(store.folder)],
@@ -139,7 +139,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         said = (done.stderr.strip().splitlines() or [""])[-1]
         if said.startswith(ERROR):
             raise StoreError(said.removeprefix(ERROR))
-        # No error of ours: the process was killed, or failed before it could report one.
+        # Not a reported error: the process was killed, or failed before it could report one.
         why = said or Message("it ended without a message")
         raise StoreError(
             "{form} could not be written ({why}): try again, or use the command line.",
@@ -149,7 +149,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
 
 
 def _pack(folder: Path, target: Path) -> None:
-    """Everything in a folder, under its name."""
+    """Zip a folder, including its name."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
@@ -160,7 +160,7 @@ def _pack(folder: Path, target: Path) -> None:
 
 
 def going_on(store: Store, run: RunRecord) -> Message | None:
-    """Why a run that has not ended cannot be written."""
+    """Refuse a run that has not ended."""
     if run.status.ended:
         return None
     return Message(

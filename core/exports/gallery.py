@@ -1,6 +1,6 @@
-"""The project's replays as pages with an index, ready to be put on any static host.
+"""Write the project's replays as pages with an index, for any static host.
 
-`python -m core.exports.gallery [FOLDER]` writes them.
+Usage: `python -m core.exports.gallery [FOLDER]`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"
 INDEX = "index.html"
-# Pages of two runs: what each pair shows.
+# Pages of two runs, each with its question.
 PAIRS = (
     (
         ("ce", "ce-scl"),
@@ -32,7 +32,7 @@ PAIRS = (
 def write_gallery(folder: Path) -> list[Path]:
     """Write a page for every replay and every pair, and an index of them.
 
-    Returns: the files. Raises: StoreError where they cannot be written.
+    Returns: the files. Raises: StoreError if they cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="scl-gallery-") as place:
         store = Store(Path(place) / "runs")

@@ -1,4 +1,4 @@
-"""The README of an exported model: how it was made, what it scored, and a few lines that use it."""
+"""The README of an exported model: training, scores and a usage example."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ torch {torch}, transformers {transformers}. The licences of the base model and o
 
 
 def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
-    """Markdown, in English. What came from outside is one line of plain text in it."""
+    """Return the card as Markdown, in English. Untrusted text is reduced to one line of plain text."""
     config = without_folders(run.effective)
     evaluations = {one.split: one for one in scored(config, store.evaluations(run.id))}  # the last of each split
     base = BUNDLED.get(config.encoder.id, config.encoder.id)
@@ -142,6 +142,6 @@ def _majority(store: Store, run: RunRecord) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line without markup."""
+    """Return text as one line with markup escaped."""
     line = " ".join(text.split())
     return "".join(f"\\{sign}" if sign in r"\`*_{}[]<>#|~$&!" else sign for sign in line)

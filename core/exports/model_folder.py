@@ -1,8 +1,8 @@
-"""A finished run's model, as other programs load it, with a card that states how it was made and what it scored.
+"""Export a finished run's model in a standard format, with a model card.
 
-A model that reads [CLS] is a standard `AutoModelForSequenceClassification`. One that reads the mean of all tokens is a
-sentence-transformers model, with its classifier in a file beside it: transformers' own class would put the classifier
-on [CLS], and predict something else.
+A model with [CLS] pooling is a standard `AutoModelForSequenceClassification`. A model with mean pooling is a
+sentence-transformers model with its classifier in a separate file: the class in transformers would apply the classifier
+to [CLS] and predict something else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.encoders.model import Encoder
 
 HEAD = "classifier.safetensors"
-# What these files say of the machine that wrote them.
+# Fields that reveal paths of the machine that wrote these files.
 PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path"}
 
 
@@ -55,7 +55,7 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
 
 
 def _write_sentence_transformer(encoder: Encoder, path: Path, max_length: int) -> None:
-    """The files of sentence-transformers 3 and later, which releases since then read."""
+    """Write the file layout of sentence-transformers 3 and later."""
     from safetensors.torch import save_file
 
     encoder.base.save_pretrained(path)
@@ -85,7 +85,7 @@ def _write_sentence_transformer(encoder: Encoder, path: Path, max_length: int) -
 
 
 def _without(path: Path, key: str) -> None:
-    """Leave one field of a JSON file out."""
+    """Remove one field from a JSON file."""
     content = json.loads(path.read_text(encoding="utf-8"))
     content.pop(key, None)
     _write_json(path, content)

@@ -1,4 +1,4 @@
-"""A run as what repeats it: its settings as JSON, a command, or a Python script."""
+"""Exports that repeat a run: its settings as JSON, a command, or a Python script."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COMMAND = "python -m core fit"
 
 
 def config_json(config: RunConfig) -> str:
-    """Write all settings, as `fit --config` and the form on Fine-tune take them."""
+    """Return all settings as JSON, in the form that `fit --config` and the Fine-tune page take."""
     return json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
 def command_line(config: RunConfig) -> str:
-    """Write the command, an option on each line: every setting that is not its default.
+    """Return the command, one option per line, for every setting that is not at its default.
 
-    What was found out before launch is among them, so that nothing is left to another machine's defaults.
+    Settings resolved at launch are included, so that the result does not depend on another machine's defaults.
     """
     return " \\\n  ".join([COMMAND, *(f"{flag} {shlex.quote(value)}" for flag, value in _options(config))]) + "\n"
 
@@ -72,7 +72,7 @@ def _write_command(store: Store, run: RunRecord, path: Path) -> None:
 
 
 def _write_script(store: Store, run: RunRecord, path: Path) -> None:
-    from core.exports.script.writing import run_script  # it loads torch
+    from core.exports.script.writing import run_script  # lazy, because it loads torch
 
     path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
 

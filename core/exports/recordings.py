@@ -1,4 +1,4 @@
-"""What a run recorded, for other programs and for this one elsewhere: a table, TensorBoard's logs, a replay."""
+"""Exports of a run's records: a CSV table, TensorBoard logs and a replay."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from core.exports.recipes import config_json
 from core.messages import N_, Message
 from core.store import RunRecord, Store
 
-# TensorBoard finds event files by this word in their names.
+# TensorBoard recognises event files by this name.
 EVENTS = "events.out.tfevents"
 
 
 def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
-    """A row for each step: what was measured while it was taken, and scores by split where it was scored."""
+    """Return one row per step: its measures, and its scores by split if it was scored."""
     rows: dict[int, dict[str, float]] = {}
     for step in steps:
         rows.setdefault(step.step, {}).update(step.values)
@@ -52,7 +52,7 @@ def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
                 tag = f"{scores.split}/{name}"
                 writer.add_scalar(tag, value, scores.step, times.get(scores.step, run.created_at))
     (written,) = path.glob(f"{EVENTS}.*")
-    # The library puts the machine's name into the file's.
+    # The library puts the host name into the file name.
     written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
 
 

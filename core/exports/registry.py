@@ -1,4 +1,4 @@
-"""The forms of export, by name."""
+"""The registry of export formats."""
 
 from __future__ import annotations
 

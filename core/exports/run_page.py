@@ -1,7 +1,7 @@
-"""A run, or two side by side, as one HTML file that opens anywhere: no server, no network, nothing from elsewhere.
+"""A run, or two side by side, as one self-contained HTML file that needs no server and no network.
 
-The map is the app's own, from the same files. What the page knows is in it as packed JSON; text from outside reaches
-the page through the template, which escapes it, or through the script, which only ever sets text.
+The map uses the same script files as the app. The page embeds its data as compressed JSON. Untrusted text enters the
+page through the template, which escapes it, or through the script, which only sets text content.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ SPLITS = {
 }
 MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
-# More frames than a player of 20 seconds can show are left out, evenly.
+# A 20-second player cannot show more frames; the rest is thinned evenly.
 FRAMES_MAX = 100
-# Drawn twice, as wide screens and narrow ones show them: width and height by the style's class.
+# Curves are drawn twice, for wide and narrow screens: width and height by CSS class.
 CURVES = {"wide": (680, 700), "narrow": (350, 780)}
-# Beside one map are its texts; below two there should be room to see that they come.
+# One map has its texts beside it. Two maps have them below; the height leaves the top of the texts visible.
 HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
 
 
 class _Shown:
-    """What the page shows of one run."""
+    """The data of one run on the page."""
 
     def __init__(self, store: Store, run: RunRecord) -> None:
         self.store, self.run = store, run
@@ -86,13 +86,13 @@ class _Shown:
 
 
 def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) -> str:
-    """The page of one run, or of two side by side, which are laid onto each other by the examples that both have.
+    """Return the page of one run, or of two side by side, whose maps are aligned by shared examples.
 
-    It is in the language that is spoken.
+    The page is in the user's language.
 
     Args:
-        index: the file of a gallery beside it, which the page leads back to.
-    Raises: StoreError for a run without frames, or whose frames cannot be read.
+        index: the index file of a gallery, which the page links back to.
+    Raises: StoreError for a run without frames, or with frames that cannot be read.
     """
     shown = [_Shown(store, run) for run in runs]
     script = f"(() => {{\n{map_classes()}\n{(FOLDER / 'page.js').read_text(encoding='utf-8')}}})();"
@@ -125,7 +125,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
 
 
 def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
-    """What the script knows."""
+    """Return the data of the page's script."""
     ids = linked_ids([example_keys(one.probe) for one in shown])
     laid = _laid(shown)
     box = box_of(*laid)
@@ -175,7 +175,7 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
 
 
 def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
-    """Places [F, N, 2] of each run, turned as a whole onto the first run's by the examples that both have."""
+    """Return the coordinates [F, N, 2] of each run, each run rotated as a whole onto the first by shared examples."""
     first = shown[0]
     stacks = [np.stack(first.maps)]
     for one in shown[1:]:
@@ -200,10 +200,10 @@ def _of_run(one: _Shown, ids: Sequence[int]) -> dict[str, Any]:
 
 
 def _words(one: _Shown) -> dict[str, Any]:
-    """How each text is read, and what share of the attention of [CLS] its words have in the last block.
+    """Return the words of each text and their shares of the attention of [CLS] in the last block.
 
-    Returns: `words` by the row of an example: its sides, [side, start, end] of each word, and its greatest share in
-        thousandths; `attention`: bytes, 255 for that share, frame by frame from `places` of the row on.
+    Returns: `words` by row of the example: its sides, [side, start, end] of each word, and its greatest share in
+        thousandths. `attention`: bytes, 255 for that share, frame by frame, starting at `places` of the row.
     """
     tokens = one.store.tokens(one.run.id)
     if not tokens.rows:
@@ -230,7 +230,7 @@ def _words(one: _Shown) -> dict[str, Any]:
 
 
 def run_summary(run: RunRecord) -> str:
-    """A run in a line."""
+    """Summarise a run in one line."""
     config = without_folders(run.effective)
     parts = [
         task_label(config),
@@ -273,7 +273,7 @@ def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
 
 
 def _score(evaluation: Evaluation | None, *, named: bool) -> str:
-    """Args: named: whether the row says already what was scored."""
+    """Format a score. Args: named: True if the row's name already states the scorer."""
     if evaluation is None:
         return "–"
     values = evaluation.values
@@ -310,7 +310,7 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
     for path in order:
         texts = ["–" if path not in of_run else of_run[path].text for of_run in found]
         differs = len(set(texts)) > 1
-        # What one run has and the other has not is listed where it is not at its default.
+        # A setting that only one run has is listed if it is not at its default.
         if any(path in of_run and of_run[path].listed for of_run in found) or (
             differs and all(path in of_run for of_run in found)
         ):
@@ -319,7 +319,7 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
 
 
 def _finite_frames(store: Store, run: RunRecord) -> list[int]:
-    """The steps whose frames hold numbers only, at most FRAMES_MAX of them, the first and the last among them."""
+    """Return the steps with finite frames, at most FRAMES_MAX of them, including the first and the last."""
 
     def whole(step: int) -> bool:
         return all(bool(np.isfinite(read(run.id, step)).all()) for read in (store.map_points, store.logits))
@@ -330,20 +330,20 @@ def _finite_frames(store: Store, run: RunRecord) -> list[int]:
 
 def _packed(known: dict[str, Any]) -> str:
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # No time of writing: the same run gives the same bytes.
+    # mtime=0 makes the bytes reproducible.
     return base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
 
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    # Looked up whenever a page is filled, so in the language that is spoken then.
+    # The functions are evaluated at render time, in the user's language.
     made.globals |= {"_": _, "language": language}
     return made
 
 
 def template(name: str) -> Template:
-    """A page of assets/page, which escapes what it is given."""
+    """Return a template of assets/page, with autoescaping."""
     return _environment().get_template(name)
 
 

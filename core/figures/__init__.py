@@ -1,5 +1,4 @@
-"""Arrays in, Plotly figures out, as plain JSON-ready dictionaries; nothing here imports plotly.
+"""Build Plotly figures from arrays, as plain JSON-ready dictionaries. Nothing here imports plotly.
 
-May import: catalogue, config, errors, events, quantities, representation. Reading a run belongs
-to pages.
+May import: catalogue, config, errors, events, quantities, representation. Pages read the runs.
 """

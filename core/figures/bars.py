@@ -1,4 +1,4 @@
-"""Bars: how many rows each class has, and how long the texts are."""
+"""Bar charts: rows per class, text lengths and similarity scores."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from core.quantities import percent
 
 CLASS_HEIGHT_PX = 24
 SHORTEST_PX = 120
-# Room above for the legend, below for the axis.
+# Space for the legend above and the axis below.
 EDGES_PX = 84
 HISTOGRAM_HEIGHT_PX = 260
 LABEL_CHARS = 24
-# Tones of ACCENT: they distinguish splits, because colours mean classes elsewhere.
+# Shades of ACCENT distinguish splits, because hues mean classes elsewhere.
 TONES = ("rgba(47,111,159,1)", "rgba(47,111,159,0.65)", "rgba(47,111,159,0.4)")
 
 BINS = 40
 BAR_SHARE = 0.94
-# Texts beyond this percentile share the last bar, if the longest is much longer.
+# Texts beyond this percentile share the last bar if the longest text is much longer.
 SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
-# A mark that would stretch the axis beyond this many times its length is drawn at the edge instead.
+# A mark that would stretch the axis to more than this multiple of its length is drawn at the edge instead.
 MARK_RATIO = 2.0
 SCORE_BINS = 20
 MOST_SCORE = 1e6
@@ -51,21 +51,21 @@ Lengths = npt.NDArray[np.int64]
 
 
 class LengthMark(NamedTuple):
-    """A line at a length, and what it says."""
+    """A vertical line at a length, and its label."""
 
     length: float
     text: str
 
 
 def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[int]]) -> Figure:
-    """A horizontal bar for each class, in the order given, with its number of rows at the end.
+    """Draw a horizontal bar for each class, in the order given, with its row count at the end.
 
-    The figure is as high as its classes need; a page lets it scroll.
+    The height grows with the number of classes; the page scrolls it.
 
     Args:
-        classes: C names, from outside.
-        counts: for each split, by its name for people, the rows of each class [C]; several splits are stacked.
-    Raises: ValueError where a split has not as many counts as there are classes.
+        classes: C class names; untrusted text.
+        counts: rows of each class [C], by the display name of the split; several splits are stacked.
+    Raises: ValueError if a split does not have one count per class.
     """
     for split, of_split in counts.items():
         if len(of_split) != len(classes):
@@ -95,7 +95,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         legend=base_layout()["legend"] | {"traceorder": "normal"},
         hovermode="closest",
         dragmode=False,
-        # Room for the numbers at the ends.
+        # Space for the numbers at the ends of the bars.
         margin={"l": 8, "r": 56, "t": 32 if len(counts) > 1 else 8, "b": 40},
         xaxis={
             "title": axis_heading(_("rows")),
@@ -104,7 +104,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
             "zeroline": False,
         }
         | _whole_ticks(0, most, 4)
-        | {"tickformat": "~s"},  # 150k, where a narrow screen has no room for 150,000
+        | {"tickformat": "~s"},  # 150k rather than 150,000, which does not fit a narrow screen
         yaxis=row_axis([_label(name) for name in classes]),
     )
     return {"data": traces, "layout": layout}
@@ -127,20 +127,20 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
 
 
 def _label(name: str) -> str:
-    """A name short enough for the side of a bar; Han, kana and Hangul are twice as wide as other letters."""
+    """Shorten a name to fit beside a bar. Han, kana and Hangul letters count twice."""
     start = name[:LABEL_CHARS]
     return short_text(name, LABEL_CHARS - (letters_wide(start) - len(start)) // 2)
 
 
 def _whole_ticks(low: float, high: float, most: int) -> Figure:
-    """Some ticks of an axis, never between whole numbers."""
+    """Return tick settings for an axis that labels whole numbers only."""
     return {"tickformat": ",d"} | ({"dtick": 1} if high - low <= most else {"nticks": most + 1})
 
 
 class _Bins(NamedTuple):
-    """Bars over whole lengths: bar n holds lengths from starts[n] to starts[n] + width − 1.
+    """Histogram bins over integer lengths: bin n holds lengths from starts[n] to starts[n] + width − 1.
 
-    `counts` has one more entry than `starts` where the lengths beyond share a last bar.
+    `counts` has one more entry than `starts` if the longest lengths share an overflow bar.
     """
 
     starts: list[int]
@@ -149,7 +149,7 @@ class _Bins(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first length that is beyond the bars of equal width."""
+        """The first length beyond the bars of equal width."""
         return self.starts[-1] + self.width
 
     @property
@@ -158,7 +158,7 @@ class _Bins(NamedTuple):
 
     @property
     def tail_place(self) -> float:
-        """The middle of the last bar, which is half a bar apart: it is off the scale."""
+        """Centre of the overflow bar. Half a bar's gap shows that it is off the scale."""
         return self.end - 0.5 + self.width
 
     @property
@@ -171,16 +171,16 @@ class _Bins(NamedTuple):
 
 
 def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None = None) -> Figure:
-    """How many texts have which length.
+    """Draw a histogram of text lengths.
 
-    Bars have equal widths in whole numbers. Where few texts are much longer than all others, those share a last bar
-    that is labelled with the length from which it counts, so that they do not squash the rest.
+    Bars have equal integer widths. If a few texts are much longer than the others, they share an overflow bar, labelled
+    with its first length, so that they do not compress the rest.
 
     Args:
-        lengths: ≥ 0, whole; none gives an empty figure.
-        unit: what is counted, in the plural and in the language that is spoken, e.g. "tokens".
-        mark: a line such as (128, "reads 128 tokens"); where it would lie far from the bars, its text alone is at
-            the edge, with an arrow.
+        lengths: integers ≥ 0; an empty sequence gives an empty figure.
+        unit: the unit of a length, in the plural and in the user's language, e.g. "tokens".
+        mark: a line such as (128, "reads 128 tokens"). If it would lie far from the bars, only its label is drawn, at
+            the edge and with an arrow.
     Raises: ValueError for a negative length.
     """
     given = np.asarray(lengths, dtype=np.int64)
@@ -216,11 +216,12 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
 
 def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
     low, longest = int(lengths.min()), int(lengths.max())
-    last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))  # of few lengths too, not the longest
+    # "lower" excludes the longest of a few lengths too.
+    last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))
     if longest < low + BINS or longest <= low + TAIL_RATIO * (last - low):
         last = longest
     elif mark is not None and last < mark.length < low + MARK_RATIO * (last - low):
-        last = min(longest, math.ceil(mark.length))  # the mark lies on the scale, not in the last bar
+        last = min(longest, math.ceil(mark.length))  # keeps the mark on the scale, outside the overflow bar
     width = _width(last - low + 1)
     first = low // width * width
     starts = list(range(first, last + 1, width))
@@ -231,7 +232,7 @@ def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
 
 
 def _width(span: int) -> int:
-    """The smallest of 1, 2, 5, 10, 20, … that covers the span in at most BINS bars."""
+    """Return the smallest of 1, 2, 5, 10, 20, … that covers the span in at most BINS bars."""
     width, steps = 1, (2, 5, 10)
     while span > BINS * width:
         power = 10 ** (len(str(width)) - 1)
@@ -240,13 +241,13 @@ def _width(span: int) -> int:
 
 
 def _tail_ticks(bins: _Bins | None) -> Figure:
-    """Names the last bar by its first length; the others have some six round lengths."""
+    """Return ticks: the first length of the overflow bar, and about six round lengths for the others."""
     if bins is None or not bins.has_tail:
         return {}
     span = bins.high - bins.low
     between = _width(math.ceil(span * BINS / 7))
     ticks = range(-(-bins.starts[0] // between) * between, bins.end, between)
-    apart = [tick for tick in ticks if bins.tail_place - tick > 0.1 * span]  # room for the words
+    apart = [tick for tick in ticks if bins.tail_place - tick > 0.1 * span]  # space for the label
     return {
         "tickmode": "array",
         "tickvals": [*apart, bins.tail_place],
@@ -255,7 +256,7 @@ def _tail_ticks(bins: _Bins | None) -> Figure:
 
 
 def _mark_side(mark: LengthMark, bins: _Bins | None) -> Literal["left", "within", "right"]:
-    """Whether a mark is on the scale, or so near that the axis can reach it, or on which side of it."""
+    """Return "within" for a mark on the scale or close enough to extend the axis, otherwise the side it lies on."""
     if bins is None:
         return "right"
     reach = (MARK_RATIO - 1) * (bins.high - bins.low)
@@ -286,7 +287,7 @@ def _upright_bars(x: list[float], y: list[int], width: Any, colour: Any, hovers:
 
 
 def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
-    """Above the bars: beside its line, rightward of it or leftward, or at the edge beyond which the line would be."""
+    """Return the label above the bars: beside its line, or at the edge beyond which the line would lie."""
     text = short_text(mark.text, 60)
     font = {"size": 12, "color": QUIET}
     if side == "within":
@@ -297,10 +298,10 @@ def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, r
 
 
 def score_figure(scores: Sequence[float]) -> Figure:
-    """How many pairs have which similarity score, in bars of one width over the range of the scores.
+    """Draw a histogram of the similarity scores of pairs, in bins of equal width over their range.
 
     Args:
-        scores: finite; beyond ±1,000,000 they count as that.
+        scores: finite; clipped to ±1,000,000.
     """
     values = np.clip(np.asarray(scores, dtype=np.float64), -MOST_SCORE, MOST_SCORE)
     counts, edges = np.histogram(values, bins=min(SCORE_BINS, max(1, len(set(values.tolist())))))

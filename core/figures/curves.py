@@ -43,7 +43,13 @@ KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart of the stack; `share` of the height, from top to bottom; `hint` says what to look for; its y axis."""
+    """One chart of the stack.
+
+    Attributes:
+        share: its share of the height.
+        hint: tells the reader what to look for.
+        axis: layout of its y axis.
+    """
 
     title: str
     share: float
@@ -91,9 +97,9 @@ HOVER, SHARE_HOVER = "%{y:.4g}", f"%{{y:{PERCENT_FORMAT}}}"
 PHASE_LINE = {"color": QUIET, "width": 1.2}
 TURN_LINE = {"color": ACCENT, "width": 1, "dash": "dot"}
 TICK_SIZE = 11
-# Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
+# Compared steps farther apart than this multiple of the median gap are not joined: no terms were compared in between.
 GAP_FACTOR = 1.5
-# What the label of a turned knob takes: a share of the steps, and a line's height.
+# Size of a knob label: its width as a share of the steps, and its line height.
 LABEL_SHARE, LABEL_PX = 0.12, 13
 
 
@@ -107,15 +113,15 @@ def curves_figure(
     revision: str,
     smoothing: Smoothing = RAW,
 ) -> Figure:
-    """Loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
+    """Draw the loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
 
     Args:
-        steps: the record of the run so far; long runs are thinned for the screen.
-        evaluations: those whose scores mean something; a linear probe's are drawn apart from the classifier's.
-        facts: "majority_rate" draws its line.
-        phase_ends: the last step of each phase; a line marks where the next begins.
-        smoothing: of losses and of the total gradient norm, whose raw values stay behind, faint, and are read on hover.
-        revision: same revision, same zoom; it changes with the run.
+        steps: the run's steps so far; long runs are thinned for the screen.
+        evaluations: those with meaningful scores; linear probe and classifier are drawn as separate lines.
+        facts: "majority_rate" adds its reference line.
+        phase_ends: the last step of each phase; a line marks the start of the next.
+        smoothing: applied to losses and the total gradient norm. Raw values stay behind, faint, and are shown on hover.
+        revision: Plotly keeps the zoom while it stays the same; it changes with the run.
     """
     shown = [steps[i] for i in thinned(len(steps))]
     total_steps = phase_ends[-1]
@@ -158,7 +164,7 @@ def curves_figure(
 
 
 def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
-    """Of which terms this was measured, in their order."""
+    """Return the terms that have this measure, in their order."""
     return measure.keys(name for step in steps for name in step.values)
 
 
@@ -168,7 +174,7 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
         label, dash = part_label(part), part_dash(part)
         traces.append(_line(steps, OfTerm.LOSS.of(part), label, 1, part_colour(part), dash=dash, end=label))
     for one in REFERENCES:
-        # Runs from before terms had lines of their own recorded one of each.
+        # Older runs recorded one reference for the whole loss instead of one per term.
         traces.append(_line(steps, one.measure, _(one.name), 1, QUIET, dash=one.dash, end=_(one.end)))
         keys = _measured(steps, one.measure)
         for key in keys:
@@ -179,7 +185,7 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
 
 
 def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[Figure]:
-    """A line of losses or of the total norm: its raw values, faint, and the smooth line that has its name."""
+    """Split a loss or total-norm trace into a faint raw line and a smoothed line; return other traces unchanged."""
     measure = trace.get("uid", "")
     if measure not in (LOSS, GRADIENT_NORM) and not OfTerm.LOSS.keys([measure]):
         return [trace]
@@ -198,7 +204,7 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
 
 
 def _compared(steps: Sequence[Step]) -> list[Step]:
-    """The steps that compared the terms on a block; a step without values is put in each gap between stretches."""
+    """Return the steps that compared the terms on a block, with an empty step inserted in each gap."""
     having = [step for step in steps if SHARED_BLOCK in step.values]
     usual = median([after.step - before.step for before, after in pairwise(having)] or [0])
     gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]
@@ -211,19 +217,22 @@ def _compared(steps: Sequence[Step]) -> list[Step]:
 
 def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
     traces = [_line(steps, GRADIENT_NORM, _("all weights, before clipping"), 3, ACCENT, end=_("total"))]
-    for key in _measured(steps, OfTerm.POOLED_GRADIENT):  # runs from before terms were compared on weights
+    for key in _measured(steps, OfTerm.POOLED_GRADIENT):  # older runs compared terms on pooled outputs only
         label = _("{part} on the encoder's output", part=part_label(key))
         traces.append(_line(steps, OfTerm.POOLED_GRADIENT.of(key), label, 3, part_colour(key), end=part_label(key)))
     for key in _measured(compared, OfTerm.SHARED_GRADIENT):
         label = _paced(_("{part} on {blocks}", part=part_label(key), blocks=_blocks(compared)), pace)
         trace = _dotted(compared, OfTerm.SHARED_GRADIENT.of(key), label, 3, part_colour(key))
         traces.append(trace | {"meta": part_label(key)})
-    # A gap at 0, which a logarithmic axis cannot show: a contrastive term without positives has no gradient.
+    # A logarithmic axis cannot show 0, the gradient of a contrastive term without positives: leave a gap.
     return [trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]} for trace in traces]
 
 
 def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
-    """On weights; of runs from before, on the encoder's outputs, where terms that read different ones have 0."""
+    """Return the cosine lines: on weights, and for older runs on the encoder's outputs.
+
+    On outputs, the cosine of terms that read different ones is 0.
+    """
     on_outputs = _("cosine of the first two terms' gradients on the encoder's outputs")
     on_weights = _paced(_("cosine on {blocks}", blocks=_blocks(compared)), pace)
     return [
@@ -238,19 +247,19 @@ def _blocks(compared: Sequence[Step]) -> str:
 
 
 def _pace(steps: Sequence[Step]) -> int:
-    """How many steps lie between two that compare terms."""
+    """Return the median number of steps between two that compare terms."""
     having = [step.step for step in steps if SHARED_BLOCK in step.values]
     apart = [after - before for before, after in pairwise(having)]
     return int(median(apart)) if apart else 1
 
 
 def _paced(name: str, pace: int) -> str:
-    """A line's name, with how often it is measured."""
+    """Append the measuring interval to a line's name."""
     return _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
 
 
 def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: str) -> Figure:
-    """A line whose points are marked, broken where a step has no such measure."""
+    """Return a line with markers, broken where a step lacks the measure."""
     known = measure in {name for step in steps for name in step.values}
     shown = steps if known else []
     x, y = [step.step for step in shown], [step.values.get(measure) for step in shown]
@@ -267,7 +276,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         *_scored_traces(of_probe, probe, "dash", _("probe now")),
         *_scored_traces(of_classifier, _("accuracy"), "solid", _("classifier")),
     ]
-    # A frame's probe is fitted on fewer rows than the baseline, so a line for both would compare two kinds of probe.
+    # A frame's probe is fitted on fewer rows than the baseline: drawing both would compare two kinds of probe.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
     references += [
@@ -283,7 +292,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
 
 
 def _with_rows(name: str, evaluation: Evaluation) -> str:
-    """A line's name, with how many rows its probe was fitted on."""
+    """Append the number of rows the probe was fitted on to a line's name."""
     rows = evaluation.probe_rows
     return (
         name if rows is None else _("{name}, {detail}", name=name, detail=ngettext("{count} row", "{count} rows", rows))
@@ -291,7 +300,7 @@ def _with_rows(name: str, evaluation: Evaluation) -> str:
 
 
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
-    """Accuracy at frames and its interval as a band."""
+    """Return the accuracy line over frames and its interval as a band."""
     points = [e.step for e in evaluations]
     names = ("accuracy", "accuracy_low", "accuracy_high")
     accuracy, low, high = ([e.values[one] for e in evaluations] for one in names)
@@ -320,7 +329,7 @@ def _line(
     dash: str = "solid",
     end: str = "",
 ) -> Figure:
-    """Args: end: the name at the line's end, none for ""."""
+    """Return the line of one measure. Args: end: the label at the line's end, "" for none."""
     having = [step for step in steps if measure in step.values]
     x, y = [step.step for step in having], [step.values[measure] for step in having]
     mode = "lines" if len(having) > 1 else "markers"
@@ -329,7 +338,7 @@ def _line(
 
 
 def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: Sequence[Step]) -> dict[int, Panel]:
-    """The panels to draw, by their axis: no cosine where no two terms were compared."""
+    """Return the panels to draw, by axis number; the cosine panel is left out if no two terms were compared."""
     panels = dict(enumerate(PANELS, start=1))
     validation = [e.probe_rows is not None for e in evaluations if e.split == "validation"]
     if any(validation):
@@ -362,7 +371,11 @@ def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int
 
 
 def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
-    """Where a knob was turned several times within a label's width, the last says it; others move below each other."""
+    """Label the knob changes.
+
+    Of several changes of one knob within a label's width, only the last is labelled. Other labels that would overlap
+    move to the next row.
+    """
     ordered = sorted(turns, key=lambda turn: turn.step)
     room = LABEL_SHARE * total_steps
     last = [
@@ -371,7 +384,7 @@ def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
         if not any(later.name == turn.name and later.step - turn.step < room for later in ordered[place + 1 :])
     ]
     labels: list[Figure] = []
-    rows: list[int] = []  # the step of the last label in each row
+    rows: list[int] = []  # step of the last label in each row
     for turn in last:
         row = next((row for row, step in enumerate(rows) if turn.step - step >= room), len(rows))
         rows[row : row + 1] = [turn.step]

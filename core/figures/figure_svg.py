@@ -1,6 +1,6 @@
-"""One of our figures of stacked panels as an SVG, for pages that carry no Plotly: lines, markers, bands and labels.
+"""Render a figure of stacked panels as SVG, for pages without Plotly: lines, markers, bands and labels.
 
-It draws what `curves_figure` says, in the same places; what is only for hovering is left out.
+The layout matches that of `curves_figure`; hover content is left out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DASHES = {"dash": "6 4", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "10
 PADDING = 0.05
 TICKS = 4
 MARKER_PX = 2.6
-# A number below it is written as a power of ten: on an axis 0.0001 would be beside 5 × 10⁻⁵.
+# Smaller numbers are written as powers of ten; otherwise 0.0001 would appear on an axis next to 5 × 10⁻⁵.
 SMALL = 0.001
-# A title that is too long for its figure becomes smaller, but not too small to be read; it is bolder than other words.
+# A title too long for its figure is scaled down to at most LEAST_SIZE. Titles are bold, so their letters are wider.
 LEAST_SIZE, TITLE_WIDTH = 0.75, 1.3
-# Of a letter, as the browser's side of a figure takes it; what is beside a title goes where there is no room for it.
+# Estimated width of a letter, as in `line_ends`. The hint beside a title is dropped if both do not fit.
 LETTER_PX = 5.8
 BESIDE = re.compile(r"<span> .*</span>")
 TAG = re.compile(r"<[^>]*>")
@@ -33,7 +33,7 @@ COLOUR = re.compile(r"#[0-9a-f]{3,8}|rgba?\([\d., ]+\)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Values to pixels."""
+    """A scale from values to pixels."""
 
     low: float
     high: float
@@ -67,10 +67,10 @@ class _Axis:
 
 
 def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
-    """An SVG element in the colour of the text around it, safe to put into a page.
+    """Return an SVG element in the current text colour, safe to embed in a page.
 
-    It says where its x axis is (`data-x0`, `data-x1`: values; `data-left`, `data-right`: pixels) and has a line of
-    class "cursor", hidden, that a script may move along it.
+    Its attributes locate the x axis (`data-x0`, `data-x1`: values; `data-left`, `data-right`: pixels). It contains a
+    hidden line of class "cursor" that a script may move along that axis.
     """
     layout, margin = figure["layout"], figure["layout"]["margin"]
     left, right = float(margin["l"]), float(width - margin["r"])
@@ -100,7 +100,7 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
 
 
 def with_shared_ranges(figures: Sequence[Figure]) -> list[Figure]:
-    """The same figures, to be compared side by side: an axis that several have spans what it spans in any of them."""
+    """Return the figures with shared axis ranges, so that they can be compared side by side."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for figure in figures:
         spans.setdefault("xaxis", []).append(figure["layout"]["xaxis"]["range"])
@@ -128,7 +128,7 @@ def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
 
 
 def _span(name: str, figure: Figure) -> tuple[float, float]:
-    """Lowest and highest value of an axis, powers of ten where it is logarithmic."""
+    """Return the lowest and highest value of an axis, as exponents of ten if it is logarithmic."""
     axis = figure["layout"][f"yaxis{name[1:]}"]
     if "range" in axis:
         return float(axis["range"][0]), float(axis["range"][1])
@@ -145,24 +145,24 @@ def _span(name: str, figure: Figure) -> tuple[float, float]:
 
 
 def text_element(x: float, y: float, inner: str, look: str) -> str:
-    """Return a text element. Args: inner: markup, escaped already; look: further attributes."""
+    """Return a text element. Args: inner: escaped markup; look: further attributes."""
     return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{inner}</text>'
 
 
 def line_element(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
-    """Return a straight line. Args: look: its further attributes."""
+    """Return a line element. Args: look: further attributes."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look}/>'
 
 
 def tick_values(low: float, high: float, apart: float) -> list[float]:
-    """Return the round numbers of a range, at least `apart`: multiples of 1, 2 or 5 times a power of ten."""
+    """Return round numbers in a range, at least `apart` units apart: multiples of 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(apart)) if apart > 0 else 1.0
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= apart * (1 - 1e-9))
     return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
 def _grid(x: _Axis, y: _Axis) -> str:
-    """The lines and numbers of a panel's y axis."""
+    """Return the grid lines and tick labels of a panel's y axis."""
     places = [(tick, place) for tick in y.ticks() if (place := y.at(tick)) is not None]
     return "".join(
         line_element(x.start_px, place, x.end_px, place, 'stroke="currentColor" stroke-opacity="0.13"')
@@ -192,7 +192,7 @@ def _trace(trace: Figure, x: _Axis, y: _Axis) -> Iterator[str]:
 
 
 def _stretches(xs: Iterable[Any], ys: Iterable[Any], x: _Axis, y: _Axis) -> Iterator[list[tuple[float, float]]]:
-    """Places between gaps."""
+    """Yield the runs of consecutive points between gaps."""
     places = [(x.at(one), y.at(other)) for one, other in zip(xs, ys, strict=True)]
     for is_gap, stretch in groupby(places, lambda place: None in place):
         if not is_gap:
@@ -200,7 +200,7 @@ def _stretches(xs: Iterable[Any], ys: Iterable[Any], x: _Axis, y: _Axis) -> Iter
 
 
 def _shape(shape: Figure, x: _Axis, ys: dict[str, _Axis]) -> str:
-    """An upright line through a panel."""
+    """Return a vertical line through a panel."""
     y, place = ys.get(str(shape["yref"]).removesuffix(" domain")), x.at(shape["x0"])
     if y is None or place is None:
         return ""
@@ -216,7 +216,7 @@ def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], width: int, top: f
     down: float | None = bottom - float(note["y"]) * (bottom - top)
     if note["yref"] != "paper":
         axis = ys[note["yref"]]
-        # On a logarithmic axis Plotly takes the place of an annotation as a power of ten.
+        # On a logarithmic axis, Plotly positions annotations by exponent of ten.
         down = axis.at(10 ** float(note["y"]) if axis.log else note["y"])
     if across is None or down is None:
         return ""
@@ -234,7 +234,7 @@ def _wide(label: str) -> float:
 
 
 def _spans(label: str) -> str:
-    """The few tags of a figure's labels as parts of an SVG text; everything else is text."""
+    """Convert the tags used in figure labels to SVG tspans; escape everything else."""
     found: list[str] = []
     looks = [""]
     for place, piece in enumerate(re.split(f"({TAG.pattern})", label)):
@@ -254,5 +254,5 @@ def _words(inner: str, x: float, y: float, anchor: str, size: float) -> str:
 
 
 def _colour(text: object) -> str:
-    """A colour as our figures write it; the text's own for anything else."""
+    """Return a colour if it has a known format, otherwise the current text colour."""
     return text if isinstance(text, str) and COLOUR.fullmatch(text) else "currentColor"

@@ -1,7 +1,7 @@
-"""A text with a background behind every word whose strength follows the word's weight, as safe HTML.
+"""Highlight the words of a text by weight, as safe HTML.
 
-Everything is in the markup itself, in translucent colours, so that it fits a light and a dark page. Hue alone never
-says anything: a negative weight is underlined too, and signs and sentences say which words came and went.
+Styles are inline and translucent, so that they fit light and dark pages. No meaning depends on hue alone: negative
+weights are also underlined, and words that entered or left the top k are marked with signs and named in sentences.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from core.representation.attention import entered_and_left, top_words
 
 Weights = Sequence[float] | NDArray[np.floating]
 
-# Blue of the accent and orange can be distinguished by colour-blind people (Okabe & Ito 2008).
+# The accent blue and orange are distinguishable with colour blindness (Okabe & Ito 2008).
 POSITIVE_RGB = (74, 144, 194)
 NEGATIVE_RGB = (230, 159, 0)
-# Stronger, and the page's text would no longer stand out against it.
+# A stronger background would make the text hard to read.
 OPACITY_MAX = 0.5
-# A screen reader hears this many of the strongest words with their values.
+# Number of the strongest words that a screen reader announces with their values.
 SPOKEN_WORDS = 30
 SPOKEN_CHARS = 40
-# Of what was cut off so much is shown: a text may be a book.
+# At most this much of the truncated end is shown: a text may be a book.
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
 ATTENTION = N_("attention")
@@ -54,15 +54,15 @@ def highlighted_html(
     measure: str = ATTENTION,
     chosen: Collection[int] = (),
 ) -> str:
-    """A text, or both of a pair, exactly as written; what the encoder does not read is pale.
+    """Return a text, or both texts of a pair, with highlighted words; text that the encoder does not read is pale.
 
     Args:
-        weights: of every word of the text; negative ones get another hue and a line below, NaN was not measured.
-        title: shown above; names the figure to a screen reader.
-        measure: what a weight is; shown before the value on hover.
-        chosen: positions of words with a frame, e.g. the top k.
-    Returns: HTML in which everything from outside is escaped, without line breaks of its own.
-    Raises: ValueError where words and weights do not fit.
+        weights: one per word; negative weights get another hue and an underline, NaN means not measured.
+        title: shown above; also the figure's label for screen readers.
+        measure: name of the weights; shown before the value on hover.
+        chosen: positions of words to outline, e.g. the top k.
+    Returns: HTML without added line breaks, in which all untrusted text is escaped.
+    Raises: ValueError if there is not one weight per word, or a weight is infinite.
     """
     numbers = _checked(text, weights)
     strongest = _greatest(numbers)
@@ -79,13 +79,15 @@ def before_and_after_html(
     titles: tuple[str, str] = (N_("Before"), N_("After")),
     skip: Collection[int] = (),
 ) -> str:
-    """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
+    """Return the same text twice on one scale, and a summary.
+
+    The top k words are outlined; those that entered or left the top k have a sign.
 
     Args:
-        before, after: finite weights of every word.
-        k: ≥ 1, how many words are chosen.
-        skip: positions of words that are never chosen.
-    Raises: ValueError as `highlighted_html` and `entered_and_left`.
+        before, after: finite weights, one per word.
+        k: number of top words, ≥ 1.
+        skip: positions of words excluded from the top k.
+    Raises: ValueError as in `highlighted_html` and `entered_and_left`.
     """
     old, new = _checked(text, before), _checked(text, after)
     exchange = entered_and_left(old, new, k, skip)
@@ -110,7 +112,7 @@ def before_and_after_html(
 
 
 def background(weight: float, scale: float) -> str:
-    """CSS colour behind a word: one hue for weights above zero, another for those below, the stronger the denser."""
+    """Return the CSS background of a word: hue by the sign of the weight, opacity by its magnitude."""
     red, green, blue = NEGATIVE_RGB if weight < 0 else POSITIVE_RGB
     return f"rgba({red},{green},{blue},{OPACITY_MAX * min(1.0, abs(weight) / scale):.3f})"
 
@@ -129,7 +131,7 @@ def _greatest(numbers: Sequence[float]) -> float:
 
 
 def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> str:
-    """Return the start of a word's span: its look, its text on hover, and the sign in front of it."""
+    """Return the opening tag of a word's span, with style and hover text, and the sign before the word."""
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
     unknown = _("{measure} not measured", measure=_(measure))
@@ -148,7 +150,7 @@ def _figure(title: str, body: str) -> str:
 
 
 def _body(text: TokenText, marks: Sequence[str]) -> str:
-    """Each side in a block of its own, whose direction follows its letters."""
+    """Return one block per side of the text, each with its own text direction."""
     sides, hidden, is_cut = [], 0, False
     for number, side in enumerate(text.sides):
         words = {place: word for place, word in enumerate(text.words) if word.side == number}
@@ -166,9 +168,9 @@ def _body(text: TokenText, marks: Sequence[str]) -> str:
 
 
 def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[str]) -> tuple[list[str], int]:
-    """A side's words and what lies between them, and where its last word ends.
+    """Return a side's words and the text between them, and the end of its last word.
 
-    Where a tokenizer makes several words of one character, the first of them shows it.
+    If a tokenizer makes several words of one character, the first of them shows it.
     """
     pieces, end = [], 0
     for place, word in sorted(words.items(), key=lambda item: (item[1].start, item[0])):
@@ -181,7 +183,7 @@ def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[str]) -> tuple
 
 
 def _between(text: str) -> str:
-    """What belongs to no word: spaces as they are, anything else pale, because the encoder does not read it."""
+    """Return text between words: spaces unchanged, anything else pale, because the encoder does not read it."""
     if not _is_visible(text):
         return _safe(text)
     said = _safe(_("not read by the encoder"))
@@ -189,12 +191,15 @@ def _between(text: str) -> str:
 
 
 def _is_visible(text: str) -> bool:
-    """Letters, numbers, punctuation and symbols are; tokenizers drop accents without a letter and format characters."""
+    """Return True for text with a letter, number, punctuation mark or symbol.
+
+    Tokenizers drop accents without a letter and format characters.
+    """
     return any(category(char)[0] in "LNPS" for char in text)
 
 
 def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
-    """What hovering shows, for those who hear the page: the strongest words with their values."""
+    """Return the hover content for screen readers: the strongest words with their values."""
     measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
     strongest = sorted(measured, key=lambda place: (-abs(weights[place]), place))[:SPOKEN_WORDS]
     if not strongest:
@@ -209,20 +214,23 @@ def _listed(text: TokenText, places: Sequence[int]) -> str:
 
 
 def _name(text: TokenText, place: int) -> str:
-    """A word in a sentence of ours, set off from its punctuation; its direction stays its own."""
+    """Return a word in bold for use in a sentence, isolated so that its text direction does not affect the rest."""
     return f'<bdi style="font-weight:600">{short_text(_legible(text.surface(text.words[place])), SPOKEN_CHARS)}</bdi>'
 
 
 def _note(sentence: str) -> str:
-    """Args: sentence: ours, or escaped."""
+    """Return a note below a text. Args: sentence: trusted or escaped markup."""
     return f'<p style="{_NOTE}">{sentence}</p>'
 
 
 def _safe(text: str) -> str:
-    """Text from outside, for an element or a quoted attribute; no line breaks, which what draws it might dedent."""
+    """Escape untrusted text for an element or a quoted attribute.
+
+    Line breaks become entities, because the renderer might dedent after them.
+    """
     return html.escape(_legible(text)).replace("\r", "&#13;").replace("\n", "&#10;")
 
 
 def _legible(text: str) -> str:
-    """What HTML and UTF-8 cannot hold is shown as the sign for it: no character is lost silently."""
+    """Replace characters that HTML or UTF-8 cannot hold by U+FFFD, so that none is lost silently."""
     return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)

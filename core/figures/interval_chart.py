@@ -1,4 +1,4 @@
-"""Scores seed by seed and differences with their intervals, as one SVG that a page shows and a report carries."""
+"""Draw scores per seed and differences with their intervals as one SVG, for pages and reports."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from core.messages import N_, _
 ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
 LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36
 LABEL_CHARS = 40
-# Narrower, its words could not be read: what holds it scrolls.
+# Below this width labels would be illegible; the container scrolls instead.
 LEAST_PX = 620
-# About as many ticks on an axis.
+# Approximate number of ticks on an axis.
 TICKS = 5
-# On a page it is the accent of the theme.
+# Pages define the theme's accent; reports use the fallback.
 ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
 LOWER = "#d06a1c"
 PROBE, MAJORITY = N_("linear probe of the untrained encoder"), N_("majority class")
@@ -28,14 +28,15 @@ ABOUT_COMPARED = N_("{score} of {count} cells, and their differences with 95% in
 
 @dataclass(frozen=True, slots=True)
 class IntervalRow:
-    """One cell: its scores, and its difference where it is compared.
+    """One cell: its scores, and its difference if it is compared.
 
     Attributes:
-        label: from outside.
+        label: untrusted text.
         scores: one per seed.
-        difference, low, high: None where there is none.
-        shown: whether the difference is shown at the level of the table.
-        probe: what the scores have to beat; majority: drawn where it lies among the scores.
+        difference, low, high: the difference and its interval; None if missing.
+        shown: the table's verdict is that there is a difference.
+        probe: accuracy of the linear probe, which the scores have to beat.
+        majority: accuracy of the majority class; drawn only within the range of the axis.
     """
 
     label: str
@@ -49,14 +50,14 @@ class IntervalRow:
 
 
 def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percent: bool) -> str:
-    """A dot for each seed and a line at their mean; beside it, differences with their intervals around 0.
+    """Draw a dot for each seed and a line at their mean; beside them, differences with their intervals around 0.
 
-    Grey strokes are what the scores have to beat: long dashes the linear probe, dashes and dots the majority class.
+    Grey strokes mark the references: long dashes for the linear probe, dashes and dots for the majority class.
 
     Args:
-        score: what the dots are; unit: of the differences; both in the language that is spoken.
-        percent: whether scores are shares, shown as percentages, and differences percentage points.
-    Returns: an SVG element in the colour of the text around it, safe to put into a page; "" for no scores.
+        score: name of the score; unit: of the differences; both in the user's language.
+        percent: scores are fractions, shown as percentages; differences are shown as percentage points.
+    Returns: an SVG element in the current text colour, safe to embed in a page; "" for no scores.
     """
     times = 100.0 if percent else 1.0
     scores = [times * value for row in rows for value in row.scores]
@@ -138,7 +139,7 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
 
 
 def _reference(x: float, y: float, name: str, dashes: str) -> str:
-    """A stroke through the whole row, so that those of rows with one reference join."""
+    """Return a stroke over the full row height, so that equal references of adjacent rows join."""
     top, bottom = y - ROW_PX / 2, y + ROW_PX / 2
     return (
         f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{QUIET}" stroke-width="1.2" stroke-dasharray="{dashes}">'

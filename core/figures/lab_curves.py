@@ -1,4 +1,4 @@
-"""The curves of the loss lab, without their numbers: the browser fills them in as the points move."""
+"""The curves of the loss lab, without data: the browser adds values as the points move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.figures.panels import axis_title, stacked, value_at_step
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import N_, _
 
-# Of the settings side by side: none of them is the colour of a class.
+# One per setting; no class of the lab has either colour.
 COLOURS = (CLASS_COLOURS[6], CLASS_COLOURS[7])
 GAP = 0.11
 
@@ -40,13 +40,13 @@ CURVES = (
 
 
 def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
-    """Stacked panels over the steps.
+    """Return stacked panels over the steps, with empty traces.
 
     Args:
-        settings: 1 or 2 that act side by side.
-        measured: whether alignment and uniformity say anything.
+        settings: number of settings side by side, 1 or 2.
+        measured: include alignment and uniformity, which the simplex does not have.
         height: pixels.
-    Returns: traces whose `meta` has the setting's number and the field of a moment that they draw.
+    Returns: a figure whose traces hold in `meta` the number of the setting and the field of a moment to draw.
     """
     titles = PANELS if measured else PANELS[:2]
     places = stacked(range(1, len(titles) + 1), GAP)
@@ -64,7 +64,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         annotations=[place.title(_(title)) for place, title in zip(places, titles, strict=True)],
     )
     for number, place in enumerate(places):
-        # Plotly writes powers of ten a quarter larger than other ticks.
+        # Plotly draws powers of ten a quarter larger than other tick labels.
         scale = {"type": "log", "dtick": 1, "tickfont": {"size": 9.6}} if number == 1 else {"nticks": 4}
         layout |= place.layout(None, {"zeroline": False, "exponentformat": "power", **scale})
     traces = []

@@ -1,4 +1,4 @@
-"""Names at the ends of lines, instead of a legend: what a line is can be read where one looks."""
+"""Labels at the ends of lines, instead of a legend."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from core.figures.template import Figure, letters_wide, note
 
 SIZE, LINE_PX, CHAR_PX, GAP_PX = 11, 13.0, 5.8, 6
 MARGIN_PX = (24, 150)
-# What Plotly leaves free above and below the values of an axis whose range it finds itself.
+# Padding that Plotly adds above and below the values of an axis with an automatic range.
 PADDING = 0.055
-# A few signs of the line itself, since its colour alone would not do.
+# Samples of the dash pattern, so that a label does not depend on colour alone.
 SAMPLES = {"solid": "━", "dash": "╌", "dot": "┈", "dashdot": "·−", "longdash": "––", "longdashdot": "–·"}
 
 
 def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float) -> list[Figure]:
-    """An annotation behind the last point of every trace whose `meta` is its name there.
+    """Return an annotation after the last point of every trace with a label in `meta`.
 
-    Names that would cover each other are moved apart by pixels; where a person zooms, they follow their lines.
+    Labels that would overlap are moved apart by a pixel offset, so that they follow their lines on zoom.
 
     Args:
         axes: "yaxis", "yaxis2" … of the layout, each with its domain.
-        plot_px: height of all panels together.
+        plot_px: total height of all panels.
     """
     found = []
     for axis in dict.fromkeys(trace["yaxis"] for trace in traces):
@@ -45,22 +45,22 @@ def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float)
 
 
 def margin_px(traces: Sequence[Figure]) -> int:
-    """What the longest name takes to the right of the panels."""
+    """Return the right margin that the longest label needs."""
     longest = max((letters_wide(trace["meta"]) for trace in traces if trace.get("meta")), default=0)
     return round(min(MARGIN_PX[1], MARGIN_PX[0] + CHAR_PX * longest)) if longest else 12
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places at least `gap` apart within [low, high] (closer where they do not fit), in the order of `wanted`.
+    """Return positions at least `gap` apart within [low, high] (closer if they do not fit), in the order of `wanted`.
 
-    Neighbours that are too close are moved as one group around the mean of where they belong, so that together they
-    move least.
+    Neighbours that are too close move as one group around the mean of their wanted positions, which minimises the total
+    squared displacement.
     """
     if not wanted:
         return []
     gap = min(gap, (high - low) / max(1, len(wanted) - 1))
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    # Without the gaps, places that must ascend by `gap` must not descend: that is isotonic regression.
+    # With the gaps subtracted, "ascend by at least `gap`" becomes "never descend": isotonic regression.
     groups: list[list[float]] = []
     for place, i in enumerate(order):
         groups.append([wanted[i] - place * gap])

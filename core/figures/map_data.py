@@ -1,7 +1,7 @@
-"""What the browser needs to draw the maps of a run: arrays in, small bundles of bytes out.
+"""Encode the maps of a run for the browser: arrays in, small binary bundles out.
 
-A bundle is sent once and named by its content. It is a line of JSON and, after it, arrays in little-endian order;
-places on the map are quantised to 16 bits of one box that holds every frame, so that the axes hold still.
+A bundle is named by a hash of its content and sent once. It is a JSON header followed by little-endian arrays.
+Coordinates are quantised to 16 bits within one box around all frames, so that the axes do not move.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from core.figures.template import HOVER_LINES, HOVER_WIDTH, QUIET, class_colour,
 from core.messages import _
 
 MARGIN = 1.04
-# The whole numbers that a coordinate, or a colour, can be; the one after them says that there is none.
+# Largest code of a coordinate and of a colour. The next code marks a missing value.
 PLACE_STEPS, COLOUR_STEPS = 65_534, 254
 NO_PLACE, NO_COLOUR = 65_535, 255
 TEXT_CHARS = HOVER_WIDTH * HOVER_LINES
 NAME_CHARS = 120
 TRAIN = "train"
 CORRECT_COLOURS = (QUIET, "#d55e00")
-# Viridis without its ends, which would not be seen on near-black and on white (van der Walt & Smith 2015).
+# Viridis without its ends, which are invisible on near-black and on white (van der Walt & Smith 2015).
 SCALE = ("#453781", "#39558c", "#2d708e", "#238a8d", "#1f9e89", "#3dbc74", "#73d056", "#addc30")
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Bytes for the browser, named by what they hold.
+    """Bytes for the browser, named by a hash of their content.
 
     Attributes:
-        id: the same content, the same id.
-        frames: how many frames it covers, 0 when it is the same for all.
-        present: which of these frames have a map.
+        id: equal for equal content.
+        frames: number of frames covered; 0 if it is the same for all.
+        present: indices of the frames that have a map.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Bundle:
 
 
 class Box(NamedTuple):
-    """A box around every frame: its middle and half its width along each of the map's D axes."""
+    """A box around all frames: its centre and half its width along each of the map's D axes."""
 
     middle: tuple[float, ...]
     reach: tuple[float, ...]
@@ -57,9 +57,9 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A pull (weight > 0) or a push (weight < 0) of one example on another, weight −1 to 1.
+    """A pull (weight > 0) or a push (weight < 0) between two examples, weight −1 to 1.
 
-    The arrow runs from the example with id `start` to the one with id `end`; `text` is shown over both ends.
+    The arrow runs from the example with id `start` to that with id `end`; `text` is shown on hover over either end.
     """
 
     start: int
@@ -70,9 +70,9 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class OwnPoint:
-    """A visitor's sentence: one place per frame in the map's own coordinates, None where there is none.
+    """A visitor's sentence: one position per frame in map coordinates, None if there is none.
 
-    `exact` says of each frame whether the place was computed (filled star) or estimated (hollow star).
+    `exact` is True for each frame whose position was computed (filled star) and False if estimated (hollow star).
     """
 
     name: str
@@ -82,7 +82,7 @@ class OwnPoint:
 
 
 def box_of(*stacks: ArrayLike) -> Box:
-    """The box that holds every given stack of frames [F, N, D]; give it to each of them to draw them alike."""
+    """Return the box around all given stacks of frames [F, N, D]; pass it to each stack to share one scale."""
     flat = [np.asarray(stack, np.float64).reshape(-1, np.shape(stack)[-1]) for stack in stacks]
     points = np.concatenate(flat)
     points = points[np.isfinite(points).all(1)]
@@ -90,7 +90,7 @@ def box_of(*stacks: ArrayLike) -> Box:
         return Box((0.0,) * points.shape[1], (1.0,) * points.shape[1])
     low, high = points.min(0), points.max(0)
     reach = (high - low) / 2 * MARGIN
-    # A map that has collapsed onto a point or a line has a width all the same.
+    # A map that has collapsed onto a point or a line still needs a width.
     least = 1e-3 * reach.max() or 1.0
     return Box(tuple(map(float, (low + high) / 2)), tuple(map(float, np.maximum(reach, least))))
 
@@ -98,12 +98,12 @@ def box_of(*stacks: ArrayLike) -> Box:
 def examples_bundle(
     ids: Sequence[int], texts: Sequence[str], labels: Sequence[int], classes: Sequence[str], splits: Sequence[str] = ()
 ) -> Bundle:
-    """What the N points of a map are, the same in every frame.
+    """Encode the N examples of a map, which are the same in every frame.
 
     Args:
         labels: N indices into `classes`.
-        splits: N names, those of training examples are drawn open; empty when all are held out.
-    Raises: ValueError where the lengths differ.
+        splits: N split names; training examples are drawn hollow. Empty if all examples are held out.
+    Raises: ValueError if the lengths differ.
     """
     for name, values in (("texts", texts), ("labels", labels), ("splits", splits or ids)):
         if len(values) != len(ids):
@@ -121,14 +121,14 @@ def examples_bundle(
 
 
 def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
-    """Where the points are in every frame.
+    """Encode the coordinates of the points in every frame.
 
     Args:
-        frames: [F, N, D] with D = 2 or 3; NaN for a point that has no place, a frame of NaN alone for a map that does
+        frames: [F, N, D] with D = 2 or 3; NaN for a point without a position, a frame of only NaN for a map that does
             not exist yet.
-        box: what the axes hold, from `box_of`; of these frames when None.
+        box: range of the axes, from `box_of`; the box of these frames if None.
     Returns: coordinates to 1/65,534 of the box's longest side.
-    Raises: ValueError for another shape, or a box that does not hold the points.
+    Raises: ValueError for another shape, or a box that does not contain the points.
     """
     stack = np.asarray(frames, np.float64)
     if stack.ndim != 3 or stack.shape[2] not in (2, 3):
@@ -158,13 +158,13 @@ def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
 def categories_bundle(
     codes: ArrayLike, names: Sequence[str], label: str, colours: Sequence[str] | None = None
 ) -> Bundle:
-    """Colour by category, such as label, prediction or cluster.
+    """Encode colours by category, such as label, prediction or cluster.
 
     Args:
-        codes: [N], or [F, N] when they change with the frames; indices into `names`, −1 for none.
-        label: what the colours say, such as "Prediction".
-        colours: of each name; those of the classes when None.
-    Raises: ValueError for a code without a name.
+        codes: [N], or [F, N] if they change between frames; indices into `names`, −1 for none.
+        label: heading of the legend, such as "Prediction".
+        colours: one per name; the class colours if None.
+    Raises: ValueError for a code without a name, or too many names.
     """
     given = np.asarray(codes, np.int64)
     if len(names) > COLOUR_STEPS or given.max(initial=-1) >= len(names) or given.min(initial=-1) < -1:
@@ -183,28 +183,28 @@ def label_colours(labels: Sequence[int], classes: Sequence[str]) -> Bundle:
 
 
 def prediction_colours(predicted: NDArray[np.integer], classes: Sequence[str]) -> Bundle:
-    """Args: predicted: [F, N] class numbers."""
+    """Encode colours by prediction. Args: predicted: [F, N] class numbers."""
     return categories_bundle(predicted, classes, _("Prediction"))
 
 
 def correct_colours(correct: NDArray[np.bool_]) -> Bundle:
-    """Args: correct: [F, N]."""
+    """Encode colours by correctness. Args: correct: [F, N]."""
     # Translators: the head of a legend, above "correct" and "wrong".
     label = _("Prediction is")
     return categories_bundle(~correct, (_("correct"), _("wrong")), label, CORRECT_COLOURS)
 
 
 def values_bundle(values: ArrayLike, label: str, low: float, high: float) -> Bundle:
-    """Colour by a number, such as confidence or loss, on one scale for all frames.
+    """Encode colours by a number, such as confidence or loss, on one scale for all frames.
 
     Args:
-        values: [N], or [F, N] when they change with the frames; NaN for none.
-        low, high: the ends of the scale. Values beyond get the end's colour.
-        label: what the colours say, such as "Loss".
+        values: [N], or [F, N] if they change between frames; NaN for none.
+        low, high: the ends of the scale; values beyond them are clipped.
+        label: heading of the legend, such as "Loss".
     """
     given: NDArray[np.float64] = np.asarray(values, np.float64)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(given))
-    # One value everywhere has the colour of the scale's lower end.
+    # If low equals high, every value gets the colour of the scale's lower end.
     shares = (np.where(known, given, low) - low) / (high - low if high > low else 1.0)
     codes = np.where(known, np.rint(np.clip(shares, 0, 1) * COLOUR_STEPS), NO_COLOUR)
     header = {
@@ -223,13 +223,13 @@ def _colours_bundle(header: Mapping[str, Any], codes: NDArray[Any]) -> Bundle:
 
 
 def _cut(text: str, most: int) -> str:
-    """Text from outside as one line, never longer than a hover; the browser shows it as text and nothing else."""
+    """Return untrusted text as one line of at most `most` characters. The browser renders it as plain text."""
     text = " ".join(text[: 8 * most].split())
     return text if len(text) <= most else f"{text[: most - 2]} …"
 
 
 def _bundle(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], **about: Any) -> Bundle:
-    """Length of the header (uint32), header as JSON with where each array lies after it, arrays."""
+    """Pack the header's length (uint32), the header as JSON with the offset of each array, and the arrays."""
     table, start = {}, 0
     for name, array in arrays.items():
         table[name] = {"type": array.dtype.name, "start": start, "length": int(array.size)}

@@ -1,4 +1,4 @@
-"""The browser's side of a map, from one folder: for the app's pages, and for pages that open without a server."""
+"""Assemble the map's JavaScript from one folder, for the app's pages and for pages that open without a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "map"
-# Each file has one job; together they are one module.
+# Concatenated, these files form one module.
 SHARED = ("bundles.js",)
 WORDS = ("words.js",)
 MARKS = ("symbols.js", "elements.js")
@@ -17,27 +17,27 @@ VIEW = (
 
 
 def data_component() -> str:
-    """The module of the component that brings a bundle."""
+    """Return the module of the component that transfers a bundle."""
     return _joined([*SHARED, "data.js"])
 
 
 def view_component() -> str:
-    """The module of the component that draws maps."""
+    """Return the module of the component that draws maps."""
     return _joined([*SHARED, *VIEW, "main.js"])
 
 
 def map_classes() -> str:
-    """What draws maps, without what ties it to a Streamlit component."""
+    """Return the map code without its Streamlit binding."""
     return _joined([*SHARED, *VIEW])
 
 
 def map_marks() -> str:
-    """Its symbols and icons alone, for other pictures of points."""
+    """Return only the symbols and icons, for other figures with points."""
     return _joined(MARKS)
 
 
 def script_words() -> str:
-    """What lets a script speak more than one language; whoever mounts it gives it `script_messages`."""
+    """Return the translation helpers of a script. The page that mounts it must supply `script_messages`."""
     return _joined(WORDS)
 
 

@@ -1,7 +1,7 @@
-"""Where the panels of a figure are, and where steps lie on their x axes.
+"""Layout of a figure's panels, and positions of steps on their x axes.
 
-Panels are stacked over one x axis, or in a grid with an x axis each. Runs of different length and speed are laid side
-by side by steps, by time, or by their share of the run.
+Panels are stacked over one x axis, or arranged in a grid with one x axis each. Runs of different length and speed are
+compared by steps, by time, or by share of the run.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from core.messages import N_, _, pgettext
 
 Span = tuple[float, float]
 Axis = Literal["step", "time", "progress"]
-# In English; `axis_title` says them in the language that is spoken.
+# In English; `axis_title` translates them.
 AXES: Mapping[Axis, str] = {"step": "step", "time": N_("time spent in steps, s"), "progress": N_("share of the run")}
 
 
 def axis_name(letter: str, number: int, *, layout: bool = False) -> str:
-    """Plotly's name of the axis of a panel, numbered from 1: "y", "y2"; in a layout "yaxis", "yaxis2"."""
+    """Return Plotly's name for a panel's axis, numbered from 1: "y", "y2"; in a layout "yaxis", "yaxis2"."""
     return f"{letter}{'axis' if layout else ''}{number if number > 1 else ''}"
 
 
 def axes_of(number: int, x_number: int = 1) -> dict[str, str]:
-    """Return the axes of a trace in the panel of this y axis, all panels over one x axis unless another is named."""
+    """Return the axis names of a trace in panel `number`. By default all panels share the first x axis."""
     return {"xaxis": axis_name("x", x_number), "yaxis": axis_name("y", number)}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a panel is.
+    """The position of a panel.
 
     Attributes:
-        number: of its y axis, from 1.
-        x, y: its share of the width and of the height, in [0, 1], from the left and from below.
-        x_number: of its x axis.
+        number: number of its y axis, from 1.
+        x, y: its horizontal and vertical extent as fractions in [0, 1], from the left and from the bottom.
+        x_number: number of its x axis.
     """
 
     number: int
@@ -48,11 +48,11 @@ class Place:
 
     @property
     def axes(self) -> dict[str, str]:
-        """What a trace in this panel says of its axes."""
+        """Axis names of a trace in this panel."""
         return axes_of(self.number, self.x_number)
 
     def layout(self, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What a layout says of the panel's axes, beside what each is given; a panel of a stack has no x axis."""
+        """Return the layout of the panel's axes, merged with the settings given; leave x out for a stacked panel."""
         made = {axis_name("y", self.number, layout=True): {"domain": list(self.y), **(y or {})}}
         if x is not None:
             made[axis_name("x", self.x_number, layout=True)] = {
@@ -64,21 +64,21 @@ class Place:
         return made
 
     def title(self, text: str) -> Figure:
-        """The annotation above its upper left corner; the text is safe to draw already."""
+        """Return an annotation above the upper left corner. Args: text: escaped already."""
         return note(text, self.x[0], self.y[1], "bottom", {"size": 12})
 
     def upright(self, at: float, line: dict[str, Any]) -> Figure:
-        """A line through the panel at a value of x, and not through the titles between panels."""
+        """Return a vertical line through the panel at an x value; it does not cross the titles between panels."""
         return upright(at, line, self.axes["xaxis"], f"{self.axes['yaxis']} domain")
 
 
 def stacked(numbers: Sequence[int], gap: float, shares: Sequence[float] | None = None) -> list[Place]:
-    """Panels from top to bottom over one x axis.
+    """Return panels from top to bottom over one x axis.
 
     Args:
-        numbers: of their y axes.
-        gap: between two, as a share of the height.
-        shares: how high each is beside the others; equal without.
+        numbers: numbers of their y axes.
+        gap: space between two panels, as a share of the height.
+        shares: relative heights; equal if None.
     """
     shares = shares or [1.0] * len(numbers)
     usable = (1 - gap * (len(numbers) - 1)) / sum(shares) if numbers else 1.0
@@ -90,10 +90,10 @@ def stacked(numbers: Sequence[int], gap: float, shares: Sequence[float] | None =
 
 
 def grid(count: int, columns: int, gaps: Span) -> list[Place]:
-    """Panels from left to right and from top to bottom, each with its own axes.
+    """Return panels from left to right and from top to bottom, each with its own axes.
 
     Args:
-        gaps: between columns and between rows, as shares of width and height.
+        gaps: space between columns and between rows, as shares of width and height.
     """
     rows = max(1, -(-count // columns))
     across, down = _spans(columns, gaps[0]), _spans(rows, gaps[1])[::-1]
@@ -106,28 +106,28 @@ def _spans(count: int, gap: float) -> list[Span]:
 
 
 def axis_title(axis: Axis) -> str:
-    """What an axis is called."""
-    # A number of steps is another message, whose translation holds the number.
+    """Return the translated title of an axis."""
+    # The context separates this "step" from messages that contain a number of steps.
     return pgettext("axis", "step") if axis == "step" else _(AXES[axis])
 
 
 def value_at_step(name: str, form: str) -> str:
-    """What a hover says of a point, for Plotly to fill in. Args: name: of its line; form: d3's, of its value."""
+    """Return the hover template of a point. Args: name: of its line; form: d3 format of its value."""
     return _("{name} {value}, step {step}", name=name, value=f"%{{y:{form}}}", step="%{x}")
 
 
 def places(
     axis: Axis, at: Sequence[int], *, total_steps: int, steps: Sequence[int] = (), step_s: Sequence[float] = ()
 ) -> list[float]:
-    """Where steps of one run lie on an axis.
+    """Return the positions of a run's steps on an axis.
 
-    "time" is the sum of the seconds that its steps took, up to and including each: what the model spent learning, 0 at
-    step 0, without loading, frames, evaluations or pauses, so that it is the same however often a run was looked at.
+    "time" is the training time up to and including a step: the sum of the step durations, 0 at step 0. It excludes
+    loading, frames, evaluations and pauses, so it does not depend on how often a run is evaluated.
 
     Args:
-        at: the steps that are asked for, 0 … total_steps.
-        total_steps: of the run, all phases together; its share of them is "progress", in [0, 1].
-        steps, step_s: for "time", the steps that were taken, ascending, and the seconds of each.
+        at: steps to convert, 0 … total_steps.
+        total_steps: steps of the run over all phases; "progress" is the fraction of them, in [0, 1].
+        steps, step_s: for "time", the steps taken, ascending, and their durations in seconds.
     """
     if axis == "step":
         return [float(step) for step in at]
@@ -138,6 +138,6 @@ def places(
 
 
 def frame_at(steps: Sequence[int], step: float) -> int | None:
-    """The step of the latest frame not after a step; None where the first comes later. `steps` ascend."""
+    """Return the latest frame at or before a step; None if there is none. Args: steps: of the frames, ascending."""
     count = bisect_right(steps, step)
     return steps[count - 1] if count else None

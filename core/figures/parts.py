@@ -1,4 +1,4 @@
-"""Names, colours and strokes of an objective's parts: its terms, their pieces, and the levels they are read against."""
+"""Names, colours and dashes of an objective's parts: its terms, their pieces and their reference levels."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from core.catalogue.losses import LOSSES
 from core.events import OfTerm
 from core.messages import N_, _
 
-# For the second, third, … term of one loss.
+# Colours of the second, third, … term of one loss.
 MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
-# For the pieces of a loss, in their order.
+# Dashes of the pieces of a loss, in order.
 PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 
 
 class Reference(NamedTuple):
-    """A reference level of a term's loss: its name and its label at the line's end, each also beside others'."""
+    """A reference level of a term's loss.
+
+    `name` and `end` are its name and its line-end label; `name_of` and `end_of` add the part, for several terms.
+    """
 
     measure: OfTerm
     name: str
@@ -39,7 +42,7 @@ REFERENCES = (
 
 
 def part_label(part: str) -> str:
-    """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
+    """Return the display name of a part: `supcon_2` is "SCL 2"; `rdrop.kl` is R-Drop's KL."""
     loss, number, piece = _split(part)
     symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
     said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
@@ -47,7 +50,7 @@ def part_label(part: str) -> str:
 
 
 def part_dash(part: str) -> str:
-    """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
+    """Return the dash of a part's line: solid for a term, dashed for a piece of a term."""
     loss, _number, piece = _split(part)
     if not piece:
         return "solid"

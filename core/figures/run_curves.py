@@ -1,4 +1,4 @@
-"""Curves of several runs in one chart: a colour and a dash for each run, raw values faint behind smooth ones."""
+"""Curves of several runs in one chart: one colour and dash per run, with raw values faint behind smoothed ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from core.messages import Message
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 MOST_RUNS = 6
-# Beside its colour every run has its own dash, so that no line is recognised by colour alone.
+# Every run has its own dash as well as its colour, so that no line depends on colour alone.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 GAP = 0.07
 FAINT = 0.25
@@ -39,9 +39,9 @@ class Curve:
     """One measure of one run, or its mean over seeds.
 
     Attributes:
-        x: places on the axis, ascending.
-        y: as many values; None where there is none, which leaves a gap.
-        std: as many standard deviations, drawn as a band of mean ± one of them; None for a single run.
+        x: positions on the axis, ascending.
+        y: one value per position; None leaves a gap.
+        std: one standard deviation per position, drawn as a band of mean ± one deviation; None for a single run.
     """
 
     x: Sequence[float]
@@ -54,9 +54,9 @@ class MeasurePanel:
     """One measure: its title, and each run's curve (None for a run without it), in the order of the names.
 
     Attributes:
-        log: a logarithmic axis; a band that reaches 0 makes it a plain one.
-        percent: the values are shares.
-        smooth: whether smoothing is for this measure; of a few values, as frames have them, it would leave little.
+        log: logarithmic axis; linear after all if a band reaches 0.
+        percent: the values are fractions.
+        smooth: smoothing applies to this measure; it would flatten one with few values, such as one per frame.
     """
 
     title: str
@@ -74,14 +74,14 @@ def compare_figure(
     smoothing: Smoothing = RAW,
     revision: str,
 ) -> Figure:
-    """The chosen measures of 1 to 6 runs, stacked over one axis.
+    """Draw measures of 1 to 6 runs, stacked over one axis.
 
     Args:
-        names: one per run, as people wrote them; escaped here.
-        axis: what the x values are, for the axis's title.
-        smoothing: of curves of single runs; a mean over seeds is drawn as it is.
-        revision: same revision, same zoom.
-    Raises: ConfigError for more than six runs, or an amount of smoothing that is none.
+        names: one per run, as users wrote them; escaped here.
+        axis: title of the x axis.
+        smoothing: applied to curves of single runs; a mean over seeds is drawn unsmoothed.
+        revision: Plotly keeps the zoom while it stays the same.
+    Raises: ConfigError for more than six runs, or an invalid amount of smoothing.
     """
     if len(names) > MOST_RUNS:
         raise ConfigError(
@@ -115,10 +115,10 @@ def compare_figure(
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Mean and sample standard deviation (n − 1) of runs that differ in their seed, where all have a value.
+    """Compute mean and sample standard deviation (n − 1) over runs with different seeds, where all have a value.
 
-    Steps and shares of a run fall on the same places in all of them; seconds do not, so a mean over time is empty or
-    thin. One run alone has no deviation.
+    Steps and shares of a run coincide across runs; seconds do not, so a mean over time is empty or sparse. A single run
+    has no deviation.
 
     Raises: ValueError for no curves.
     """
@@ -145,18 +145,18 @@ def _line(x: Sequence[float], y: Sequence[float | None], run: int, name: str, pa
 
 
 def _raw(one: Curve, run: int, name: str, panel: int) -> Figure:
-    """Return the values behind their smooth line, faint."""
+    """Return the faint line of raw values behind a smoothed line."""
     look = {"opacity": FAINT, "hoverinfo": "skip", "showlegend": False}
     return _line(one.x, one.y, run, name, panel) | look | {"line": {"color": class_colour(run), "width": 1}}
 
 
 def rounded_places(places: Sequence[float]) -> list[float]:
-    """Places on the axis with seven digits: a step of a million keeps its number."""
+    """Round positions to seven significant digits, so that step numbers stay exact into the millions."""
     return [float(f"{place:.7g}") for place in places]
 
 
 def _bands(one: Curve, run: int, panel: int) -> list[Figure]:
-    """Mean ± one standard deviation, one shape for each stretch without a gap."""
+    """Return bands of mean ± one standard deviation, one shape for each stretch without a gap."""
     red, green, blue = (int(class_colour(run)[i : i + 2], 16) for i in (1, 3, 5))
     colour, more = f"rgba({red},{green},{blue},{BAND_OPACITY})", {"legendgroup": f"run {run}", "showlegend": False}
     edges = (tuple(zip(*stretch, strict=True)) for stretch in _stretches(one))
@@ -164,7 +164,7 @@ def _bands(one: Curve, run: int, panel: int) -> list[Figure]:
 
 
 def _stretches(one: Curve) -> list[list[tuple[float, float, float]]]:
-    """Places with their lower and upper edge, cut where a mean or a deviation is missing; thinned as the line is."""
+    """Return positions with their lower and upper edges, split where a mean or deviation is missing; thinned."""
     stretches: list[list[tuple[float, float, float]]] = [[]]
     deviations = one.std or ()
     for i in thinned(len(deviations)):

@@ -1,4 +1,4 @@
-"""Small curves side by side: representation measures over frames, and what a temperature does to the push."""
+"""Small multiples: representation measures over frames, and the effect of the temperature on the push."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DASHES = ("solid", "dash")
 
 
 class _Panel(NamedTuple):
-    """One small chart: its title, its traces without their axes, and whether its values are shares."""
+    """One small chart: its title, its traces without axes, and True if its values are fractions."""
 
     title: str
     traces: Sequence[Figure]
@@ -26,7 +26,7 @@ class _Panel(NamedTuple):
 
 
 class Spread(Protocol):
-    """The measures at one temperature, see `core.losses.forces.PushSpread`."""
+    """The measures at one temperature; see `core.losses.forces.PushSpread`."""
 
     @property
     def losses(self) -> tuple[float, ...]: ...
@@ -48,15 +48,15 @@ def measures_figure(
     revision: str,
     shares: Collection[str] = (),
 ) -> Figure:
-    """Representation measures over the frames of a run.
+    """Draw representation measures over the frames of a run.
 
     Args:
-        steps: F numbers of frames.
-        values: by measure, F values, None where one cannot be computed; a measure with none at all is left out.
-        names: by measure, its label and whether "higher", "lower" or "neither" is better (an arrow says so).
-        shown: the frame that is looked at, marked by a line.
-        axis: what the frames are, such as "step", in the language that is spoken.
-        shares: measures that are written as percentages.
+        steps: F steps, one per frame.
+        values: by measure, F values, None if one cannot be computed; a measure with only None is left out.
+        names: by measure, its label and the better direction ("higher", "lower" or "neither"), shown as an arrow.
+        shown: step of the displayed frame, marked by a line.
+        axis: name of the x axis, such as "step", in the user's language.
+        shares: measures formatted as percentages.
     """
     panels = []
     for name in (name for name in values if any(value is not None for value in values[name])):
@@ -85,12 +85,12 @@ def spread_figure(
     *,
     revision: str,
 ) -> Figure:
-    """How a temperature spreads the push over the negatives of a batch: four curves over τ on a logarithmic axis.
+    """Draw the spread of the push over the negatives of a batch: four panels over τ on a logarithmic axis.
 
     Args:
-        temperatures: T values, growing, each with its spread.
-        losses: names of the spreads' losses; the first is solid.
-        chosen: marked by a line; own: the run's own, dotted.
+        temperatures: T ascending values, each with its spread.
+        losses: names of the spreads' losses; the first is solid, the second dashed.
+        chosen: the selected temperature, marked by a solid line; own: that of the run, dotted.
     """
 
     def line(name: str, values: Sequence[float], dash: str = "solid", form: str = ".3g") -> Figure:
@@ -132,7 +132,7 @@ def _figure(
     columns: int,
     gaps: tuple[float, float],
 ) -> Figure:
-    """Lay panels into a grid. Args: marks: upright lines in each; heading: of the lowest x axes; axes: x and y."""
+    """Arrange panels in a grid. Args: marks: vertical lines; heading: title of the lowest x axes; axes: x, y."""
     traces: list[Figure] = []
     layout |= {"shapes": [], "annotations": []}
     for number, (panel, place) in enumerate(zip(panels, grid(len(panels), columns, gaps), strict=True)):

@@ -1,4 +1,4 @@
-"""Curves without their noise: two ways, each defined to the last value."""
+"""Smooth curves by one of two methods, each defined up to the last value."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Values = NDArray[np.float64]
 
 
 class Smoothing(NamedTuple):
-    """How curves are smoothed.
+    """A smoothing method and its amount.
 
     "exponential" with `amount` β in [0, 1) is s_t = Σ_k β^(t−k) y_k / Σ_k β^(t−k), k ≤ t: a weighted mean of the values
-    so far, so the first is the first value itself (no start at 0 to climb from). "average" with `amount` w ≥ 1 is the
-    mean over w values around each, as many on either side; near the ends over fewer, still as many on either side, so
-    that nothing is shifted. An even w takes one more. Both go by values, not by distances on the axis; gaps stay gaps.
+    so far. It starts at the first value, not at 0. "average" with `amount` w ≥ 1 is the centred mean over w values. The
+    window shrinks symmetrically near the ends, so that nothing is shifted; an even w takes one value more. Both methods
+    count values, not distances on the axis; gaps stay gaps.
     """
 
     kind: Literal["none", "exponential", "average"] = "none"
@@ -31,9 +31,9 @@ RAW = Smoothing()
 
 
 def smoothed(values: Sequence[float | None], smoothing: Smoothing) -> list[float | None]:
-    """Values smoothed as `Smoothing` says; None and what is not finite are left out of every mean, and stay gaps.
+    """Smooth values as `Smoothing` defines. None and non-finite values are left out of every mean and stay gaps.
 
-    Raises: ConfigError for an amount that is none.
+    Raises: ConfigError for an invalid amount.
     """
     numbers = np.array([np.nan if value is None else value for value in values], np.float64)
     numbers[~np.isfinite(numbers)] = np.nan
@@ -67,7 +67,7 @@ def _average(values: Values, window: float) -> Values:
     known, count = values[there], int(there.sum())
     place = np.arange(count)
     half = np.minimum(int(window) // 2, np.minimum(place, count - 1 - place))
-    # Sums of values moved to about 0, so that large ones lose no digits in a long run.
+    # Centre the values before the cumulative sum, so that large ones keep their precision in a long run.
     offset = known.mean() if count else 0.0
     sums = np.concatenate([[0.0], np.cumsum(known - offset)])
     out[there] = (sums[place + half + 1] - sums[place - half]) / (2 * half + 1) + offset

@@ -1,4 +1,4 @@
-"""One look for all figures. Text and grid colours come from the page's theme, in the browser."""
+"""Shared style of all figures. The page's theme sets text and grid colours in the browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Figure = dict[str, Any]
 ACCENT = "#2f6f9f"
 QUIET = "#8a97a3"
 
-# Colour-blind-safe on white and on near-black (Okabe & Ito 2008, without its black and yellow), then two of Tol's.
+# Colour-blind-safe on white and near-black: Okabe & Ito 2008 without black and yellow, then two colours of Tol's.
 CLASS_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#aa4499", "#999933")
 # Eight colours and seven symbols: the first 56 classes differ in at least one.
 CLASS_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "triangle-down")
@@ -34,7 +34,7 @@ def class_symbol(label: int) -> str:
 
 
 def base_layout(**more: Any) -> Figure:
-    """The layout that every figure starts from."""
+    """Return the base layout of every figure, updated with the keys given."""
     layout: Figure = {
         "autosize": True,
         "margin": {"l": 56, "r": 16, "t": 8, "b": 40},
@@ -50,21 +50,22 @@ def base_layout(**more: Any) -> Figure:
 
 
 def axis_heading(text: str) -> Figure:
-    """The title of an axis, clear of its numbers."""
+    """Return an axis title with space between it and the tick labels."""
     return {"text": text, "standoff": 8, "font": {"size": 12}}
 
 
 def note(text: str, x: float, y: float, yanchor: str, font: Mapping[str, Any], **more: Any) -> Figure:
-    """Return an annotation whose left end is at a place of the figure, both shares; `more` may name axes instead.
+    """Return an annotation whose left end is at (x, y), as fractions of the figure; `more` may name axes instead.
 
-    The text is safe to draw already.
+    Args:
+        text: escaped already.
     """
     place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": yanchor}
     return {"text": text, "showarrow": False, "font": dict(font), **place, **more}
 
 
 def upright(at: float, line: Mapping[str, Any], xref: str = "x", yref: str = "paper") -> Figure:
-    """Return a line at a value of x, from the bottom to the top of what `yref` names."""
+    """Return a vertical line at an x value, over the full height of `yref`."""
     return {"type": "line", "xref": xref, "yref": yref, "x0": at, "x1": at, "y0": 0, "y1": 1, "line": dict(line)}
 
 
@@ -80,7 +81,7 @@ def curve(
     """Return a trace through points, with a gap where y is None.
 
     Args:
-        line: its look; axes: its axes, as `panels` names them; more: further keys of the trace.
+        line: its style; axes: its axis names, as in `panels`; more: further keys of the trace.
     """
     return {"type": "scatter", "mode": mode, "x": list(x), "y": rounded(y), "line": dict(line), **axes, **more}
 
@@ -88,7 +89,7 @@ def curve(
 def band(
     x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, axes: Mapping[str, str], **more: Any
 ) -> Figure:
-    """Return the filled shape between two lines over the same places."""
+    """Return the filled area between two lines over the same x values."""
     outline = {"x": [*x, *x[::-1]], "y": rounded([*high, *low[::-1]]), "line": {"width": 0}}
     look = {"type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": colour, "hoverinfo": "skip"}
     return look | outline | {**axes, **more}
@@ -110,44 +111,44 @@ def row_axis(labels: Sequence[str]) -> Figure:
 
 
 def row_bars(x: Sequence[Any], name: str, marker: Mapping[str, Any], hovers: Sequence[str]) -> Figure:
-    """Return a bar in each row of a chart with `row_axis`. Args: hovers: what each says, safe to draw already."""
+    """Return a bar in each row of a chart with `row_axis`. Args: hovers: one text per bar, escaped already."""
     bars = {"type": "bar", "orientation": "h", "name": name, "x": list(x), "y": list(range(len(x)))}
     return bars | {"marker": marker, "hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def plain_text(text: str) -> str:
-    """Text from outside, safe and legible in a Plotly hover: escaped, wrapped, cut after HOVER_LINES lines."""
+    """Return untrusted text for a Plotly hover: escaped, wrapped, cut after HOVER_LINES lines."""
     lines = textwrap.wrap(" ".join(text.split()), HOVER_WIDTH, max_lines=HOVER_LINES, placeholder=" …")
     return "<br>".join(_escaped(line) for line in lines)
 
 
 def short_text(text: str, width: int = 24) -> str:
-    """A name from outside, safe in a legend."""
+    """Return an untrusted name for a legend: one line, cut to `width` and escaped."""
     text = " ".join(text.split())
     if len(text) <= width:
         return _escaped(text)
     cut = textwrap.shorten(text, width, placeholder=" …")
-    # One long word leaves nothing but the placeholder.
+    # For one long word, `shorten` returns only the placeholder.
     return _escaped(cut if cut != "…" else f"{text[: width - 2]} …")
 
 
 def letters_wide(text: str) -> int:
-    """How many letters' room a text takes; Han, kana and Hangul take that of two."""
+    """Return the width of a text in letters. Han, kana and Hangul count as two."""
     return len(text) + sum(east_asian_width(char) in "WF" for char in text)
 
 
 def _escaped(text: str) -> str:
-    """For Plotly, whose figures know quotation marks by number alone."""
+    """Escape text for Plotly, which decodes quotation marks only as numeric entities."""
     return html.escape(text).replace("&quot;", "&#34;")
 
 
 def rounded(values: Sequence[float | None]) -> list[float | None]:
-    """Five significant digits: more than a screen shows, and less to send."""
+    """Round to five significant digits: more than a screen shows, and less data to send."""
     return [None if value is None or not np.isfinite(value) else float(f"{value:.5g}") for value in values]
 
 
 def thinned(count: int, most: int = MAX_CURVE_POINTS) -> list[int]:
-    """Evenly spread indices of at most `most` of `count` points, first and last among them."""
+    """Return evenly spaced indices of at most `most` of `count` points, including the first and last."""
     if count <= most:
         return list(range(count))
     return [int(i) for i in np.unique(np.linspace(0, count - 1, most).round())]

@@ -37,22 +37,22 @@ EDGES_PX = 100
 LABEL_CHARS = 20
 TICKS_MAX = 8
 LABELLED_POINTS = 6
-# A chart on a phone, in which names must not lie over each other or over other points.
+# Plot size on a phone, on which names must not overlap each other or other points.
 PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
-# From nothing to the accent: the page shows through, light or dark.
+# From transparent to the accent, so that it fits light and dark pages.
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
-# Beside its colour: the first eight classes have the first, the next eight the second.
+# The first eight classes have the first dash, the next eight the second: colours repeat after eight.
 DASHES = ("solid", "dash", "dot", "dashdot")
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
 ATTENTION = N_("attention")
-# By the sign of a bar's word.
+# Hover text, by the sign of a bar's word.
 SAID = {
     ENTERED: N_("{when}: {measure} {weight}, entered the top k"),
     LEFT: N_("{when}: {measure} {weight}, left the top k"),
     "": N_("{when}: {measure} {weight}, stayed in the top k"),
 }
-# Of a cell of the heat map, by whether it is among the top k.
+# Hover text of a heat map cell: outside and in the top k.
 CELL = (N_("{column} {number}: {measure} {weight}"), N_("{column} {number}: {measure} {weight}, in the top k"))
 
 
@@ -65,15 +65,15 @@ def word_heatmap_figure(
     revision: str,
     chosen: NDArray[np.bool_] | None = None,
 ) -> Figure:
-    """Words against steps or layers, the first word at the top; columns are equally wide, whatever lies between them.
+    """Draw words against steps or layers, the first word at the top; columns have equal widths at any spacing.
 
     Args:
-        words: W, from outside.
+        words: W words; untrusted text.
         weights: [S, W], ≥ 0.
         columns: S names, e.g. the steps.
-        column: what a column is, e.g. "step", in the language that is spoken.
-        chosen: [S, W], where a word is among the top k; it gets a dot.
-    Raises: ValueError where the shapes do not fit.
+        column: name of the column axis, e.g. "step", in the user's language.
+        chosen: [S, W], True for a word in the top k; it gets a dot.
+    Raises: ValueError if the shapes do not match.
     """
     given = _checked(weights, (len(columns), len(words)), "weights")
     dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
@@ -121,14 +121,14 @@ def top_words_figure(
     names: tuple[str, str] = (N_("before"), N_("after")),
     skip: Collection[int] = (),
 ) -> Figure:
-    """Bars of the words that are among the top k before or after; signs show which entered and which left.
+    """Draw bars of the words in the top k before or after; signs mark those that entered or left.
 
     Args:
-        words: W, from outside.
+        words: W words; untrusted text.
         before, after: [W].
         k: ≥ 1.
-        skip: positions of words that are never chosen.
-    Raises: ValueError as `entered_and_left`, and where words and weights do not fit.
+        skip: positions of words excluded from the top k.
+    Raises: ValueError as in `entered_and_left`, and if there is not one weight per word.
     """
     exchange = entered_and_left(before, after, k, skip)
     old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
@@ -155,14 +155,14 @@ def top_words_figure(
 def attention_against_effect_figure(
     words: Sequence[str], attention: Array, effects: Array, agreement: RankAgreement, *, revision: str
 ) -> Figure:
-    """What [CLS] attends to against what happens without it: a point for each word, names for a few.
+    """Draw the attention of [CLS] against the effect of deleting a word: a point for each word, names for a few.
 
     Args:
-        words: W, from outside.
+        words: W words; untrusted text.
         attention: [W].
-        effects: [W], drop of the predicted class's probability without the word; NaN leaves a word out.
-        agreement: of the two rankings; it is the title.
-    Raises: ValueError where the shapes do not fit.
+        effects: [W], drop in the predicted class's probability without the word; NaN leaves a word out.
+        agreement: rank agreement of the two; shown as the title.
+    Raises: ValueError if the shapes do not match.
     """
     shares = _checked(attention, (len(words),), "attention")
     drops = _checked(effects, (len(words),), "effects", allow_nan=True)
@@ -210,7 +210,7 @@ def attention_against_effect_figure(
             "yanchor": "top",
             "pad": {"t": 8},
         },
-        # Room for the title and, on a phone, a legend of two lines.
+        # Space for the title and, on a phone, a two-line legend.
         margin={"l": 60, "r": 24, "t": 84, "b": 40},
         xaxis={"title": axis_heading(_("attention of [CLS]")), "zeroline": False},
         yaxis={"title": axis_heading(_("drop without the word")), "zeroline": True, "zerolinecolor": QUIET},
@@ -219,7 +219,7 @@ def attention_against_effect_figure(
 
 
 def agreement_sentence(agreement: RankAgreement) -> str:
-    """How far attention's ranking and the deletion's agree, in one line."""
+    """Format the rank agreement between attention and deletion as one line."""
     count = ngettext("{count} word", "{count} words", agreement.words)
     if agreement.kendall is None or agreement.spearman is None:
         return _("No rank correlation: {words}, too few or all alike.", words=count)
@@ -240,12 +240,12 @@ def confidence_figure(
     *,
     revision: str,
 ) -> Figure:
-    """The probability of each class over the steps.
+    """Draw the probability of each class over the steps.
 
     Args:
         probabilities: [F, C].
-        exact: of each step, whether it was computed; else it was estimated and is drawn open.
-        shown: the step that is looked at, marked by a line.
+        exact: True for each step that was computed; estimates have hollow markers.
+        shown: the displayed step, marked by a line.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     traces = []
@@ -255,7 +255,7 @@ def confidence_figure(
         more = {
             "name": short_text(name),
             "marker": {"color": class_colour(label), "size": 7, "symbol": symbols},
-            "hovertext": short_text(name),  # a name in the template could be taken for one
+            "hovertext": short_text(name),  # inside the template, a name could be parsed as a placeholder
             "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
         }
         traces.append(curve(steps, values[:, label].tolist(), line, {}, mode="lines+markers", **more))
@@ -270,7 +270,7 @@ def confidence_figure(
 
 
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:
-    """What charts with a row for each word share: room for every row, their names, the first at the top."""
+    """Return the layout shared by charts with a row for each word, the first at the top."""
     labels = [short_text(word, LABEL_CHARS) for word in words]
     if signs:
         labels = [f"{sign} {label}" if sign else label for sign, label in zip(signs, labels, strict=True)]
@@ -285,7 +285,7 @@ def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str
 
 
 def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[np.integer]) -> set[int]:
-    """Points with a name above them: the farthest out in either direction whose names have room there."""
+    """Return the points to label: the most extreme in either direction whose names do not overlap others."""
     if not len(measured):
         return set()
     out = [np.abs(values[measured]) / (np.abs(values[measured]).max() or 1.0) for values in (shares, drops)]
@@ -293,7 +293,7 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
     half = np.array([LETTER_PX * min(len(words[place]), LABEL_CHARS) / 2 for place in measured])
     chosen: list[int] = []
     for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
-        over = y + MARKER_PX + LINE_PX / 2  # the middle of each name's line
+        over = y + MARKER_PX + LINE_PX / 2  # vertical centre of each name
         beside = np.abs(x[i] - x) < half[i] + MARKER_PX
         free = not (beside & (np.abs(over[i] - y) < LINE_PX / 2 + MARKER_PX)).any()
         apart = not any(abs(x[i] - x[j]) < half[i] + half[j] and abs(y[i] - y[j]) < LINE_PX for j in chosen)
@@ -305,7 +305,7 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
 
 
 def _pixels(values: Array, size: int) -> NDArray[np.float64]:
-    """Where values lie along an axis of a length in pixels that shows just them."""
+    """Scale values to pixels on an axis of `size` pixels that spans exactly their range."""
     low, high = float(values.min()), float(values.max())
     return np.asarray((values - low) / ((high - low) or 1.0) * size, np.float64)
 

@@ -1,6 +1,6 @@
-"""The process of the lab: reads a question a line, writes an answer a line, and ends when nobody is there any more.
+"""The lab's process: read one question per line, write one answer per line, exit when idle or when the pipe closes.
 
-In front of a question, and a space, is the language of whoever asks: a refusal is read by them.
+A line is the visitor's language, a space and the question; errors are written in that language.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from core.lab.answer import answer
 from core.lab.choices import Question
 from core.messages import _, in_language
 
-# A server whose lab nobody visits gets its memory back; it begins another process when somebody does.
+# Exit when idle to free the server's memory; the server starts a new process on the next visit.
 IDLE_S = 900.0
 
 
 def main() -> int:
-    # What a library prints must not come between answers.
+    # Redirect stdout, so that library output does not mix with answers.
     lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     sys.stdout = sys.stderr
-    answer(Question(steps=2, anchor=0).model_dump_json())  # the first one takes longest
+    answer(Question(steps=2, anchor=0).model_dump_json())  # warm-up: the first answer is the slowest
     print("ready", file=lines, flush=True)
     idle = _timer()
     for line in sys.stdin:

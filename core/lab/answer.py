@@ -1,4 +1,4 @@
-"""What the lab answers: a question as one JSON text, an answer as another."""
+"""Answer a question of the lab, both as JSON text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from core.lab.choices import FARTHEST, Held, Move, Question, Stage
 from core.lab.dynamics import Moment, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
 
-# Digits of what is only drawn, and of what the next steps go on from.
+# Decimals of values that are only drawn, and of values from which the next steps continue.
 DRAWN_DIGITS, KEPT_DIGITS = 5, 9
 
 
 def answer(text: str) -> str:
-    """Answer a request. Raises: ConfigError for one that cannot be."""
+    """Answer a question. Raises: ConfigError for an invalid one."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -45,11 +45,11 @@ def answer(text: str) -> str:
 
 
 def _taken(held: Held, like: Vectors) -> Vectors:
-    """Raises: ConfigError for vectors of another size, or out of every picture."""
+    """Return the held vectors as arrays. Raises: ConfigError for another shape, or values beyond FARTHEST."""
     points = _array("held.points", held.points, like.points.shape)
     if like.class_vectors is None:
         return Vectors(points, None)
-    if held.class_vectors is None:  # no classifier acted before
+    if held.class_vectors is None:  # there was no classifier before
         return Vectors(points, like.class_vectors)
     return Vectors(points, _array("held.class_vectors", held.class_vectors, like.class_vectors.shape))
 
@@ -79,7 +79,7 @@ def _move(vectors: Vectors, move: Move, stage: Stage) -> None:
 def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
     return {
         "points": _rounded(moment.vectors.points, KEPT_DIGITS),
-        # Elsewhere points are drawn where they are.
+        # In other spaces, points are drawn at their vectors.
         "places": _rounded(moment.places) if simplex else None,
         "arrows": _rounded(moment.arrows, DRAWN_DIGITS + 2),
         "class_vectors": None
@@ -90,7 +90,7 @@ def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
         "norm": _short(moment.gradient_norm),
         "alignment": None if moment.alignment is None else _short(moment.alignment),
         "uniformity": None if moment.uniformity is None else _short(moment.uniformity),
-        # [is it a class, number, view, coefficient, is it related, its share] of each
+        # For each: [is a class, number, view, coefficient, is related, share].
         "pulls": [
             [int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related), _short(p.share)]
             for p in moment.pulls

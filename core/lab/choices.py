@@ -1,4 +1,4 @@
-"""What a visitor of the loss lab chooses and asks: where the points lie, and what acts on them."""
+"""Settings and questions of the loss lab: the layout of the points and the loss that acts on them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LAYOUTS: Mapping[str, str] = {
 }
 FEWEST_POINTS, MOST_POINTS = 6, 60
 MOST_MOVES = 60
-# A batch of steps, and where vectors have left every picture.
+# Maximum number of steps per question, and the coordinate beyond which vectors count as exploded.
 MOST_STEPS = 240
 FARTHEST = 1e6
 
@@ -49,8 +49,8 @@ class Stage(Section):
     """The points before the first step.
 
     Attributes:
-        points: texts; each has one vector, or two where a loss contrasts two views.
-        seed: of the layout.
+        points: number of texts; each has one vector, or two if the loss contrasts two views.
+        seed: seed of the layout.
     """
 
     space: Space = "circle"
@@ -62,7 +62,7 @@ class Stage(Section):
 
 @dataclass(frozen=True, slots=True)
 class LabLoss:
-    """A loss as the lab offers it. Args: fixed: the settings that its name stands for."""
+    """A loss offered by the lab. Args: fixed: settings implied by its name."""
 
     entry: LossEntry
     fixed: Settings
@@ -74,12 +74,12 @@ class LabLoss:
 
     @property
     def on_vectors(self) -> bool:
-        """Whether it compares vectors, so that it can be mixed with cross-entropy."""
+        """True if the loss compares vectors and can be mixed with cross-entropy."""
         return self.entry.contrastive
 
     @property
     def views(self) -> int:
-        """Vectors of a text."""
+        """Number of vectors per text."""
         return self.entry.views[0]
 
     @property
@@ -88,13 +88,13 @@ class LabLoss:
 
     @property
     def extra(self) -> Parameter | None:
-        """Its one knob beside τ, such as α."""
+        """The knob besides τ, such as α, if any."""
         knobs = [p for p in self.entry.parameters if p.knob and p.slider and p.name not in ("temperature", *self.fixed)]
         return knobs[0] if knobs and not self.entry.extras else None
 
 
 def lab_losses() -> Mapping[str, LabLoss]:
-    """Return every loss that the lab offers, by its name in an address."""
+    """Return the losses offered by the lab, by their name in a URL."""
     found: dict[str, LabLoss] = {}
     for entry in LOSSES.values():
         own: Mapping[str, Settings] = {entry.name: {}} if entry.forces is not None and entry.views[0] <= 2 else {}
@@ -104,25 +104,26 @@ def lab_losses() -> Mapping[str, LabLoss]:
 
 
 def offered(space: Space) -> list[str]:
-    """Return the names of the losses of a space.
+    """Return the names of the losses offered in a space.
 
-    On the simplex a point is a prediction; elsewhere class vectors make a prediction of a text's one vector.
+    On the simplex, a point is a prediction. In other spaces, class vectors turn the vector of a text into a prediction.
     """
     losses = lab_losses()
     if space == "simplex":
         found = [name for name, loss in losses.items() if not loss.on_vectors]
     else:
         found = [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
-    return sorted(found, key=lambda name: losses[name].entry.extras)  # what others are mixed with comes last
+    # Cross-entropy, with which others are mixed, comes last.
+    return sorted(found, key=lambda name: losses[name].entry.extras)
 
 
 class Setting(Section):
-    """What acts on the points.
+    """The loss that acts on the points, with its settings.
 
     Attributes:
-        weight: λ of (1 − λ)·CE + λ·loss, for a loss on vectors.
-        extra: the loss's one knob beside τ, such as α; None for its default.
-        learning_rate: of plain gradient descent on the points themselves, and on the class vectors of a classifier.
+        weight: λ in (1 − λ)·CE + λ·loss, for a loss on vectors.
+        extra: value of the knob besides τ, such as α; None for its default.
+        learning_rate: step size of plain gradient descent on the points, and on the class vectors of a classifier.
     """
 
     loss: str = "out"
@@ -153,17 +154,17 @@ class Setting(Section):
 
     @property
     def share(self) -> float:
-        """λ, which is 1 where a loss is not mixed."""
+        """Weight λ of the loss; 1 if it is not mixed."""
         return self.weight if self.known.on_vectors else 1.0
 
     @property
     def has_classifier(self) -> bool:
-        """Whether class vectors turn points into logits."""
+        """True if class vectors turn points into logits."""
         return not self.known.on_vectors or self.share < 1
 
 
 class Move(Section):
-    """A point that a visitor dragged to a place of the picture."""
+    """A point that a visitor dragged to a new position."""
 
     text: Annotated[int, Field(ge=0)]
     view: Literal[0, 1] = 0
@@ -171,20 +172,20 @@ class Move(Section):
 
 
 class Held(Section):
-    """Where the points of one setting are, as a moment of an answer said."""
+    """The current vectors of one setting, as returned in a moment of an answer."""
 
     points: list[list[list[float]]]
     class_vectors: list[list[float]] | None = None
 
 
 class Question(Section):
-    """One request.
+    """One question.
 
     Attributes:
         settings: one, or two side by side from the same start.
-        held: where the points of each setting are; None for the start.
-        moves: made before the steps, in every setting that has the view.
-        anchor: the text whose pulls are wanted.
+        held: current vectors of each setting; None for the start.
+        moves: applied before the steps, in every setting that has the view.
+        anchor: the text whose pulls are returned.
     """
 
     stage: Stage = Stage()
@@ -207,14 +208,14 @@ class Question(Section):
 
 
 def check_fits(stage: Stage, setting: Setting) -> None:
-    """Raises: ConfigError for a loss that the space does not have."""
+    """Check that the space offers the loss. Raises: ConfigError."""
     known = offered(stage.space)
     if setting.loss not in known:
         raise ConfigError("loss", setting.loss, "on the {space} choose one of {known}.", space=stage.space, known=known)
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
-    """Return all settings of the chosen loss, as its functions read them."""
+    """Return all settings of the selected loss, in the form its functions take."""
     known = setting.known
     found: dict[str, Any] = {**known.entry.defaults, **known.fixed}
     if known.has_temperature:

@@ -1,4 +1,4 @@
-"""Gradient descent on the points themselves, by core's own losses."""
+"""Gradient descent on the points themselves, with the losses of `core.losses`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from core.losses.reference import reference_lines
 from core.representation.metrics import alignment, uniformity
 
 CE = "cross_entropy"
-# Of a prediction that is dragged to an edge of the simplex.
+# Minimum probability of a class for a prediction dragged to an edge of the simplex.
 LEAST_SHARE = 1e-4
 
 
 class Vectors(NamedTuple):
-    """What moves: vectors [N, V, d] and class vectors [C, d] (None on the simplex)."""
+    """The optimised vectors: points [N, V, d] and class vectors [C, d] (None on the simplex)."""
 
     points: Array
     class_vectors: Array | None
@@ -34,15 +34,15 @@ class Vectors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The points at one step, and what acts on them there.
+    """The points at one step, and the forces on them.
 
     Attributes:
-        vectors: what the next step goes on from; class vectors are None where no classifier acts.
-        places: [N, V, 2 or 3] where they are drawn; arrows: as many, where the negative gradient points.
-        loss, parts: nats, the parts unweighted and by their symbols.
-        gradient_norm: of the loss by all vectors of the texts, on circle and sphere along these.
-        alignment, uniformity: None on the simplex, and where they say nothing.
-        pulls: what acts on the anchor; empty without one.
+        vectors: start of the next step; class vectors are None without a classifier.
+        places: [N, V, 2 or 3] drawn positions; arrows: the same shape, direction of the negative gradient.
+        loss, parts: nats; parts are unweighted, by symbol.
+        gradient_norm: norm of the gradient with respect to all vectors of the texts, tangential on circle and sphere.
+        alignment, uniformity: None on the simplex, or if undefined.
+        pulls: forces on the anchor; empty without one.
     """
 
     vectors: Vectors
@@ -58,12 +58,12 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Some steps.
+    """The result of several steps.
 
     Attributes:
-        moments: before the first of these steps and after each.
-        collapse, bound: of the loss without what is mixed in, nats; None for none.
-        exploded: the vectors left every picture, and the last moment is the one before.
+        moments: before the first step and after each.
+        collapse, bound: reference lines of the loss without mixed-in cross-entropy, nats; None for none.
+        exploded: True if the next moment would exceed FARTHEST or is not finite; the moments end before it.
     """
 
     moments: list[Moment]
@@ -73,7 +73,7 @@ class Played:
 
 
 def first_vectors(stage: Stage, setting: Setting, start: Start | None = None) -> Vectors:
-    """The start of a stage as a setting takes it: one view of each text, or both."""
+    """Return the start of a stage for a setting: one view of each text, or both."""
     start = start or start_of(stage)
     views = setting.known.views
     return Vectors(start.vectors[:, :views], start.class_vectors)
@@ -83,14 +83,14 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
     """Take steps of plain gradient descent.
 
     Args:
-        vectors: where they begin, of the stage's size.
+        vectors: initial vectors, in the size of the stage.
         steps: 0 to MOST_STEPS.
-        anchor: the text whose pulls are wanted.
-    Raises: ConfigError for a loss that the space does not have.
+        anchor: the text whose pulls are returned.
+    Raises: ConfigError for a loss that the space does not offer.
     """
     check_fits(stage, setting)
     with warnings.catch_warnings():
-        # That vectors are not normalised is what the plane is for.
+        # The plane shows unnormalised vectors on purpose.
         warnings.filterwarnings("ignore", message="supcon_loss without normalisation")
         return _played(_Scene(stage, setting), vectors, steps, anchor)
 
@@ -136,7 +136,7 @@ class _Scene:
         return points, torch.tensor(vectors.class_vectors, dtype=torch.float64, requires_grad=True)
 
     def value(self, points: Tensor, class_vectors: Tensor | None) -> ObjectiveValue:
-        """Args: points [N, V, d]."""
+        """Compute the objective. Args: points: [N, V, d]."""
         logits = points if class_vectors is None else points @ class_vectors.T  # [N, V, C]
         given = TermInput(logits=logits.unbind(1), layers=(Contrasted(points),))
         return self.objective(lambda _: given, self.labels)
@@ -145,7 +145,7 @@ class _Scene:
         wanted = [points] if class_vectors is None else [points, class_vectors]
         found = torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True)
         if self.stage.space in ("circle", "sphere"):
-            # CE by class vectors also pulls outward, where no step leads: what is left is along the circle.
+            # Keep the tangential component: CE with class vectors also pulls radially, which has no effect here.
             along = found[0] - (found[0] * points).sum(-1, keepdim=True) * points
             return [along.detach(), *found[1:]]
         return list(found)
@@ -181,10 +181,10 @@ class _Scene:
         )
 
     def lines(self) -> tuple[float | None, float | None]:
-        """Of the loss without what is mixed in: where all points look alike, and its bound."""
+        """Return the collapse line and the bound of the loss, without mixed-in cross-entropy."""
         known = self.setting.known
         if not known.on_vectors:
-            # The best that one prediction for all can do: how often each class comes.
+            # The best constant prediction is the class frequencies.
             shares = torch.bincount(self.labels).double() / len(self.labels)
             return float(torch.special.entr(shares).sum()), None
         n, views = len(self.labels), known.views
@@ -196,18 +196,18 @@ class _Scene:
 
 
 def drawn(vectors: Array, directions: Array, space: Space) -> tuple[Array, Array]:
-    """Where vectors [..., d] are drawn, and which way directions point there."""
+    """Map vectors [..., d] and directions to drawing coordinates."""
     if space != "simplex":
         return vectors, directions
     shares = softmax(vectors, axis=-1)
-    # The derivative of a softmax along a direction of its logits.
+    # Derivative of the softmax along a direction of the logits.
     moved = shares * (directions - (shares * directions).sum(-1, keepdims=True))
     corners = simplex_corners(vectors.shape[-1])
     return shares @ corners, moved @ corners
 
 
 def logits_at(place: Array, classes: int) -> Array:
-    """Logits [C] of mean 0 whose prediction is drawn at a place, or at the nearest that no class is ruled out at."""
+    """Return logits [C] of mean 0 whose prediction is drawn at `place`, with a minimum probability for every class."""
     corners = simplex_corners(classes)
     system = np.concatenate([corners.T, np.ones((1, classes))])
     shares = np.linalg.lstsq(system, np.append(place, 1.0), rcond=None)[0].clip(LEAST_SHARE)

@@ -1,4 +1,4 @@
-"""Where the points lie before the first step."""
+"""Layouts of the points before the first step."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from core.lab.choices import Layout, Space, Stage
 
 Array = NDArray[np.float64]
 
-# How far the second view of a text lies from the first, and how tight a cluster and a collapse are.
+# Standard deviations: of the second view around the first, within a cluster, and of a collapse.
 VIEW_NOISE, CLUSTER_NOISE, COLLAPSE_NOISE = 0.12, 0.15, 1e-3
 LARGE_SHARE = 0.9
-# The logit of a cluster's class on the simplex.
+# Logit of the cluster's class on the simplex.
 LOGIT = 2.0
 
 
 class Start(NamedTuple):
-    """A start: vectors [N, 2, d] of two views of each text, its label [N], and class vectors [C, d].
+    """A start: vectors [N, 2, d] of two views of each text, labels [N] and class vectors [C, d].
 
-    On the simplex the vectors are logits, d = C, and there are no class vectors.
+    On the simplex, the vectors are logits, d = C, and there are no class vectors.
     """
 
     vectors: Array
@@ -31,7 +31,7 @@ class Start(NamedTuple):
 
 
 def start_of(stage: Stage) -> Start:
-    """The same for the same stage, whatever acts on it."""
+    """Compute the start of a stage. It depends on the stage only, not on the loss."""
     random = np.random.default_rng([stage.seed, stage.points, stage.classes])
     labels = _labels(stage)
     first = on_space(LAYOUTS[stage.layout](stage, labels, random), stage.space)
@@ -45,17 +45,17 @@ def start_of(stage: Stage) -> Start:
 
 
 def width(stage: Stage) -> int:
-    """d, the numbers of a vector."""
+    """Return d, the dimension of the vectors."""
     return {"circle": 2, "sphere": 3, "plane": 2, "simplex": stage.classes}[stage.space]
 
 
 def on_space(vectors: Array, space: Space) -> Array:
-    """Vectors [..., d] of unit length on circle and sphere, as they are elsewhere."""
+    """Normalise vectors [..., d] on circle and sphere; return them unchanged in other spaces."""
     return unit(vectors) if space in ("circle", "sphere") else vectors
 
 
 def simplex_corners(classes: int) -> Array:
-    """Corners [C, 2 or 3] of the simplex of predictions, at length 1: a line, a triangle or a tetrahedron."""
+    """Return the corners [C, 2 or 3] of the simplex, of unit length: a line, a triangle or a tetrahedron."""
     if classes == 2:
         return np.array([[-1.0, 0.0], [1.0, 0.0]])
     if classes == 3:
@@ -65,14 +65,14 @@ def simplex_corners(classes: int) -> Array:
 
 
 def unit(vectors: Array) -> Array:
-    """At length 1; a zero vector stays zero."""
+    """Normalise vectors to length 1; a zero vector stays zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     found: Array = vectors / np.where(length > 0, length, 1.0)
     return found
 
 
 def _labels(stage: Stage) -> NDArray[np.int64]:
-    """Equal classes, or one with nine tenths of the texts, less where another class would be left empty."""
+    """Return balanced labels, or for "imbalanced" one class with 90% of the texts, less if a class would be empty."""
     places = np.arange(stage.points)
     if stage.layout != "imbalanced":
         return places % stage.classes
@@ -86,13 +86,13 @@ def _random(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator
 
 
 def _collapsed(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Nearly all in one place."""
+    """Place nearly all points at one position."""
     place = np.zeros(width(stage)) if stage.space == "simplex" else unit(np.ones(width(stage)))
     return place + COLLAPSE_NOISE * random.standard_normal((len(labels), width(stage)))
 
 
 def _moons(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Half circles that reach into each other, one for each class."""
+    """Place each class on one of several interleaved half circles."""
     shares = random.random(len(labels))
     turn = 2 * np.pi * labels / stage.classes
     angle = turn + np.pi * (shares * 1.3 - 0.15)
@@ -105,7 +105,7 @@ def _moons(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator)
 
 
 def _clusters(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """A cluster for each class, as far apart as the space has room for."""
+    """Place each class in a cluster; the clusters are evenly spaced."""
     noise = CLUSTER_NOISE * random.standard_normal((len(labels), width(stage)))
     if stage.space == "simplex":
         return LOGIT * np.eye(stage.classes)[labels] + 3 * noise
@@ -115,14 +115,17 @@ def _clusters(stage: Stage, labels: NDArray[np.int64], random: np.random.Generat
 
 
 def _mislabelled(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Clusters, and the first text among those of the next class."""
+    """Place clusters, with the first text in the cluster of the next class."""
     where = labels.copy()
     where[0] = (labels[0] + 1) % stage.classes
     return _clusters(stage, where, random)
 
 
 def _duplicates(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Random, but each text of the second half lies on one of the first: of its own class, the last two of another."""
+    """Place random points, and each text of the second half on one of the first half.
+
+    The duplicates are of the same class, except for the last two, which are of another class.
+    """
     found = _random(stage, labels, random)
     half = len(labels) // 2
     for place in range(half, len(labels)):

@@ -1,6 +1,6 @@
-"""The lab's process, as the server asks it: begun when somebody first looks, and again after it has ended.
+"""The server's side of the lab's process. It is started on the first visit, and again after it has exited.
 
-It belongs to the server: it reads questions from a pipe, and ends when that is closed.
+The process is a child of the server: it reads questions from a pipe and exits when the pipe closes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from core.errors import EngineError
 from core.messages import language
 from core.workers.processes import DETACHED, ONE_THREAD, ROOT, child_environment
 
-# Until torch is imported on a busy machine, and for a batch of steps.
+# Timeouts for importing torch on a busy machine, and for one answer.
 BEGIN_S, ANSWER_S = 120.0, 20.0
 
 
 class LabProcess:
-    """One process for all visitors, who take turns; a batch of steps takes a tenth of a second."""
+    """One process shared by all visitors, with one question at a time; a batch of steps takes a tenth of a second."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -40,9 +40,9 @@ class LabProcess:
                 self._turn.release()
 
     def ask(self, question: str) -> str:
-        """The answer of `core.lab.answer.answer`, as JSON.
+        """Return the answer of `core.lab.answer.answer`, as JSON.
 
-        Raises: EngineError where the process cannot answer, with what to do, or for a question that makes no sense.
+        Raises: EngineError if the process cannot answer, with a remedy, or if the question is invalid.
         """
         with self._turn:
             for last in (False, True):
@@ -50,7 +50,7 @@ class LabProcess:
                 found = self._asked(question)
                 if found is not None:
                     break
-                self._end()  # it ended before it read the question, after a long rest say
+                self._end()  # it exited before it read the question, e.g. after being idle
                 if last:
                     raise EngineError("The loss lab's process ended: close programs that need memory, and try again.")
         assert found is not None
@@ -63,7 +63,7 @@ class LabProcess:
             self._end()
 
     def _begin(self) -> None:
-        """Start the process unless it lives. Raises: EngineError where that cannot be."""
+        """Start the process unless it is running. Raises: EngineError if it cannot be started."""
         if self._process is not None and self._process.poll() is None:
             return
         self._warm.clear()
@@ -77,7 +77,7 @@ class LabProcess:
                 stdout=subprocess.PIPE,
                 text=True,
                 encoding="utf-8",
-                start_new_session=True,  # Ctrl-C is for the server, whose end closes the pipe
+                start_new_session=True,  # Ctrl-C must reach only the server, whose exit closes the pipe
                 creationflags=DETACHED,
             )
         except OSError as error:
@@ -97,7 +97,7 @@ class LabProcess:
         into.put(None)
 
     def _asked(self, question: str) -> str | None:
-        """Its answer; None where the process has ended. Raises: EngineError where it takes too long."""
+        """Send a question and return the answer; None if the process has exited. Raises: EngineError on timeout."""
         assert self._process is not None
         assert self._process.stdin is not None
         try:

@@ -1,4 +1,4 @@
-"""What pulls and pushes one anchor, candidate by candidate: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else fixed."""
+"""Pull and push on one anchor, by candidate: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else fixed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from core.losses.forces import Candidates, forces_on
 
 
 class Pull(NamedTuple):
-    """One candidate's coefficient: below 0 it attracts the anchor, above it repels.
+    """The coefficient of one candidate: negative values attract the anchor, positive values repel it.
 
     Attributes:
-        kind: another text's vector, or a class vector of the classifier.
-        number: of the text or class; view: of the text.
-        related: whether it is a positive, or the anchor's own class.
-        share: p, its part of the softmax; 0 for a loss without one.
+        kind: "text" for a vector of a text, "class" for a class vector of the classifier.
+        number: of the text or class.
+        view: of the text.
+        related: True for a positive, or for the anchor's own class.
+        share: p, its share of the softmax; 0 for a loss without one.
     """
 
     kind: Literal["text", "class"]
@@ -33,11 +34,12 @@ class Pull(NamedTuple):
 def pulls_on(
     anchor: int, stage: Stage, setting: Setting, points: Tensor, class_vectors: Tensor | None, labels: Tensor
 ) -> tuple[Pull, ...]:
-    """What acts on the first vector of a text, by the loss of that anchor alone, mixed as the objective is.
+    """Return the forces on the first vector of a text, from its own loss as an anchor, mixed as in the objective.
 
     Args:
-        points: [N, V, d], of unit length on circle and sphere; labels: [N].
-    Returns: empty for a loss whose texts do not act on each other, such as R-Drop.
+        points: [N, V, d], of unit length on circle and sphere.
+        labels: [N].
+    Returns: pulls of texts, none for a loss without interaction between texts, such as R-Drop, and of class vectors.
     """
     found: list[Pull] = []
     if setting.known.on_vectors and setting.share > 0:
@@ -72,7 +74,7 @@ def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, label
 
 
 def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tensor, share: float) -> list[Pull]:
-    """Of cross-entropy on the first view: the predicted probabilities, less 1 for the own class."""
+    """Return the coefficients of cross-entropy on the first view: probabilities, minus 1 for the own class."""
     with torch.no_grad():
         p = (class_vectors @ points[anchor, 0]).softmax(0)
     own = int(labels[anchor])

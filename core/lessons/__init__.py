@@ -1,4 +1,4 @@
-"""Lessons: what a file says, and the numbers of runs that it speaks of and that its checks are graded by.
+"""Lessons: parsed lesson files, and the numbers from runs that they quote and grade checks by.
 
-May import: what shows a run or an experiment. How a lesson is drawn belongs to pages.
+May import: modules that show a run or an experiment. Pages draw the lessons.
 """

@@ -1,12 +1,11 @@
-"""A lesson as its file says it: Markdown in parts, each beside a page, with what is predicted, tried and checked.
+"""The lesson file format: Markdown in parts, each beside a page, with predictions, experiments and checks.
 
-A file begins with what is known of the whole lesson in YAML, between two lines `---`. Each part begins with a heading
-`## …`. In it, blocks fenced by three backticks and named `page`, `try`, `predict` and `check` hold YAML; the rest is
-Markdown, in which `{{ name }}` is a number of a run (`core.lessons.numbers`). What follows a `predict` or a `check` is
-shown once that was answered.
+A file begins with YAML front matter between two `---` lines. Each part begins with a heading `## …`. Blocks fenced by
+three backticks and named `page`, `try`, `predict` and `check` hold YAML. The rest is Markdown, in which `{{ name }}` is
+a number from a run (`core.lessons.numbers`). Content after a `predict` or a `check` is shown once it is answered.
 
-A translation is a file of the same name in a folder named by its language, such as `zh/temperature.md`. It has the same
-numbers, parts, blocks and right answers in the same order; only words differ.
+A translation is a file of the same name in a folder named after its language, such as `zh/temperature.md`. It has the
+same numbers, parts, blocks and right answers in the same order; only the wording differs.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from core.messages import language
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
 Page = Literal["fine_tune", "runs", "explore", "tokens", "compare", "experiments", "data", "loss_lab"]
 Text = Annotated[str, Field(min_length=1, max_length=400)]
-# What an address says: words, numbers, switches and lists of them.
+# Query parameters of a page: strings, numbers, switches, and lists of strings.
 Address = dict[str, str | int | float | bool | list[str]]
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 BLOCK = re.compile(r"^```(page|try|predict|check)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Placeholders alone: a lesson has no loops, and a file from outside cannot do anything.
+# Sandboxed: lessons use placeholders only, and an untrusted file can run no code.
 TEMPLATES = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 
 
@@ -44,10 +43,10 @@ class Shown(Section):
 
     Attributes:
         page: its name.
-        address: what its address says. `run` and each of `runs` name a replay of the project, `experiment` an
+        address: its query parameters. `run` and each of `runs` name a replay of the project, `experiment` an
             experiment of the project.
-        points_at: a control, by its name in the address, or another element by its key.
-        hides: further elements that the part does without, named in the same way.
+        points_at: a control to highlight, by its query parameter, or another element by its key.
+        hides: elements to hide, named in the same way.
     """
 
     page: Page
@@ -57,27 +56,28 @@ class Shown(Section):
 
 
 class Try(Section):
-    """Buttons that change the page: what each is called, and what the address then says beside what it says now."""
+    """Buttons that change the page: by label, the query parameters that each button sets."""
 
     label: Text
     choices: dict[str, Address]
 
 
 class Predict(Section):
-    """A question before the answer is shown; nobody is graded."""
+    """A question to answer before the result is shown; it is not graded."""
 
     question: Text
     choices: Annotated[tuple[Text, ...], Field(min_length=2, max_length=5)]
 
 
 class Check(Section):
-    """A question at the end, graded by numbers of the runs.
+    """A question graded against numbers from the runs.
 
     Attributes:
-        number: the name of the number that is asked for; a difference up to `within` is right.
-        choices: what may be chosen, each with the name of its number, and `right` which of them is: the one with the
-            highest or the lowest; or, where `right` is the name of a word among the numbers, what that says for each.
-        hint: where to look, for an answer that is wrong.
+        number: name of the number to enter; an answer within `within` of it is right.
+        choices: by label, the name of the choice's number; or, if `right` names a word among the numbers, the value
+            of that word for which the choice is right.
+        right: "highest" or "lowest", to compare the numbers of the choices, or the name of a word.
+        hint: shown after a wrong answer.
     """
 
     question: Text
@@ -89,7 +89,7 @@ class Check(Section):
 
     @property
     def by_number(self) -> bool:
-        """Whether the numbers of the choices are compared."""
+        """True if the numbers of the choices are compared."""
         return self.right in ("highest", "lowest")
 
     @model_validator(mode="after")
@@ -107,7 +107,11 @@ KINDS: Mapping[str, type[Section]] = {"try": Try, "predict": Predict, "check": C
 
 
 class Part(Section):
-    """Attributes: blocks: in their order; what follows a prediction or a check is shown once that was answered."""
+    """A part of a lesson.
+
+    Attributes:
+        blocks: in order; blocks after a prediction or a check are shown once it is answered.
+    """
 
     title: Text
     shown: Shown
@@ -123,15 +127,15 @@ class Part(Section):
 
 
 class Lesson(Section):
-    """A whole lesson.
+    """A lesson.
 
     Attributes:
-        name: that of its file.
-        place: where it comes in the list.
-        about: the question that it answers.
-        minutes: that it takes.
-        hides: what all its parts do without, see `Shown`.
-        numbers: those that its texts and checks speak of, by name.
+        name: stem of its file.
+        about: the question it answers.
+        place: its position in the list.
+        minutes: time it takes.
+        hides: elements hidden in all parts, see `Shown`.
+        numbers: those used in its texts and checks, by name.
     """
 
     name: str
@@ -161,7 +165,7 @@ class Lesson(Section):
 
 
 def placeholders(text: str) -> set[str]:
-    """The names that a text has in double braces. Raises: ConfigError where they do not close."""
+    """Return the names in double braces. Raises: ConfigError for a malformed placeholder."""
     try:
         return set(meta.find_undeclared_variables(TEMPLATES.parse(text)))
     except TemplateError as error:
@@ -169,14 +173,14 @@ def placeholders(text: str) -> set[str]:
 
 
 def filled(text: str, numbers: Mapping[str, str]) -> str:
-    """A text with its numbers."""
+    """Fill the placeholders of a text with numbers."""
     return TEMPLATES.from_string(text).render(numbers)
 
 
 def lessons(folder: Path = FOLDER) -> Mapping[str, Lesson]:
-    """Load the lessons of a folder, by name, in their order and in the language that is spoken.
+    """Load the lessons of a folder, by name, in order and in the user's language.
 
-    A lesson without a translation is in English. Raises: StoreError for a file that is none.
+    A lesson without a translation is in English. Raises: StoreError for an invalid file.
     """
     return _lessons(folder, language())
 
@@ -189,7 +193,7 @@ def _lessons(folder: Path, code: str) -> Mapping[str, Lesson]:
 
 
 def read_lesson(path: Path) -> Lesson:
-    """Raises: StoreError naming the file and what is wrong in it."""
+    """Parse a lesson file. Raises: StoreError naming the file and the problem."""
     try:
         return _parsed(path.stem, path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, PlaygroundError) as error:
@@ -207,7 +211,7 @@ def _parsed(name: str, text: str) -> Lesson:
     parts: list[dict[str, Any]] = []
     for title, content in zip(rest[::2], rest[1::2], strict=True):
         part = _part(title.strip(), content)
-        # Beside the page of the part before, where a part names none.
+        # A part without a page keeps that of the previous part.
         parts.append(part if "shown" in part or not parts else {**part, "shown": parts[-1]["shown"]})
     return build(Lesson, {**yaml.safe_load(about), "name": name, "parts": parts})
 

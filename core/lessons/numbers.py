@@ -1,4 +1,4 @@
-"""Numbers of runs and experiments that a lesson speaks of: read from what they recorded, never written by hand."""
+"""Numbers that a lesson quotes from runs and experiments. They are read from the records, never written by hand."""
 
 from __future__ import annotations
 
@@ -27,23 +27,28 @@ from core.store import ExperimentTable, Store
 
 Form = Literal["number", "percent", "points", "count", "words"]
 At = Literal["first", "last", "highest", "lowest"] | Annotated[int, Field(ge=0)]
-# Of a cell and its comparison.
+# Values of a cell and its comparison.
 OF_CELL = ("mean", "std", "difference", "low", "high", "p", "least_p", "verdict", "seeds", "seeds_needed")
 
 
 class Number(Section):
-    """One number, or one word, of a run or of a cell of an experiment.
+    """One number, or one word, from a run or from a cell of an experiment.
 
     Attributes:
-        run: a replay of the project; experiment: an experiment of the project.
-        step: what a step measured; score: of a split; vectors: a measure of the validation texts at a frame; forces:
-            of the batch that Explore's force view shows at first, with another τ, where `temperature` says so; word:
-            the attention that a word of an `example` gets in the last block, as Tokens shows it at first; entered: in
-            how many more texts a word, case-folded, is among the `k` of greatest attention at the last frame than at
-            the first, as Tokens counts it over the classes.
-        at: the step: the first or last that has it, the one with the highest or lowest value, or its number.
-        cell: the levels of a cell, by axis; of: what of it is wanted; measure, split: by which cells are scored.
-        form: how it is written; decimals.
+        run: a replay of the project.
+        experiment: an experiment of the project.
+        step: a measure of a step.
+        score: a score of `split`.
+        vectors: a measure of the validation texts at a frame.
+        forces: a measure of the default batch of Explore's force view, at `temperature` if given.
+        word: the attention to a word of `example` in the last block, as in the default view of Tokens.
+        entered: a case-folded word. The number is the change, from the first frame to the last, in how many texts have
+            it among the top `k` by attention, as Tokens counts it over the classes.
+        at: the step: the first or last with a value, the one with the highest or lowest value, or its number.
+        cell: the levels of a cell, by axis.
+        of: the value of the cell, one of OF_CELL.
+        measure, split: the score of the cells.
+        form, decimals: the format of the number.
     """
 
     run: str | None = None
@@ -87,7 +92,7 @@ class Number(Section):
         return self
 
     def written(self, value: float | str | None) -> str:
-        """For people, in the language that is spoken."""
+        """Format a value in the user's language."""
         if value is None:
             return "–"
         if isinstance(value, str):
@@ -103,24 +108,24 @@ class Number(Section):
 
     @property
     def scale(self) -> float:
-        """What people type for 1: 100 where it is written as a percentage or in points."""
+        """Factor from a value to the number a visitor types: 100 for percentages and points, otherwise 1."""
         return 100.0 if self.form in ("percent", "points") else 1.0
 
 
 def run_id_of(store: Store, replay: str) -> str:
-    """A replay of the project among the runs. Raises: StoreError."""
+    """Open a replay of the project and return its run id. Raises: StoreError."""
     return open_replay(store, SHIPPED[replay].path)
 
 
 def experiment_id_of(store: Store, name: str) -> str:
-    """An experiment of the project among the experiments. Raises: StoreError."""
+    """Open an experiment of the project and return its id. Raises: StoreError."""
     return open_archive(store, SHIPPED_EXPERIMENTS[name].path)
 
 
 def value_of(store: Store, number: Number) -> float | str | None:
-    """Read what the run or the experiment recorded; None where it has no such number.
+    """Read a number from the records of its run or experiment; None if there is no such value.
 
-    A word is in English, as the answers that a lesson compares it with are. Raises: StoreError.
+    A word is in English, like the answers that a lesson compares it with. Raises: StoreError.
     """
     if number.experiment is not None:
         return _of_experiment(store, number, number.experiment)
@@ -144,7 +149,7 @@ def value_of(store: Store, number: Number) -> float | str | None:
 
 
 def _at(values: Sequence[tuple[int, float]], at: At) -> float | None:
-    """Of steps and values in their order."""
+    """Select the value at a step from ordered pairs of step and value."""
     if not values:
         return None
     pick: Mapping[str, Callable[[], float]] = {
@@ -157,7 +162,7 @@ def _at(values: Sequence[tuple[int, float]], at: At) -> float | None:
 
 
 def _of_vectors(store: Store, run_id: str, step: int, number: Number) -> float | None:
-    """As Explore measures them: of the validation texts."""
+    """Measure the vectors of the validation texts, as Explore does."""
     probe = store.run(run_id).probe
     assert probe is not None
     name, held_out = str(number.vectors), probe.held_out
@@ -166,7 +171,7 @@ def _of_vectors(store: Store, run_id: str, step: int, number: Number) -> float |
 
 
 def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | None:
-    """Of the batch that the force view draws first; the mean over its anchors."""
+    """Measure the forces in the default batch of the force view; the mean over its anchors."""
     import torch
 
     from core.losses.forces import push_spread
@@ -189,7 +194,7 @@ def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | 
 
 
 def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:
-    """The attention of [CLS] to a word of an example, the mean over heads; None where the example has no such word."""
+    """Return the attention of [CLS] to a word of an example, averaged over heads; None if the word does not occur."""
     probe, tokens = store.run(run_id).probe, store.tokens(run_id)
     attention = store.frame(run_id, step).attention
     assert probe is not None
@@ -244,7 +249,7 @@ def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellRe
 
 
 def of_cell(cell: CellResult, of: str) -> float | str | None:
-    """One of OF_CELL; None where the cell has none of it."""
+    """Return one of OF_CELL; None if the cell does not have it."""
     if of in ("mean", "std", "seeds"):
         value: Any = getattr(cell, of)
         return None if value is None else float(value)

@@ -1,14 +1,14 @@
 """Losses: vectors in, a scalar out; plain torch, one loss per file.
 
-May import: catalogue, errors, parameters, registry. What forms and commands know of a loss is in catalogue; how texts
-become vectors, and when a loss is asked for, belongs to training.
+May import: catalogue, errors, parameters, registry. The catalogue describes losses to forms and commands. Training
+turns texts into vectors and calls the losses.
 """
 
 from typing import Any
 
 from core.registry import load
 
-# A package that imported its modules would load torch wherever one of them is named.
+# Imports are lazy: importing the modules here would load torch with every import of the package.
 HOMES = {
     "ContrastiveCoefficients": "supcon",
     "Objective": "evaluate",

@@ -1,7 +1,7 @@
-"""Sums over all pairs of a batch that never hold the matrix of all pairs.
+"""Sums over all pairs of a batch without storing the matrix of all pairs.
 
-z·zᵀ is symmetric, so a strip of rows needs only the columns from its own first row on: what it holds counts for its
-rows and for its columns. Backward computes the strips again instead of keeping them.
+z·zᵀ is symmetric, so a strip of rows needs only the columns from its first row on; its entries count for both its rows
+and its columns. The backward pass recomputes the strips instead of storing them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-# Up to here exp(s) and the sums of it stay well inside float32 without subtracting a maximum first.
+# Up to this exponent, exp(s) and its sums fit float32 without subtracting the maximum first.
 SAFE_EXPONENT = 60.0
 
 
 class Strip(NamedTuple):
-    """Similarities of the rows [start, stop) with the columns [start, end), −inf where they do not count."""
+    """Similarities of rows [start, stop) with columns [start, end); −inf for pairs that do not count."""
 
     start: int
     stop: int
@@ -27,15 +27,15 @@ class Strip(NamedTuple):
 
 
 def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None) -> Tensor:
-    """Log Σ_{j≠i} exp(z_i·z_j/τ) of every row, without the matrix of all pairs.
+    """Compute log Σ_{j≠i} exp(z_i·z_j/τ) of every row, without the matrix of all pairs.
 
     Args:
         z: [M, d], float32 or float64, of any length.
         temperature: > 0, unitless.
-        groups: [M] integers; where given, the sum runs over the other rows of i's group only.
+        groups: [M] integers; if given, the sum runs only over the other rows of i's group.
     Returns: [M], exact at any temperature; differentiable once.
-    Raises: RuntimeError where its gradient is asked for with create_graph=True.
-    Edge: a row with nothing to sum over gives −inf and no gradient.
+    Raises: RuntimeError if its gradient is computed with create_graph=True.
+    Edge: a row without candidates gives −inf and no gradient.
     """
     if groups is None:
         return _RowLogSumExp.apply(z, None, temperature)
@@ -44,7 +44,7 @@ def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None
 
 
 def group_similarity(z: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ z_i·z_p over the other rows p of i's group, and how many they are, from the sums of the groups.
+    """Compute Σ z_i·z_p over the other rows p of i's group, and their number, from the group sums.
 
     Args:
         z: [M, d].
@@ -80,7 +80,8 @@ class _RowLogSumExp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
-        if torch.is_grad_enabled():  # create_graph: what follows has no graph, and a silent 0 would be wrong
+        # With create_graph: the code below builds no graph, so a second derivative would silently be 0.
+        if torch.is_grad_enabled():
             raise RuntimeError("create_graph = True: expected False, a sum in strips can be differentiated only once")
         z, groups, found = ctx.saved_tensors
         with torch.autocast(z.device.type, enabled=False):
@@ -92,7 +93,7 @@ class _RowLogSumExp(torch.autograd.Function):
                 rows, columns = slice(start, stop), slice(start, end)
                 weigh = _weigh_bounded if ctx.bounded else _weigh
                 weigh(s, pair, found[rows], found[columns], incoming[rows], incoming[columns])
-                # s is now g_i p_ij + g_j p_ji: one strip moves its rows and, transposed, its columns.
+                # s is now g_i p_ij + g_j p_ji: one strip updates its rows and, transposed, its columns.
                 gradient[rows].addmm_(s, z[columns], alpha=1 / ctx.temperature)
                 gradient[stop:end].addmm_(s[:, stop - start :].T, z[rows], alpha=1 / ctx.temperature)
         return gradient, None, None
@@ -101,7 +102,7 @@ class _RowLogSumExp(torch.autograd.Function):
 def _weigh_bounded(
     s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: Tensor, column_g: Tensor
 ) -> None:
-    """S becomes exp(s_ij)·(g_i/Σ_i + g_j/Σ_j): one exponential serves both directions."""
+    """Overwrite s with exp(s_ij)·(g_i/Σ_i + g_j/Σ_j): one exponential serves both directions."""
     row_share = torch.where(row_lse.isinf(), 0.0, row_g * (-row_lse).exp())
     column_share = torch.where(column_lse.isinf(), 0.0, column_g * (-column_lse).exp())
     torch.add(row_share.unsqueeze(1), column_share, out=pair)
@@ -109,8 +110,8 @@ def _weigh_bounded(
 
 
 def _weigh(s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: Tensor, column_g: Tensor) -> None:
-    """S becomes g_i·exp(s_ij − lse_i) + g_j·exp(s_ij − lse_j), at any size of s."""
-    # Without candidates lse is −inf and so is s: as +inf it gives exp(−inf) = 0 instead of NaN.
+    """Overwrite s with g_i·exp(s_ij − lse_i) + g_j·exp(s_ij − lse_j), for s of any magnitude."""
+    # Without candidates, lse and s are −inf: replacing lse by +inf gives exp(−inf) = 0 instead of NaN.
     row_lse = torch.where(row_lse == -math.inf, math.inf, row_lse).unsqueeze(1)
     column_lse = torch.where(column_lse == -math.inf, math.inf, column_lse)
     torch.sub(s, row_lse, out=pair).exp_().mul_(row_g.unsqueeze(1))
@@ -118,9 +119,9 @@ def _weigh(s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: 
 
 
 def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[Strip]:
-    """The upper half of z·zᵀ/τ from top to bottom; every strip reuses the memory of the one before.
+    """Yield the upper half of z·zᵀ/τ from top to bottom; every strip reuses the memory of the previous one.
 
-    Equal groups must be adjacent; a strip then ends where the group of its last row does.
+    Equal groups must be adjacent; a strip then ends with the group of its last row.
     """
     m = len(z)
     height = strip_height(m)
@@ -140,11 +141,11 @@ def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[St
 
 
 def strip_height(m: int) -> int:
-    """Rows of a strip for a batch of m: tall enough for fast products, low enough to stay in the cache."""
+    """Return the number of rows per strip for a batch of m: enough for fast products, few enough to fit the cache."""
     return 512 if m >= 4096 else 256
 
 
 def _group_ends(groups: Tensor) -> list[int]:
-    """For each row the first row after its group; equal groups are adjacent."""
+    """Return, for each row, the first row after its group. Args: groups: equal ones adjacent."""
     counts = groups.unique_consecutive(return_counts=True)[1]
     return counts.cumsum(0).repeat_interleave(counts).tolist()

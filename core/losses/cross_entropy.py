@@ -1,4 +1,4 @@
-"""Cross-entropy and its classical variants: label smoothing, an additive margin, and Mixup of the pooled vectors."""
+"""Cross-entropy and its classical variants: label smoothing, an additive margin and Mixup of pooled vectors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from core.parameters import number
 
 
 def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0, margin: float = 0.0) -> Tensor:
-    """Mean cross-entropy, with smoothed labels and a margin where asked for.
+    """Compute the mean cross-entropy, with optional label smoothing and margin.
 
     Args:
         logits: [N, C].
         labels: [N], classes from 0.
-        label_smoothing: ε from 0 to below 1; the target is 1 − ε on the true class plus ε/C on every class.
-        margin: m ≥ 0, taken off the true class's logit before the softmax (as AM-Softmax does with cosines).
+        label_smoothing: ε in [0, 1); the target is 1 − ε on the true class plus ε/C on every class.
+        margin: m ≥ 0, subtracted from the true class's logit before the softmax (as AM-Softmax does with cosines).
     Returns: scalar, nats, in float32 or better.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     Source: label smoothing: Szegedy et al. 2016, arXiv:1512.00567; margin: Wang et al. 2018, arXiv:1801.05599.
     """
     check_logits("logits", logits)
@@ -38,14 +38,14 @@ def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float
 
 
 def mix(vectors: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
-    """Each vector mixed with its partner's: share·v_i + (1 − share)·v_partner(i).
+    """Mix each vector with that of its partner: share·v_i + (1 − share)·v_partner(i).
 
     Args:
         vectors: [N, H].
         partners: [N], the row each one is mixed with.
-        share: from 0 to 1, a number or a tensor without axes, drawn from Beta(a, a) by the caller.
+        share: in [0, 1], a number or a tensor without axes, drawn from Beta(a, a) by the caller.
     Returns: [N, H] in the precision of the vectors.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     Source: Zhang et al. 2018, arXiv:1710.09412.
     """
     share = _checked_share(len(vectors), partners, share)
@@ -53,16 +53,16 @@ def mix(vectors: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
 
 
 def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
-    """Cross-entropy of mixed examples against both labels: share·CE(own) + (1 − share)·CE(the partner's).
+    """Compute cross-entropy of mixed examples against both labels: share·CE(own) + (1 − share)·CE(partner).
 
     Args:
         logits: [N, C] of the mixed vectors, see `mix`.
         labels: [N], of the examples before mixing.
         partners: [N], the row each one was mixed with.
-        share: from 0 to 1, a number or a tensor without axes; the one given to `mix`.
+        share: in [0, 1], a number or a tensor without axes; the same as given to `mix`.
     Returns: scalar, nats, in float32 or better.
-    Raises: ValueError naming the argument, its value and what is expected.
-    Edge: share = 1 is cross-entropy.
+    Raises: ValueError naming the argument, its value and the expected values.
+    Edge: share = 1 is plain cross-entropy.
     Source: Zhang et al. 2018, arXiv:1710.09412.
     """
     check_logits("logits", logits)
@@ -75,7 +75,7 @@ def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
     check_shape("partners", partners, (n,), "one per example")
     if isinstance(share, torch.Tensor) and share.ndim:
         raise ValueError(f"share of shape {tuple(share.shape)}: expected a number or a tensor without axes")
-    # A plain number cannot change the precision of what it multiplies.
+    # A Python number does not change the precision of the tensor it multiplies.
     if not 0 <= (number := float(share)) <= 1:
         raise ValueError(f"share = {number}: expected a number from 0 to 1")
     return number

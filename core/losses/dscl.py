@@ -1,4 +1,4 @@
-"""Decoupled supervised contrastive loss: the own other views and the rest of the class are weighed apart."""
+"""Decoupled supervised contrastive loss: an anchor's own views and the rest of its class are weighted separately."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from core.parameters import number
 
 
 def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
-    """−[α·mean of log p over the own other views + (1 − α)·mean of log p over the others of the class].
+    """Compute −[α·mean of log p over the own other views + (1 − α)·mean of log p over the others of the class].
 
     Args:
         features: [N, V, d] with V ≥ 2, any scale; normalised here.
         labels: [N].
-        alpha: between 0 and 1, or "uniform": every positive weighs the same, which is L_out of `supcon_loss`.
+        alpha: between 0 and 1, or "uniform" for equal weights of all positives, which is L_out of `supcon_loss`.
         temperature: > 0, unitless.
     Returns: scalar, nats, mean over the N·V anchors, in float32 or better.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     Edge: an anchor without others of its class has α = 1. The gradient cannot be differentiated again.
-    Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are our extension.
+    Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are an extension made here.
     """
     _check_views(features, labels, alpha)
     check_positive("temperature", temperature)
@@ -71,7 +71,7 @@ def _alpha(settings: Settings) -> float | Literal["uniform"]:
 
 
 def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """The bound: by Gibbs' inequality the entropy of the weights."""
+    """Return the reference lines. By Gibbs' inequality, the bound is the entropy of the weights."""
     if settings.get("uniform"):
         return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
     alpha = number(settings, "alpha")
@@ -79,13 +79,13 @@ def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> Referenc
 
 
 def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
-    """Entropy of the target: α spread over the own views, 1 − α over the others of the class, if there are any."""
+    """Return the entropy of the target: α spread over the own views, 1 − α over the others of the class, if any."""
     mixed = -alpha * math.log(alpha / own) - (1 - alpha) * ((1 - alpha) / others.clamp(min=1)).log()
     return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
 
 
 def dscl_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
-    """The losses of anchors, [A]; see `core.losses.forces`."""
+    """Return the loss of each anchor, [A]; see `core.losses.forces`."""
     log_p = candidates.log_p(number(settings, "temperature")).masked_fill(candidates.own + candidates.alike == 0, 0.0)
     own, alike = candidates.own.sum(1), candidates.alike.sum(1)
     share = own / (own + alike) if settings["uniform"] else torch.full_like(own, number(settings, "alpha"))

@@ -14,26 +14,27 @@ from core.registry import load
 
 
 class Contrasted(NamedTuple):
-    """What is contrasted in one layer: vectors [N, V, d] and, where views are missing, view_mask [N, V]."""
+    """The vectors to contrast in one layer, [N, V, d], and view_mask [N, V] if views are missing."""
 
     vectors: Tensor
     view_mask: Tensor | None = None
 
 
 class Mixed(NamedTuple):
-    """How texts were mixed before the classifier: row numbers [N] of the partners, and the first text's share."""
+    """The mixing of texts before the classifier: row numbers [N] of the partners, and the share of the first text."""
 
     partners: Tensor
     share: Tensor
 
 
 class TermInput(NamedTuple):
-    """What one term reads.
+    """The input of one term.
 
     Attributes:
-        logits: [N, C] for each view, for a loss on logits.
+        logits: [N, C] per view, for a loss on logits.
         layers: one entry per contrasted layer, for a loss on vectors.
-        queue: further candidates, features [Q, d] and labels [Q].
+        queue: additional candidates, features [Q, d] and labels [Q].
+        mixed: the mixing of the texts, for Mixup.
     """
 
     logits: tuple[Tensor, ...] = ()
@@ -43,7 +44,7 @@ class TermInput(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One weighted loss with its parameters, under a name of its own."""
+    """One weighted loss with its parameters, under a unique key."""
 
     key: str
     loss: str
@@ -54,7 +55,7 @@ class Term(NamedTuple):
 class ObjectiveValue(NamedTuple):
     """Total, terms and parts, in nats; unweighted: total = Σ weight · term.
 
-    `parts` has every term under its key, and the pieces of a term that has some under "<key>.<piece>".
+    `parts` has every term under its key, and the pieces of a term, if any, under "<key>.<piece>".
     """
 
     total: Tensor
@@ -62,19 +63,19 @@ class ObjectiveValue(NamedTuple):
 
 
 class Objective:
-    """Evaluates weighted terms on one batch.
+    """A sum of weighted terms, evaluated on one batch.
 
-    A term of weight 0 is still reported, but outside the graph: it costs no backward pass and moves nothing.
+    A term of weight 0 is reported, but computed outside the graph: it has no backward pass and no effect on training.
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = tuple(terms)
 
     def __call__(self, read: Callable[[str], TermInput], labels: Tensor) -> ObjectiveValue:
-        """Args: read gives a term's input by its key; labels [N]."""
+        """Compute the objective. Args: read: returns a term's input by its key; labels: [N]."""
         found: dict[str, dict[str, Tensor]] = {}
         total = torch.zeros((), device=labels.device)
-        # Those that count come first, so that what terms share is computed with its graph.
+        # Terms with a weight come first, so that inputs shared between terms are computed with their graph.
         for term in sorted(self.terms, key=lambda term: term.weight == 0):
             with torch.set_grad_enabled(term.weight > 0):
                 value = load(LOSSES.entry(term.loss).compute)(read(term.key), labels, term.parameters)

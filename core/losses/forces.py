@@ -1,7 +1,7 @@
-"""What pulls and pushes an anchor in a batch, and what another temperature would make of it, without training.
+"""Pull and push on the anchors of a batch, at any temperature and without training.
 
-A batch holds one vector per text. Where the loss contrasts V views of a text, its vector represents all of them: every
-other text then counts V times, and the anchor's own V − 1 other views lie where the anchor is.
+A batch holds one vector per text. If the loss contrasts V views of a text, the vector represents all of them: every
+other text counts V times, and the anchor's own V − 1 other views coincide with the anchor.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from core.losses.checks import check_positive, check_shape
 from core.losses.unit import unit_rows
 from core.registry import load
 
-# The strongest negatives whose share of the push is reported.
+# Fraction of the negatives, the strongest, whose share of the push is reported.
 TOP_SHARE = 0.05
 USUAL = ForceLaw(SUPCON, SUPCON.defaults)
 
 
 class Candidates(NamedTuple):
-    """What anchors are compared with. A candidate is one vector, which may stand for several views of its text.
+    """The candidates of anchors. A candidate is one vector, which may represent several views of its text.
 
     Attributes:
-        similarity: [A, M] cosines, or dot products where a loss takes vectors as they are.
-        copies: [A, M] how many views each candidate stands for; 0 where it is none.
-        own, alike: [A, M] how many of them are the anchor's own other views, and views of other texts of its class.
+        similarity: [A, M] cosines, or dot products for a loss on unnormalised vectors.
+        copies: [A, M] number of views that each candidate represents; 0 if it is not a candidate.
+        own, alike: [A, M] number of these that are the anchor's own other views, and views of other texts of its class.
     """
 
     similarity: Tensor
@@ -39,23 +39,23 @@ class Candidates(NamedTuple):
     alike: Tensor
 
     def log_p(self, temperature: float) -> Tensor:
-        """Return the log of one view's share of the softmax over all candidates, [A, M]; −∞ where there is none."""
+        """Return the log of one view's share of the softmax over all candidates, [A, M]; −∞ for non-candidates."""
         logits = (self.similarity / temperature).masked_fill(self.copies == 0, -math.inf)
         total = (logits + self.copies.log()).logsumexp(1, keepdim=True)
         return logits - torch.where(total.isneginf(), 0.0, total)
 
 
 class AnchorForces(NamedTuple):
-    """What acts on each anchor: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else held fixed.
+    """The forces on each anchor: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else held fixed.
 
-    A step down the loss therefore moves i along −coefficient_ij z_j: towards j where it is below 0, away where above.
+    A gradient step moves i along −coefficient_ij z_j: towards j if the coefficient is negative, away if positive.
 
     Attributes:
-        similarity: [A, M] as the candidates have it.
+        similarity: [A, M] as in the candidates.
         losses: [A] in nats, 0 without a positive.
         coefficients: [A, M] ∂L_i/∂s_ij; all zero in a row without a positive.
-        p: [A, M] softmax over the candidates of each row, views of one text together; None for a loss without one.
-        X: [A, M] what the loss asks p to be, as coefficient = (p − X)/τ; 0 for negatives; None without a softmax.
+        p: [A, M] softmax over the candidates of each row, summed over the views of a text; None without a softmax.
+        X: [A, M] the target of p: coefficient = (p − X)/τ; 0 for negatives; None without a softmax.
         positives, negatives: [A, M] bool.
         has_positive: [A] bool.
     """
@@ -71,14 +71,14 @@ class AnchorForces(NamedTuple):
 
 
 class PushSpread(NamedTuple):
-    """How the push is spread over the negatives; means over the anchors that a negative pushes.
+    """The distribution of the push over the negatives: means over the anchors that a negative pushes.
 
     Attributes:
         losses: nats, mean over anchors that have a positive, in the order of the law's `variants`.
-        entropy: of p over the candidate texts, nats; ln(N − 1) where all count alike and none has a further view.
-            NaN without a softmax.
-        effective_negatives: exp of the entropy of the negatives' shares of the push, 1 to their number.
-        top_share: share of the push that the strongest 5% of the negatives give, at least one of them.
+        entropy: of p over the candidate texts, nats; ln(N − 1) if all have equal weight and a single view. NaN without
+            a softmax.
+        effective_negatives: exp of the entropy of the negatives' shares of the push, from 1 to their number.
+        top_share: share of the push from the strongest 5% of the negatives, at least one of them.
     """
 
     losses: tuple[float, ...]
@@ -88,11 +88,11 @@ class PushSpread(NamedTuple):
 
 
 def forces_on(candidates: Candidates, law: ForceLaw, temperature: float | None = None) -> AnchorForces:
-    """Return what acts on anchors, from the derivative of each one's loss by its similarities.
+    """Compute the forces on anchors by differentiating each loss with respect to its similarities.
 
     Args:
-        temperature: > 0, unitless, instead of the law's own.
-    Raises: ValueError for another temperature.
+        temperature: > 0, unitless; replaces that of the law.
+    Raises: ValueError for an invalid temperature.
     """
     if temperature is not None:
         check_positive("temperature", temperature)
@@ -116,7 +116,7 @@ def _positives(candidates: Candidates, law: ForceLaw) -> Tensor:
 
 
 def _losses(candidates: Candidates, law: ForceLaw, temperature: float | None) -> Tensor:
-    """[A] in nats. What a loss is for an anchor without a positive it need not say: 0, and no force."""
+    """Return the losses [A] in nats; 0, without a force, for an anchor without a positive."""
     settings = law.settings if temperature is None else {**law.settings, "temperature": temperature}
     has_positive = _positives(candidates, law).any(1)
     own = load(law.forces.anchor_losses)(Candidates(*(part[has_positive] for part in candidates)), settings)
@@ -124,9 +124,9 @@ def _losses(candidates: Candidates, law: ForceLaw, temperature: float | None) ->
 
 
 def _candidates(features: Tensor, labels: Tensor, law: ForceLaw) -> Candidates:
-    """Each text of a batch as an anchor, and every text as its candidate.
+    """Return every text of a batch as an anchor, with every text as its candidate.
 
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     """
     if features.ndim != 2:
         raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d]")
@@ -142,14 +142,14 @@ def _candidates(features: Tensor, labels: Tensor, law: ForceLaw) -> Candidates:
 def batch_forces(
     features: Tensor, labels: Tensor, *, law: ForceLaw = USUAL, temperature: float | None = None
 ) -> AnchorForces:
-    """Return the forces on each text of a batch, with A = M = N.
+    """Compute the forces on each text of a batch, with A = M = N.
 
     Args:
-        features: [N, d], any scale; normalised here where the law says so.
+        features: [N, d], any scale; normalised here if the law normalises.
         labels: [N].
-        temperature: > 0, unitless, instead of the law's own.
-    Returns: in float64, for at a low temperature what is left for the negatives is too small for a float32.
-    Raises: ValueError naming the argument, its value and what is expected.
+        temperature: > 0, unitless; replaces that of the law.
+    Returns: in float64; at a low temperature the negatives' shares are too small for float32.
+    Raises: ValueError naming the argument, its value and the expected values.
     Source: Khosla et al. 2020, eq. 2–6, arXiv:2004.11362; Xuan & Zhang 2024, eq. 8–9; Gao et al. 2021, eq. 1.
     """
     return forces_on(_candidates(features, labels, law), law, temperature)
@@ -163,9 +163,9 @@ def push_spread(
     temperature: float | None = None,
     anchor: int | None = None,
 ) -> PushSpread:
-    """Return how the push is spread, for one anchor or on average over the batch.
+    """Compute the distribution of the push, for one anchor or on average over the batch.
 
-    Returns: NaN where no anchor has what a measure needs.
+    Returns: measures, NaN if no anchor defines them.
     Raises: ValueError as in `batch_forces`.
     """
     candidates = _candidates(features, labels, law)
@@ -190,16 +190,16 @@ def push_spread(
 def push_spreads(
     features: Tensor, labels: Tensor, temperatures: Sequence[float], *, law: ForceLaw = USUAL
 ) -> list[PushSpread]:
-    """`push_spread` of a batch at each of several temperatures."""
+    """Compute `push_spread` of a batch at several temperatures."""
     return [push_spread(features, labels, temperature=tau, law=law) for tau in temperatures]
 
 
 def _entropy(shares: Tensor) -> Tensor:
-    """Of each row, nats."""
+    """Return the entropy of each row in nats."""
     return torch.special.entr(shares).sum(1)
 
 
 def _top_share(shares: Tensor, sizes: Tensor) -> Tensor:
-    """What the largest `TOP_SHARE` of each row's `sizes` entries sum to, at least one of them."""
+    """Return the sum of the largest `TOP_SHARE` of each row's `sizes` entries, at least one of them."""
     strongest = (TOP_SHARE * sizes).ceil().clamp(min=1).long() - 1
     return shares.sort(1, descending=True).values.cumsum(1).gather(1, strongest.unsqueeze(1)).squeeze(1)

@@ -1,4 +1,4 @@
-"""R-Drop: two dropout passes over the same batch are asked to agree."""
+"""R-Drop: penalise disagreement between two dropout passes over the same batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.parameters import number
 
 
 class RDropLoss(NamedTuple):
-    """total = ce + α·kl; scalars, nats."""
+    """The R-Drop loss and its parts: total = ce + α·kl; scalars, nats."""
 
     total: Tensor
     ce: Tensor
@@ -24,15 +24,15 @@ class RDropLoss(NamedTuple):
 
 
 def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float = 1.0) -> RDropLoss:
-    """½(CE₁ + CE₂) + α·½(KL(1‖2) + KL(2‖1)).
+    """Compute ½(CE₁ + CE₂) + α·½(KL(1‖2) + KL(2‖1)).
 
     Args:
         logits1: [N, C] of one dropout pass.
-        logits2: [N, C] of another pass over the same examples.
+        logits2: [N, C] of another dropout pass over the same examples.
         labels: [N].
-        alpha: ≥ 0. The paper's loss with its α is twice this one with α/2.
+        alpha: ≥ 0. The paper's loss with α is twice this one with α/2.
     Returns: total, ce and kl, means over the batch, nats, in float32 or better; gradients flow into both passes.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     Edge: equal logits give kl = 0.
     Source: Liang et al. 2021, eq. 4, arXiv:2106.14448.
     """

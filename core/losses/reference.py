@@ -1,4 +1,4 @@
-"""Reference lines of a contrastive loss: where all vectors look alike, and what it cannot go below."""
+"""Reference lines of a contrastive loss: its value at collapse, and its lower bound."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from core.registry import load
 
 
 class ReferenceLines(NamedTuple):
-    """What a term's loss on a batch is to be read against.
+    """Reference levels of a term's loss on a batch.
 
     Attributes:
-        collapse, bound: nats, float64 scalars; None where a loss has no bound worth drawing.
-        active: share of the anchors, in [0, 1], that have a positive and a second candidate. Without
-            any the loss is 0 whatever the vectors are. None where every anchor is active.
+        collapse, bound: nats, float64 scalars; `bound` is None for a loss without a bound worth drawing.
+        active: fraction of the anchors, in [0, 1], that have a positive and a second candidate. Without any, the loss
+            is 0 for all vectors. None if every anchor is active.
     """
 
     collapse: Tensor
@@ -28,21 +28,20 @@ class ReferenceLines(NamedTuple):
     active: Tensor | None = None
 
 
-# (positives of each of an example's views [N], its own other views) → the lower bound of their loss, [N]
+# (positives of each view of an example [N], its own other views) → the lower bound of their loss, [N]
 BoundFunction = Callable[[Tensor, float], Tensor]
 
 
 def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:
-    """The lines of a term on this very batch; None for a loss on logits."""
+    """Return the reference lines of a term on this batch; None for a loss on logits."""
     lines = LOSSES.entry(loss).lines
     return load(lines)(given, labels, settings) if lines and given.layers else None
 
 
 def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> ReferenceLines:
-    """The lines of a loss whose positives share a label, on this very batch, averaged over its layers.
+    """Return the lines of a loss whose positives share a label, on this batch, averaged over its layers.
 
-    Collapse: the loss when every candidate is as near as every other, all vectors equal or all equidistant: ln(M − 1)
-    for M candidates.
+    Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
     """
     lines = [_lines(layer, given.queue, labels, bound) for layer in given.layers]
     collapse, lowest, active = (torch.stack(values).mean() for values in zip(*lines, strict=True))
@@ -61,7 +60,7 @@ def _lines(
     if queue is not None:
         others = others + len(queue[1])
         positives = positives + (labels.unsqueeze(1) == queue[1].unsqueeze(0)).sum(1)
-    anchors = views * (positives > 0)  # how many anchors each example gives
+    anchors = views * (positives > 0)  # number of anchors of each example
     lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
     active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
     return others.clamp(min=1).log(), lowest, active

@@ -20,18 +20,18 @@ def scl_objective(
     temperature: float = 0.3,
     combine: Literal["convex", "additive"] = "convex",
 ) -> Tensor:
-    """(1 − λ)·CE + λ·SCL, or CE + λ·SCL.
+    """Compute (1 − λ)·CE + λ·SCL, or CE + λ·SCL.
 
     Args:
         logits: [N, C].
         labels: [N].
-        features: [N, d] or [N, V, d], the vectors that are contrasted.
-        weight: λ, in [0, 1] when convex, ≥ 0 when additive; 0 is exactly cross-entropy.
+        features: [N, d] or [N, V, d], the vectors to contrast.
+        weight: λ, in [0, 1] if convex, ≥ 0 if additive; 0 is exactly cross-entropy.
         temperature: > 0, unitless.
         combine: "convex" or "additive".
     Returns: scalar, nats.
-    Raises: ValueError naming the argument, its value and what is expected.
-    Source: Gunel et al. 2021, eq. 1–3, arXiv:2011.01403; SCL is the mean over anchors here, a sum in the paper.
+    Raises: ValueError naming the argument, its value and the expected values.
+    Source: Gunel et al. 2021, eq. 1–3, arXiv:2011.01403; SCL is a mean over anchors here, a sum in the paper.
     """
     if combine not in ("convex", "additive"):
         raise ValueError(f"combine = {combine!r}: expected one of convex, additive")

@@ -1,4 +1,4 @@
-"""SimCSE: each sentence finds its own other embedding among those of the batch."""
+"""SimCSE: each sentence identifies its other embedding among those of the batch."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def simcse_loss(
     hard_negative_weight: float = 0.0,
     symmetric: bool = False,
 ) -> Tensor:
-    """Cross-entropy over the cosines of z1 with z2, and with the hard negatives z3, the own pair being the target.
+    """Compute cross-entropy over the cosines of z1 with z2 and the hard negatives z3; the target is the own pair.
 
     Args:
-        z1: [N, d], any scale; normalised here, as are the others.
+        z1: [N, d], any scale; normalised here, like z2 and z3.
         z2: [N, d], the other embedding of the same sentence (second dropout pass, or entailed sentence).
         z3: [N, d], a hard negative of each sentence (contradiction); negatives of all rows.
         temperature: > 0, unitless.
         hard_negative_weight: added to the logit of the own hard negative; finite.
-        symmetric: the mean of z1 → z2 and z2 → z1; z3's columns, with the weight, then count in both directions.
+        symmetric: average z1 → z2 and z2 → z1; the columns of z3, with the weight, count in both directions.
     Returns: scalar, nats, mean over rows, in float32 or better.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     Edge: one pair without hard negatives gives 0.
     Source: Gao et al. 2021, eq. 1 and 5, arXiv:2104.08821.
     """
@@ -90,20 +90,20 @@ def supervised_simcse_term(given: TermInput, _: Tensor, settings: Settings) -> T
 
 
 def simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """Collapse: ln N for N second views; ln(2N − 1) for all other vectors."""
+    """Return the collapse line: ln N for N second views as candidates; ln(2N − 1) for all other vectors."""
     n, v, _ = given.layers[0].vectors.shape
     candidates = n * v - 1 if settings.get("candidates") == "all" else n
     return ReferenceLines(torch.tensor(math.log(max(1, candidates)), dtype=torch.float64), None)
 
 
 def supervised_simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """Collapse: ln(2N − 1 + e^w) with hard negatives of weight w."""
+    """Return the collapse line: ln(2N − 1 + e^w) with hard negatives of weight w."""
     n, v, _ = given.layers[0].vectors.shape
     hard = math.exp(number(settings, "hard_negative_weight")) - 1
     return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard), dtype=torch.float64), None)
 
 
 def simcse_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
-    """The losses of anchors, [A]; see `core.losses.forces`."""
+    """Return the loss of each anchor, [A]; see `core.losses.forces`."""
     log_p = candidates.log_p(number(settings, "temperature")).masked_fill(candidates.own == 0, 0.0)
     return -(candidates.own * log_p).sum(1) / candidates.own.sum(1)

@@ -1,4 +1,4 @@
-"""Supervised contrastive loss, and the coefficients with which it moves an anchor."""
+"""Supervised contrastive loss, and the coefficients of its gradient on an anchor."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Variant = Literal["out", "in"]
 Reduction = Literal["mean", "mean_all", "sum", "none"]
 Queue = tuple["Tensor", "Tensor"]
 
-# From this many vectors on, strips of the matrix of all pairs are faster than the whole of it.
+# From this many vectors on, computing the matrix of all pairs in strips is faster than at once.
 BLOCKWISE_FROM = 384
 
 
 class ContrastiveCoefficients(NamedTuple):
-    """p, X and (p − X)/τ of every anchor, [M, M] each, example-major."""
+    """The terms p, X and (p − X)/τ of every anchor, [M, M] each, example-major."""
 
     p: Tensor
     X: Tensor
@@ -48,24 +48,24 @@ def supcon_loss(
     base_temperature: float | None = None,
     queue: Queue | None = None,
 ) -> Tensor:
-    """Supervised contrastive loss.
+    """Compute the supervised contrastive loss.
 
     Args:
         features: [N, d] or [N, V, d], any scale; normalised here unless normalize=False.
-        labels: [N]; None makes the views of one example its only positives (SimCLR's NT-Xent).
+        labels: [N]; None for self-supervised positives, the other views of the example (SimCLR's NT-Xent).
         temperature: > 0, unitless.
         variant: "out" (mean of the logs) or "in" (log of the mean).
         mask: [N, N] instead of labels; entry (i, j) makes the views of j positives of the views of i.
-        view_mask: [N, V] bool; a masked view is no anchor, no positive, no negative and gets zero gradient.
+        view_mask: [N, V] bool; False marks a missing view: no anchor, no positive, no negative and zero gradient.
         anchors: "all" views, or "one" (view 0 only).
-        reduction: "mean" over anchors that have a positive, "mean_all" over all anchors (those without count 0),
+        reduction: "mean" over anchors that have a positive, "mean_all" over all anchors (those without count as 0),
             "sum", or "none" [N·V], example-major.
-        base_temperature: None for no factor; a number multiplies by temperature/base_temperature.
-        queue: (features [Q, d], labels [Q]) of past batches: more candidates, never anchors, without gradient;
-            positives where the labels are equal, negatives only without labels. Q = 0 is no queue.
+        base_temperature: multiplies the loss by temperature/base_temperature; None for no factor.
+        queue: (features [Q, d], labels [Q]) of past batches: additional candidates, never anchors, without gradient.
+            They are positives if the labels are equal, and only negatives without labels. Q = 0 is no queue.
     Returns: scalar (or [N·V]), nats, in float32 or better.
-    Raises: ValueError naming the argument, its value and what is expected.
-    Edge: a batch without positives gives 0 with the graph attached. A large batch without mask and queue never holds
+    Raises: ValueError naming the argument, its value and the expected values.
+    Edge: a batch without positives gives 0 with the graph attached. A large batch without mask and queue does not store
         the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
     Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362; the queue: He et al. 2020, arXiv:1911.05722.
     """
@@ -83,8 +83,8 @@ def supcon_loss(
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)  # [N, V, d]
         n, v, _ = views.shape
-        place = _places(views, view_mask)  # [M], M = N·V less the absent views
-        # An absent view may hold anything, NaN too; without its row it is out of values and gradients alike.
+        place = _places(views, view_mask)  # [M], M = N·V less the missing views
+        # A missing view may hold any values, even NaN: dropping its row removes it from values and gradients.
         z = views.flatten(0, 1) if view_mask is None else views.flatten(0, 1)[place]  # [M, d]
         z = unit_rows(z) if normalize else z
         owner = place // v
@@ -115,10 +115,13 @@ def supcon_loss(
 
 
 def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
-    """One loss per row of the logits [M, M + Q], and which rows have a positive; the losses of others mean nothing."""
+    """Return one loss per row of the logits [M, M + Q], and a mask of the rows that have a positive.
+
+    Losses of rows without a positive are meaningless.
+    """
     counts = positives.sum(1)  # [M]
     has_positive = counts > 0
-    # Self-pairs are −inf BEFORE the log-sum-exp; rows that do not count stay finite for backward.
+    # Self-pairs must be −inf before the log-sum-exp. Rows without a positive must stay finite for backward.
     candidates = candidates | ~has_positive.unsqueeze(1)
     log_p = logits - logits.masked_fill(~candidates, -math.inf).logsumexp(1, keepdim=True)
     if variant == "out":
@@ -129,7 +132,7 @@ def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, varian
 
 
 def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant) -> tuple[Tensor, Tensor]:
-    """As `_in_one_matrix`, for positives of equal class and rows that are all candidates of each other."""
+    """Compute `_in_one_matrix` in strips. Positives share a class, and all rows are candidates of each other."""
     groups = classes.unique(return_inverse=True)[1]
     log_total = others_logsumexp(z, temperature)
     if variant == "out":
@@ -143,7 +146,7 @@ def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant)
 def contrastive_coefficients(
     features: Tensor, labels: Tensor, *, temperature: float, variant: Variant = "out"
 ) -> ContrastiveCoefficients:
-    """How hard each candidate pulls (negative) or pushes (positive) an anchor: ∂L_i/∂z_i = Σ_j coefficient_ij z_j.
+    """Compute the pull (negative) or push (positive) of each candidate: ∂L_i/∂z_i = Σ_j coefficient_ij z_j.
 
     Args:
         features: [N, d] or [N, V, d]; normalised here.
@@ -167,7 +170,7 @@ def contrastive_coefficients(
         has_positive = positives.any(1, keepdim=True)
         p = _softmax_over(logits, candidates & has_positive)
         if variant == "out":
-            # Bool over integer would be divided in torch's default precision, whatever that of the features.
+            # Dividing bool by integer would use torch's default precision instead of that of the features.
             x = positives.to(p.dtype) / positives.sum(1, keepdim=True).clamp(min=1)
         else:
             x = _softmax_over(logits, positives)
@@ -175,7 +178,7 @@ def contrastive_coefficients(
 
 
 def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax over the allowed entries of each row; a row that allows none is zero."""
+    """Return the softmax over the allowed entries of each row; zero for a row without any."""
     any_allowed = allowed.any(1, keepdim=True)
     masked = logits.masked_fill(~(allowed | ~any_allowed), -math.inf)
     return masked.softmax(1) * allowed
@@ -186,14 +189,14 @@ def _as_views(features: Tensor) -> Tensor:
 
 
 def _places(views: Tensor, view_mask: Tensor | None) -> Tensor:
-    """The example-major places n·V + v of the views that are there, [M]."""
+    """Return the example-major indices n·V + v of the views that are not missing, [M]."""
     if view_mask is None:
         return torch.arange(views.shape[0] * views.shape[1], device=views.device)
     return view_mask.reshape(-1).to(views.device).nonzero().squeeze(1)
 
 
 def _past(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
-    """The vectors of the queue as candidates of z, [Q, d], and for whom they are positives, [M, Q]."""
+    """Return the vectors of the queue as candidates of z, [Q, d], and the mask of positive pairs, [M, Q]."""
     vectors = in_full_precision(queue[0].detach())
     vectors = (unit_rows(vectors) if normalize else vectors).to(z)
     if classes is None:
@@ -249,12 +252,12 @@ def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
 
 
 def supcon_lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
-    """The bound: mean ln|P| (Khosla et al. 2020, section 3.2.2)."""
+    """Return the reference lines. The bound is the mean of ln|P| (Khosla et al. 2020, section 3.2.2)."""
     return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
 
 
 def supcon_anchor_losses(candidates: Candidates, settings: Settings) -> Tensor:
-    """The losses of anchors that have a positive, [A]; see `core.losses.forces`."""
+    """Return the losses of anchors that have a positive, [A]; see `core.losses.forces`."""
     positives = candidates.own + candidates.alike
     log_p = candidates.log_p(number(settings, "temperature"))
     if settings["variant"] == "out":

@@ -1,4 +1,4 @@
-"""Vectors on the unit sphere, in a precision in which their cosines can be trusted."""
+"""Normalise vectors to unit length, in a precision sufficient for their cosines."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from torch import Tensor
 
 
 def in_full_precision(tensor: Tensor) -> Tensor:
-    """float64 stays, everything else becomes float32."""
+    """Convert to float32, but keep float64."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def unit_rows(rows: Tensor) -> Tensor:
-    """Rows divided by their Euclidean length, with the graph attached.
+    """Divide rows by their Euclidean length, with the graph attached.
 
     Args:
         rows: [M, d], float32 or float64, any scale.
     Returns: [M, d].
     Edge: a row of zeros stays zero and gets a finite gradient.
     """
-    # Scaling by the largest entry first keeps the norm of tiny and huge vectors away from under- and overflow.
+    # Scaling by the largest entry first prevents under- and overflow in the norm of tiny and huge vectors.
     largest = rows.detach().abs().amax(1, keepdim=True)
     rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
     norm = rows.square().sum(1, keepdim=True)
@@ -29,5 +29,5 @@ def unit_rows(rows: Tensor) -> Tensor:
 
 
 def mean_of(losses: Sequence[Tensor]) -> Tensor:
-    """The mean of scalars; one alone is itself, to the last bit."""
+    """Return the mean of scalars; a single one is returned unchanged, to the last bit."""
     return losses[0] if len(losses) == 1 else torch.stack(list(losses)).mean()

@@ -1,4 +1,4 @@
-"""Model files: where an encoder or a translation model comes from, and whether it is the one that was published.
+"""Model files: locating the files of an encoder or a translation model, and verifying them.
 
-May import: errors, messages; never torch. What a model computes belongs to encoders and views.
+May import: errors, messages; never torch. Computing with a model belongs to encoders and views.
 """

@@ -1,4 +1,4 @@
-"""How an encoder was trained to make one vector of a text: as its sentence-transformers files say."""
+"""The pooling with which an encoder was trained, from its sentence-transformers files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from core.models.source import hub_small_file, local_folder
 
 Pooling = Literal["cls", "mean"]
 
-# The order of an encoder's modules, and the file of the one that pools.
+# The list of an encoder's modules, and the settings file of the pooling module.
 MODULES, SETTINGS = "modules.json", "config.json"
-# Pooling modes under the names of both formats of that file. A mean divided by another number points the same way.
+# Pooling modes by their names in both formats of that file. A mean with another divisor has the same direction.
 MODES: dict[str, Pooling] = {
     "cls": "cls",
     "cls_token": "cls",
@@ -27,18 +27,18 @@ PLAIN: Pooling = "cls"
 
 
 def own_pooling(encoder_id: str) -> Pooling:
-    """The encoder's own pooling; [CLS] for a language model without sentence-transformers files.
+    """Return the pooling with which the encoder was trained; [CLS] without sentence-transformers files.
 
-    Of an encoder on the Hub the two small files are fetched.
+    For an encoder on the Hub, the two small files are fetched.
 
-    Raises: EncoderError where it pools in another way than by [CLS] or the mean, or cannot be had.
+    Raises: EncoderError if it pools otherwise than by [CLS] or the mean, or cannot be fetched.
     """
     folder = local_folder(encoder_id)
     return pooling_of(folder, encoder_id) if folder else _hub_pooling(encoder_id)
 
 
 def known_pooling(encoder_id: str) -> Pooling | None:
-    """The same without asking the Hub: None for an encoder that is not on this machine, or pools in another way."""
+    """Return `own_pooling` without asking the Hub; None if the encoder is not on this machine or pools otherwise."""
     try:
         folder = local_folder(encoder_id)
         return pooling_of(folder, encoder_id) if folder else None
@@ -47,7 +47,7 @@ def known_pooling(encoder_id: str) -> Pooling | None:
 
 
 def pooling_of(folder: Path, encoder_id: str) -> Pooling:
-    """The same from an encoder's files in a folder."""
+    """Return the pooling of an encoder, from its files in a folder."""
     place = _pooling_module(_read(folder / MODULES))
     return PLAIN if place is None else _mode(_read(folder / place / SETTINGS), encoder_id)
 
@@ -59,7 +59,7 @@ def _hub_pooling(encoder_id: str) -> Pooling:
 
 
 def _pooling_module(modules: Any) -> str | None:
-    """The folder of the pooling module, which the file names relative to its own; None where there is none."""
+    """Return the folder of the pooling module, relative to the file of the modules; None without such a module."""
     if not isinstance(modules, list):
         return None
     paths = [
@@ -84,7 +84,7 @@ def _mode(settings: Any, encoder_id: str) -> Pooling:
 
 
 def _read(path: Path | None) -> Any:
-    """A JSON file; None for one that is missing or damaged."""
+    """Load a JSON file; None if it is missing or damaged."""
     try:
         return None if path is None else json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

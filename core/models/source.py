@@ -1,4 +1,4 @@
-"""Where an encoder's files are, and whether they are the ones that were published."""
+"""Location of a model's files, on this machine or on the Hub, and verification of published checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from core.errors import ConfigError, EncoderError, shown
 from core.messages import N_, Message, _
 
-# What messages call a model that is read.
+# The name of this kind of model in messages.
 ENCODER = N_("Encoder")
 
 BUNDLED = "all-MiniLM-L6-v2"
@@ -34,20 +34,20 @@ BUNDLED_SHA256: Mapping[str, str] = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 
-# Read by the file names that published tokenizers and encoders use; code files are never fetched.
+# Name patterns of the files of published tokenizers and encoders; code files are never fetched.
 SMALL_FILES = ["*.json", "*.txt", "*.model"]
 SAFE_WEIGHTS = "*.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 TORCH_WEIGHTS = "pytorch_model*.bin"
 HUB_TIMEOUT_S = 3.0
 REMEMBERED_S = 20.0
-# Models that were sent here from another machine, by the name that they have there.
+# Folders of models that were sent from another machine, by their names there.
 _PLACED: dict[str, Path] = {}
 
-# What transformers raises for files that are missing, damaged, of another kind or not allowed.
+# Exceptions that transformers raises for files that are missing, damaged, of another kind or not allowed.
 LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
 
-# The shape under the names that the families' config files use.
+# Fields of EncoderShape, by their names in the config files of the families.
 CONFIG_NAMES = {
     "hidden_size": ("hidden_size", "dim"),
     "blocks": ("num_hidden_layers", "n_layers"),
@@ -68,13 +68,13 @@ MODEL_TYPES = (
 )
 
 
-# Their positions begin behind the padding index, so some of the table is no room for tokens.
+# Families whose positions begin after the padding index, so that part of the table holds no tokens.
 POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """What a config file says of an encoder, enough to check a form and to estimate a run."""
+    """The sizes in an encoder's config file, enough to check a form and to estimate a run."""
 
     model_type: str
     hidden_size: int
@@ -85,7 +85,7 @@ class EncoderShape:
 
     @property
     def block_parameters(self) -> int:
-        """Weights of one block: four attention projections and the feed-forward pair."""
+        """Number of weights of one block: four attention projections and the feed-forward pair."""
         return 4 * self.hidden_size**2 + 2 * self.hidden_size * self.feed_forward
 
     @property
@@ -94,9 +94,9 @@ class EncoderShape:
 
 
 def encoder_shape(encoder_id: str) -> EncoderShape:
-    """The shape of an encoder, from its config file alone (the Hub is asked for that file only).
+    """Return the shape of an encoder from its config file; no other file is fetched from the Hub.
 
-    Raises: EncoderError when it is unknown, unreachable or of a family that is not supported.
+    Raises: EncoderError if it is unknown, unreachable or of a family that is not supported.
     """
     folder = local_folder(encoder_id)
     return read_shape(folder / "config.json", encoder_id) if folder else _hub_shape(encoder_id)
@@ -108,7 +108,7 @@ def _hub_shape(encoder_id: str) -> EncoderShape:
 
 
 def read_shape(path: Path, encoder_id: str) -> EncoderShape:
-    """The shape in one config.json. Raises: EncoderError."""
+    """Return the shape in a config.json. Raises: EncoderError."""
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         model_type = config.get("model_type", "")
@@ -134,9 +134,9 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
 
 
 def encoder_folder(encoder_id: str) -> Path:
-    """The folder with the encoder's files, fetched from the Hub when they are not here; the default one is verified.
+    """Return the folder of the encoder's files, fetched from the Hub if necessary; the bundled encoder is verified.
 
-    Raises: EncoderError when it cannot be had, or when a published checksum does not match.
+    Raises: EncoderError if it cannot be fetched, or if a published checksum does not match.
     """
     local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
@@ -149,9 +149,10 @@ def encoder_folder(encoder_id: str) -> Path:
 
 
 def tokenizer_folder(encoder_id: str) -> Path:
-    """The folder with an encoder's tokenizer; of one on the Hub, the small files alone are fetched.
+    """Return the folder of an encoder's tokenizer; for an encoder on the Hub, only the small files are fetched.
 
-    Raises: EncoderError when it cannot be had, or when a published checksum does not match; ConfigError for no name.
+    Raises: EncoderError if it cannot be fetched, or if a published checksum does not match; ConfigError for an invalid
+    name.
     """
     local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
@@ -162,9 +163,9 @@ def tokenizer_folder(encoder_id: str) -> Path:
 
 
 def tokenizer_file(encoder_id: str) -> Path | None:
-    """An encoder's tokenizer.json, where it lies on this machine already; the Hub is not asked.
+    """Return an encoder's tokenizer.json if it is on this machine; the Hub is not asked.
 
-    Raises: EncoderError or ConfigError for what can be no encoder.
+    Raises: EncoderError or ConfigError for an invalid id.
     """
     local = local_folder(encoder_id)
     if local:
@@ -182,13 +183,13 @@ def tokenizer_file(encoder_id: str) -> Path | None:
 def model_folder(
     name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
 ) -> Path:
-    """The folder with the files of a model that is no encoder: a local one, or fetched from the Hub by name.
+    """Return the folder of a model that is not an encoder: local, or fetched from the Hub by name.
 
     Args:
-        what: what messages call the model, e.g. "Translation model", marked with `N_`.
-        check: sees the folder before any weights are fetched, and raises EncoderError where they are not wanted.
+        what: kind of the model in messages, e.g. "Translation model", marked with `N_`.
+        check: receives the folder before any weights are fetched, and raises EncoderError to reject it.
         small_files: patterns of the files besides the weights.
-    Raises: EncoderError when it cannot be had, ConfigError when the name can be none.
+    Raises: EncoderError if it cannot be fetched, ConfigError for an invalid name.
     """
     local = local_folder(name, what)
     if local:
@@ -198,19 +199,19 @@ def model_folder(
 
 
 def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = ENCODER) -> Path:
-    """A repository's snapshot, with safetensors where there are any, else with the .bin files."""
+    """Fetch a repository, with safetensors weights if there are any, else with the .bin files."""
     check(_snapshot(name, small_files, what=what))
     folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
     if not has_safe_weights(folder):
         folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
     if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
-        # Without a network the client gives what it has, which may be the config file alone.
+        # Without a network, the client returns what it has cached, perhaps only the config file.
         raise EncoderError(_not_here(name, what) if not hub_answers() else _no_weights(name, what))
     return folder
 
 
 def verify(folder: Path, published: Mapping[str, str]) -> None:
-    """Refuse files whose SHA-256 is not the published one.
+    """Reject files whose SHA-256 differs from the published one.
 
     Raises: EncoderError naming the file.
     """
@@ -235,7 +236,7 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
 
 
 def is_local(encoder_id: str) -> bool:
-    """Whether an id names a folder here (the bundled encoder is a name, wherever its folder lies)."""
+    """Return whether an id names a local folder. The bundled encoder is a name, wherever its folder is."""
     return encoder_id != BUNDLED and local_folder(encoder_id) is not None
 
 
@@ -244,14 +245,14 @@ def has_safe_weights(folder: Path) -> bool:
 
 
 def place(name: str, folder: Path) -> None:
-    """Have an encoder or another model be found in this folder from here on, in this process."""
+    """Register the folder of an encoder or another model, for this process."""
     _PLACED[name] = folder
 
 
 def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
-    """The folder that an id names on this machine, None for a name of the Hub.
+    """Return the local folder that an id names; None for a Hub name.
 
-    Raises: EncoderError or ConfigError for what can be no encoder.
+    Raises: EncoderError or ConfigError for an invalid id.
     """
     if encoder_id in _PLACED:
         return _PLACED[encoder_id]
@@ -266,7 +267,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
         if path.is_absolute() and path.is_dir():
             return path
     except (OSError, RuntimeError):
-        pass  # too long for a path, or nobody's home: it is refused below
+        pass  # too long for a path, or an unknown home folder: rejected below
     if encoder_id.startswith((".", "/", "~", "\\")):
         raise EncoderError(
             # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
@@ -278,11 +279,11 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
 
 
 def hub_small_file(encoder_id: str, name: str) -> Path | None:
-    """One small file of an encoder on the Hub; None where the repository has none of that name.
+    """Return one small file of an encoder on the Hub; None if the repository has no such file.
 
-    Without a network, what was not fetched counts as absent: a snapshot has all small files.
+    Without a network, a file that was not fetched counts as absent, since a snapshot has all small files.
 
-    Raises: EncoderError or ConfigError when the repository cannot be asked.
+    Raises: EncoderError or ConfigError if the repository cannot be reached.
     """
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -293,7 +294,7 @@ def hub_small_file(encoder_id: str, name: str) -> Path | None:
 
 
 def _hub_file(repository: str, name: str, absent: type[Exception] | tuple[()] = ()) -> Path:
-    """`absent` is what is raised as it is when the repository has no such file."""
+    """Fetch one file. Exceptions in `absent`, for a file that the repository lacks, are raised unchanged."""
     from huggingface_hub import hf_hub_download
 
     revision = None
@@ -314,7 +315,7 @@ def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = N
 
 
 def hub_answers() -> bool:
-    """Whether the Hub's address takes a connection, found out within HUB_TIMEOUT_S; its client would retry for 20 s."""
+    """Return whether the Hub accepts a connection within HUB_TIMEOUT_S; its client would retry for 20 s."""
     from huggingface_hub.constants import ENDPOINT
 
     return _answers(ENDPOINT, int(time.monotonic() / REMEMBERED_S))
@@ -322,7 +323,7 @@ def hub_answers() -> bool:
 
 @lru_cache(maxsize=4)
 def _answers(endpoint: str, moment: int) -> bool:
-    """`moment` makes an answer count for REMEMBERED_S at most, so that a form does not wait at every change."""
+    """Try a connection. `moment` limits the cache to REMEMBERED_S, so that a form does not wait at every change."""
     address = urlsplit(endpoint)
     if getproxies().get(address.scheme):
         return True
@@ -338,7 +339,7 @@ def _answers(endpoint: str, moment: int) -> bool:
 def _plain_hub_errors(
     repository: str, what: str = ENCODER, unchanged: type[Exception] | tuple[()] = ()
 ) -> Iterator[None]:
-    """Turns what the Hub client raises into one sentence, `unchanged` aside."""
+    """Convert exceptions of the Hub client, except `unchanged`, to errors of one sentence."""
     import httpx2
     from huggingface_hub import errors
 

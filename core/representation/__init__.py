@@ -1,6 +1,6 @@
 """Measures, neighbours and maps of vectors: arrays in, numbers or points out.
 
-May import: errors, parameters, quantities. What reads a run, or keeps something beside it, belongs to artifacts.
+May import: errors, parameters, quantities. Code that reads a run, or stores results with it, belongs in artifacts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where runs agree on the same examples: what one got right that the other got wrong, and the other way round."""
+"""Agreement of runs on the same examples: those that one run got right and the other wrong, and vice versa."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class PairAgreement:
     """Run A (`first`) against run B (`second`), by their numbers.
 
     Attributes:
-        both, only_first, only_second, neither: how many examples were right in which of the two.
-        fixed: the examples that A got wrong and B right, "fixed by B"; `only_second` many.
-        broken: those that A got right and B wrong, "broken by B".
-        kappa: Cohen's kappa of the predictions; None without predictions, or where both runs always say one class.
-        mcnemar_p: exact two-sided McNemar test that A and B err equally often: a binomial test of `only_first` among
-            `only_first + only_second` at 1/2; 1 where they differ nowhere.
+        both, only_first, only_second, neither: numbers of examples that both, only A, only B or neither got right.
+        fixed: the `only_second` examples that A got wrong and B right, "fixed by B".
+        broken: the `only_first` examples that A got right and B wrong, "broken by B".
+        kappa: Cohen's kappa of the predictions; None without predictions, or if both runs predict one class throughout.
+        mcnemar_p: p of the exact two-sided McNemar test that A and B err equally often. It is a binomial test of
+            `only_first` among `only_first + only_second` at 1/2; 1 if the runs never differ.
     """
 
     first: int
@@ -41,14 +41,14 @@ class PairAgreement:
 
 
 class MeanStd(NamedTuple):
-    """Mean and sample standard deviation (n − 1), which one value alone has not."""
+    """Mean and sample standard deviation (n − 1), which is None for a single value."""
 
     mean: float
     std: float | None
 
 
 def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> tuple[PairAgreement, ...]:
-    """How every two runs agree, example by example: (0, 1), (0, 2), …, (1, 2), ….
+    """Compare every pair of runs, example by example, in the order (0, 1), (0, 2), …, (1, 2), ….
 
     Args:
         correct: [R, N] bool, whether run r got example n right.
@@ -70,7 +70,7 @@ def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> tuple[P
 
 
 def mean_std(values: Sequence[float]) -> MeanStd:
-    """Of runs that differ in their seed alone. Raises: ValueError for no values."""
+    """Compute the mean and standard deviation over seeds. Raises: ValueError for no values."""
     if not len(values):
         raise ValueError("values = none: expected at least one")
     numbers = np.asarray(values, np.float64)
@@ -95,7 +95,7 @@ def _pair(right: NDArray[np.bool_], first: int, second: int, kappa: float | None
 
 
 def _kappa(a: Classes, b: Classes) -> float | None:
-    """Agreement of two lists of classes [N] beyond what their frequencies alone would give."""
+    """Cohen's kappa of two lists of classes [N]: agreement beyond what their frequencies give by chance."""
     classes, numbers = np.unique(np.concatenate([a, b]), return_inverse=True)
     if len(classes) < 2:
         return None

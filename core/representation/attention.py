@@ -1,6 +1,6 @@
-"""What [CLS] attends to, word by word, and what a deleted word changes.
+"""Attention of [CLS] by word, and the effect of deleting a word.
 
-Attention is not explanation: `deletion_effects` and `rank_agreement` are shown beside it.
+Attention is not explanation: pages show `deletion_effects` and `rank_agreement` beside it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from core.messages import _
 Array = NDArray[np.floating]
 Doubles = NDArray[np.float64]
 
-# Fewer words have no ranking worth the name.
+# A ranking of fewer words is not meaningful.
 RANKED_WORDS_MIN = 3
-# Float16 and float32 probabilities sum to one no better than this.
+# Probabilities in float16 and float32 sum to one only up to this.
 SUM_TOLERANCE = 1e-3
 
 
 class WordAttention(NamedTuple):
-    """How [CLS] shares its attention.
+    """Attention of [CLS] on words and on special tokens.
 
     Attributes:
-        words: [W] share of each word, the sum over its pieces.
-        special_share: what went to tokens of no word; all sum to one, up to the precision of float16.
+        words: [W] share of each word, the sum over its tokens.
+        special_share: share of the tokens that belong to no word. All shares sum to one, up to float16 precision.
     """
 
     words: Doubles
@@ -37,14 +37,14 @@ class WordAttention(NamedTuple):
 
 
 class TopWords(NamedTuple):
-    """Positions of the most attended words, the most attended first; `remark` is a sentence where k selects nothing."""
+    """Positions of the most attended words, the most attended first; `remark` is a sentence if k selects nothing."""
 
     words: tuple[int, ...]
     remark: str | None
 
 
 class Exchange(NamedTuple):
-    """Positions of the words that entered, left and stayed among the top k, each by rank: of `left` the old one."""
+    """Positions of the words that entered, left and stayed in the top k, each by new rank, but `left` by old rank."""
 
     entered: tuple[int, ...]
     left: tuple[int, ...]
@@ -52,7 +52,7 @@ class Exchange(NamedTuple):
 
 
 class RankAgreement(NamedTuple):
-    """How far two rankings agree, from −1 to 1; None where there are too few words or one ranking ties them all."""
+    """Agreement of two rankings, from −1 to 1; None if there are too few words or one ranking ties them all."""
 
     kendall: float | None
     spearman: float | None
@@ -60,13 +60,13 @@ class RankAgreement(NamedTuple):
 
 
 def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
-    """The attention of several texts that lie one behind the other.
+    """Split the concatenated attention of several texts.
 
     Args:
         attention: [L, heads, tokens] rows of [CLS].
-        lengths: tokens of each text, ≥ 1.
-    Returns: [L, heads, T] of each text, a view of what was given.
-    Raises: ValueError where the lengths do not add up to the tokens.
+        lengths: number of tokens of each text, ≥ 1.
+    Returns: [L, heads, T] for each text, views of the input.
+    Raises: ValueError if a length is below 1, or if the lengths do not sum to the number of tokens.
     """
     given = _checked_attention(attention)
     short = next((length for length in lengths if length < 1), None)
@@ -80,11 +80,11 @@ def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
 def word_attention(
     attention: Array, places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
 ) -> WordAttention:
-    """What [CLS] attends to in one block, word by word.
+    """Compute the attention of [CLS] on each word in one block.
 
     Args:
         attention: [L, heads, T] of one text.
-        places: of each of W words the positions of its tokens; tokens of no word are special.
+        places: token positions of each of W words; tokens of no word are special.
         layer: 1 to L, the output of that block.
         head: 0 to heads − 1; None takes the mean over heads.
     Raises: ValueError naming the argument, its value and what is expected.
@@ -97,29 +97,29 @@ def word_attention(
 
 
 def attention_over_layers(attention: Array, places: Sequence[Sequence[int]], *, head: int | None = None) -> Doubles:
-    """`word_attention` of every block: [L, W]."""
+    """Compute `word_attention` for every block: [L, W]."""
     return _joined(_over_heads(_checked_attention(attention), head), places)
 
 
 def attention_over_steps(
     attention: Sequence[Array], places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
 ) -> Doubles:
-    """`word_attention` of one text at S steps: [S, W]."""
+    """Compute `word_attention` for one text at S steps: [S, W]."""
     rows = [word_attention(of_step, places, layer=layer, head=head).words for of_step in attention]
     return np.stack(rows) if rows else np.empty((0, len(places)))
 
 
 def punctuation(words: Sequence[str]) -> tuple[int, ...]:
-    """Positions of the words without a letter or a number: marks, signs and what is written between words."""
+    """Return the positions of words without a letter or a number: punctuation, symbols and separators."""
     return tuple(place for place, word in enumerate(words) if all(category(sign)[0] not in "LNM" for sign in word))
 
 
 def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = ()) -> TopWords:
-    """The k words of greatest weight [W], descending; ties go to the lowest position.
+    """Return the k words with the greatest weight [W], descending; ties go to the lowest position.
 
     Args:
-        skip: positions that are never chosen, such as those of punctuation.
-    Raises: ValueError if k < 1 or a weight is no finite number.
+        skip: positions that are never selected, such as those of punctuation.
+    Raises: ValueError if k < 1 or a weight is not finite.
     """
     given = _checked_weights("weights", weights)
     _check_k(k)
@@ -135,9 +135,9 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
 def entered_and_left(
     before: Array | Sequence[float], after: Array | Sequence[float], k: int, skip: Collection[int] = ()
 ) -> Exchange:
-    """Which words came into the top k between two weightings [W] of one text, and which dropped out.
+    """Find the words that entered and left the top k between two weightings [W] of one text.
 
-    Raises: ValueError as `top_words`, and where the two do not weigh equally many words.
+    Raises: ValueError as `top_words`, and if the two weightings differ in length.
     """
     if len(before) != len(after):
         raise ValueError(f"after has {len(after)} words: expected the {len(before)} of before")
@@ -150,7 +150,7 @@ def entered_and_left(
 
 
 def in_top(weights: Array, k: int, skip: Collection[int] = ()) -> NDArray[np.bool_]:
-    """Where a word is among the top k of its row: [S, W] weights to [S, W] bool.
+    """Mark the top k words of each row: weights [S, W] → bool [S, W].
 
     Raises: ValueError as `top_words`.
     """
@@ -165,7 +165,7 @@ def in_top(weights: Array, k: int, skip: Collection[int] = ()) -> NDArray[np.boo
 
 
 def most_attended(weights: Array, most: int) -> tuple[int, ...]:
-    """At most `most` words for a heat map, in the order of reading: those with the greatest weight in any row [S, W].
+    """Return at most `most` words for a heat map, in reading order: those with the greatest weight in any row [S, W].
 
     Raises: ValueError as `top_words`.
     """
@@ -175,9 +175,9 @@ def most_attended(weights: Array, most: int) -> tuple[int, ...]:
 
 
 def entropy(weights: Array | Sequence[float]) -> float:
-    """Entropy, in nats, of how weights ≥ 0 [W] are shared; 0 where none has any.
+    """Entropy, in nats, of the weights [W] as shares of their sum; 0 if all weights are 0.
 
-    Raises: ValueError for a negative weight or one that is no finite number.
+    Raises: ValueError for a weight that is negative or not finite.
     """
     given = _checked_weights("weights", weights)
     if given.size and given.min() < 0:
@@ -190,7 +190,7 @@ def entropy(weights: Array | Sequence[float]) -> float:
 
 
 def effective_words(weights: Array | Sequence[float]) -> float:
-    """How many words attention [W] is spread over: exp(entropy), from 1 to W; 0 where no word has any.
+    """Number of words that attention [W] is spread over: exp(entropy), from 1 to W; 0 if all weights are 0.
 
     Raises: ValueError as `entropy`.
     """
@@ -198,14 +198,14 @@ def effective_words(weights: Array | Sequence[float]) -> float:
 
 
 def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> Doubles:
-    """How far the probability of a class drops when a word is deleted; negative where it rises.
+    """Compute the drop in the probability of a class when each word is deleted; negative if it rises.
 
     Args:
         base_probabilities: [C] of the whole text.
         deleted: [W, C], row w without word w.
         target: the class, usually the predicted one.
     Returns: [W], from −1 to 1.
-    Raises: ValueError for shapes that do not fit, for what is no distribution, and for a class that is not there.
+    Raises: ValueError for shapes that do not match, rows that are no distribution, and a class out of range.
     """
     base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
     _check_probabilities(base, without)
@@ -214,7 +214,7 @@ def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> 
 
 
 def changed_predictions(base_probabilities: Array, deleted: Array) -> tuple[int, ...]:
-    """Positions of the words without which another class is predicted; arguments and errors as `deletion_effects`."""
+    """Return the positions of words whose deletion changes the prediction; arguments as for `deletion_effects`."""
     base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
     _check_probabilities(base, without)
     return tuple(np.flatnonzero(without.argmax(1) != base.argmax()).tolist())
@@ -223,9 +223,9 @@ def changed_predictions(base_probabilities: Array, deleted: Array) -> tuple[int,
 def rank_agreement(first: Array | Sequence[float], second: Array | Sequence[float]) -> RankAgreement:
     """Kendall's τ-b and Spearman's ρ between two weightings [W] of the same words.
 
-    Words that one of them leaves open (NaN) do not count.
+    Words with NaN in either weighting are ignored.
 
-    Raises: ValueError where the two do not weigh equally many words.
+    Raises: ValueError if the two weightings differ in shape.
     Source: Kendall 1945; Spearman 1904.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
@@ -241,7 +241,7 @@ def rank_agreement(first: Array | Sequence[float], second: Array | Sequence[floa
 
 
 def _over_heads(attention: Array, head: int | None) -> Doubles:
-    """[L, heads, T] → [L, T]."""
+    """Select one head, or average over heads: [L, heads, T] → [L, T]."""
     if head is None:
         return attention.mean(1, dtype=np.float64)
     _check_within("head", head, 0, attention.shape[1] - 1)
@@ -249,7 +249,7 @@ def _over_heads(attention: Array, head: int | None) -> Doubles:
 
 
 def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
-    """[L, T] → [L, W]: the pieces of every word added up."""
+    """Sum over the tokens of every word: [L, T] → [L, W]."""
     pieces = np.array([place for word in places for place in word], dtype=np.int64)
     owners = np.repeat(np.arange(len(places)), np.array([len(word) for word in places], dtype=np.int64))
     outside = pieces[(pieces < 0) | (pieces >= shares.shape[1])]
@@ -263,7 +263,7 @@ def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
 
 
 def _descending(weights: Doubles) -> NDArray[np.int64]:
-    """Positions along the last axis, the greatest weight first; ties in the order of the positions."""
+    """Sort positions along the last axis by falling weight; ties keep the order of the positions."""
     return np.argsort(-weights, axis=-1, kind="stable")
 
 

@@ -1,4 +1,4 @@
-"""Groups that an algorithm finds without labels, with numbers that stay from frame to frame."""
+"""Clusters, found without labels, with numbers that are stable from frame to frame."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ STARTS, SEED = 10, 0
 
 
 def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None) -> Whole:
-    """K-means on the vectors as they are (10 starts, seed 0).
+    """Cluster the raw vectors by k-means (10 starts, seed 0).
 
     Args:
         embeddings: [N, d].
-        count: ≥ 1; there are fewer clusters where there are fewer different vectors.
-        previous: [N] clusters of the frame before, or labels; −1 is no cluster. The numbers are given so that as many
-            examples as possible keep theirs (Hungarian method), and a cluster without a partner gets the lowest number
-            that is free. Without it clusters are numbered in the order of their first examples.
-    Returns: [N] numbers from 0.
+        count: ≥ 1; fewer clusters are found if there are fewer distinct vectors.
+        previous: [N] clusters of the previous frame, or labels; −1 is no cluster. Numbers are assigned so that as many
+            examples as possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free number.
+            If None, clusters are numbered in the order of their first examples.
+    Returns: [N] cluster numbers from 0.
     Raises: ValueError naming the argument, its value and what is expected.
     """
     rows = checked_rows(embeddings)
@@ -34,7 +34,7 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
 
 
 def match_numbers(clusters: Whole, previous: Whole) -> Whole:
-    """The same clusters [N] with the numbers of `previous` [N] that most of their examples had; see `cluster`."""
+    """Renumber clusters [N] by the best match with `previous` [N]; see `cluster`."""
     from scipy.optimize import linear_sum_assignment
 
     ours, theirs = int(clusters.max()) + 1, max(int(previous.max()) + 1, 0)
@@ -43,7 +43,7 @@ def match_numbers(clusters: Whole, previous: Whole) -> Whole:
     np.add.at(shared, (clusters[known], previous[known]), 1)
     numbers = np.full(ours, -1)
     for own, other in zip(*linear_sum_assignment(shared, maximize=True), strict=True):
-        if shared[own, other]:  # a partner in name alone is none
+        if shared[own, other]:  # a match without shared examples does not count
             numbers[own] = other
     free = iter(sorted(set(range(ours + theirs)) - set(numbers.tolist())))
     return np.array([next(free) if number < 0 else number for number in numbers], np.int64)[clusters]
@@ -59,7 +59,7 @@ def _kmeans(rows: Array, count: int) -> Whole:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        # Fewer different vectors than clusters: fewer are found, which is as good as it gets.
+        # scikit-learn warns if it finds fewer clusters because there are fewer distinct vectors.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_clusters=count, n_init=STARTS, random_state=SEED).fit(rows)
     return np.asarray(fitted.labels_, np.int64)

@@ -1,4 +1,4 @@
-"""What a classifier says of each example."""
+"""Prediction, confidence and loss of a classifier on each example."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from core.representation.geometry import Whole, checked_labels, checked_rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExampleScores:
-    """Everything [N]. A label may be unknown, as that of a visitor's sentence is.
+    """Scores of N examples; every array is [N]. A label may be unknown, as for a visitor's text.
 
     Attributes:
-        predicted: the class of the highest logit, the first of equal ones.
+        predicted: the class with the highest logit; ties go to the first.
         confidence: the probability of the prediction.
-        loss: cross-entropy in nats, NaN where the label is unknown.
+        loss: cross-entropy in nats, NaN if the label is unknown.
         known: whether the label is known.
-        correct: whether the prediction is the label; False where that is unknown.
+        correct: whether the prediction equals the label; False if the label is unknown.
     """
 
     predicted: Whole
@@ -31,7 +31,7 @@ class ExampleScores:
 
 
 def example_scores(logits: ArrayLike, labels: ArrayLike) -> ExampleScores:
-    """Prediction, confidence and loss of each example.
+    """Compute the prediction, confidence and loss of each example.
 
     Args:
         logits: [N, C], C ≥ 1.
@@ -51,7 +51,7 @@ def example_scores(logits: ArrayLike, labels: ArrayLike) -> ExampleScores:
 
 
 def confusion(labels: ArrayLike, predicted: ArrayLike, classes: int) -> Whole:
-    """[C, C] how many examples of each class (row) were given each class (column); unknown labels (−1) are left out.
+    """Count the examples of each class (row) predicted as each class (column): [C, C]. Unknown labels (−1) are skipped.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """

@@ -1,6 +1,6 @@
-"""Vectors as the measures here take them, and how a set of them lies in its space.
+"""Checks and normalisation of vectors, and the geometry of a set of vectors.
 
-Cosines within and between classes, and how many directions the set fills.
+Geometry means cosines within and between classes, and the number of directions that the set fills.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Whole = NDArray[np.int64]
 
 
 def checked_rows(embeddings: ArrayLike, name: str = "embeddings") -> Array:
-    """Vectors [N, d] as they are, in float32 where they have it, else in float64.
+    """Return vectors [N, d], in float32 if they are in float32, else in float64.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -34,7 +34,7 @@ def checked_rows(embeddings: ArrayLike, name: str = "embeddings") -> Array:
 
 
 def checked_labels(labels: ArrayLike, count: int, name: str = "labels") -> Whole:
-    """Whole numbers [N], one for each of `count` examples.
+    """Return integer labels [N], one for each of `count` examples.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -48,10 +48,10 @@ def checked_labels(labels: ArrayLike, count: int, name: str = "labels") -> Whole
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Keep small decompositions on one thread.
+    """Limit BLAS to one thread, for small decompositions.
 
-    The threads of OpenBLAS spin while they wait for each other. On a frame's few hundred rows, one thread takes 8 ms;
-    two take from 10 ms to 3 s where other processes use the cores.
+    The threads of OpenBLAS spin while they wait for each other. On a frame's few hundred rows, one thread takes 8 ms.
+    Two threads take from 10 ms to 3 s if other processes use the cores.
     """
     found: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
     return found
@@ -59,21 +59,21 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def _thread_pools() -> Any:
-    """Those of this process: to look through all its libraries takes longer than a small decomposition."""
+    """Return the thread pools of this process. Cached: the search takes longer than a small decomposition."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
 
 
 def normalised(embeddings: Array) -> NDArray[np.float64]:
-    """Rows at length 1; a zero row stays zero."""
+    """Scale rows to length 1; a zero row stays zero."""
     rows = np.asarray(embeddings, dtype=np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
 
 
 def mean_pairwise_cosine(embeddings: Array) -> float:
-    """Mean cosine over unordered pairs of rows [N, d], N ≥ 2; 1 when all point one way."""
+    """Mean cosine over unordered pairs of rows [N, d], N ≥ 2; 1 if all point in the same direction."""
     z = normalised(embeddings)
     n = len(z)
     total = z.sum(0)
@@ -81,9 +81,9 @@ def mean_pairwise_cosine(embeddings: Array) -> float:
 
 
 def effective_rank(embeddings: Array) -> float:
-    """exp(entropy of the singular values' shares) of the centred, normalised rows.
+    """Compute exp(entropy of the singular values' shares) of the normalised, then centred rows.
 
-    Returns: from 1 (a line) to min(N − 1, d); 1.0 when there is no spread at all.
+    Returns: from 1 (a line) to min(N − 1, d); 1.0 if there is no spread at all.
     Source: Roy & Vetterli 2007.
     """
     z = normalised(embeddings)
@@ -97,12 +97,12 @@ def effective_rank(embeddings: Array) -> float:
 
 
 def class_cosines(embeddings: Array, labels: Sequence[int]) -> tuple[float | None, float | None]:
-    """Mean cosine over unordered pairs of rows of one class, and of rows of two; None where there is no such pair."""
+    """Mean cosines over unordered pairs of rows within a class, and between classes; None if there is no such pair."""
     z, given = normalised(embeddings), np.asarray(labels)
     sums = np.stack([z[given == label].sum(0) for label in np.unique(given)])  # [C, d]
     counts = np.array([(given == label).sum() for label in np.unique(given)])
     own = (z * z).sum()
-    # Σ over ordered pairs of one class is Σ_c |s_c|² − Σ_i |z_i|², over all ordered pairs |Σ_c s_c|² − Σ_i |z_i|².
+    # Σ over ordered pairs of one class is Σ_c |s_c|² − Σ_i |z_i|²; over all ordered pairs, |Σ_c s_c|² − Σ_i |z_i|².
     of_one = (sums * sums).sum() - own
     total = sums.sum(0)
     of_two = total @ total - own - of_one
@@ -114,7 +114,7 @@ def class_cosines(embeddings: Array, labels: Sequence[int]) -> tuple[float | Non
 
 
 def geometry(embeddings: Array, labels: Sequence[int]) -> dict[str, float]:
-    """The measures of a frame that distinguish a collapse from classes that have drawn together, by name.
+    """Compute, by name, the measures of a frame that distinguish a collapse from tight classes.
 
     Args:
         embeddings: [N, d], N ≥ 2; labels: [N].

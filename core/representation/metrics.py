@@ -1,4 +1,4 @@
-"""How well vectors are separated, gathered and spread: one number each, with the settings it was computed with."""
+"""Measures of how well vectors are separated, clustered and spread: one number each, with its settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILHOUETTE_MIB = 64
 BLOCK_NUMBERS = 2**20
 
 Better = Literal["higher", "lower", "neither"]
-# Which way of a measure is better, as people read it.
+# Labels for the better direction of a measure.
 BETTER: Mapping[Better, str] = {
     # Translators: of a measure, whose higher values are better
     "higher": N_("higher"),
@@ -35,17 +35,17 @@ BETTER: Mapping[Better, str] = {
 
 
 class Given:
-    """Checked vectors [N, d] with labels [N], and what several measures of them share."""
+    """Checked vectors [N, d] and labels [N], with the results that several measures share."""
 
     def __init__(self, embeddings: ArrayLike, labels: ArrayLike) -> None:
-        """Raises: ValueError naming the argument, its value and what is expected."""
+        """Check the input. Raises: ValueError naming the argument, its value and what is expected."""
         self.rows: Array = checked_rows(embeddings)
         self.labels: Whole = checked_labels(labels, len(self.rows))
         self.different = len(np.unique(self.rows, axis=0))
 
     @cached_property
     def fold_accuracies(self) -> tuple[float | None, float | None]:
-        """Of the linear SVM and of the nearest neighbour, over the same folds."""
+        """Accuracies of the linear SVM and of the nearest neighbour, over the same folds."""
         counts = np.unique(self.labels, return_counts=True)[1]
         if len(counts) < 2 or counts.min() < FOLDS or self.different < 2:
             return None, None
@@ -58,8 +58,7 @@ class Given:
         knn = KNeighborsClassifier(n_neighbors=1, metric="euclidean")
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
         with warnings.catch_warnings():
-            # Classes that overlap need more iterations than the setting allows; its accuracy is the measure all the
-            # same.
+            # Overlapping classes may need more iterations than the setting allows; the accuracy is still the measure.
             warnings.simplefilter("ignore", ConvergenceWarning)
             svm_accuracy, knn_accuracy = (
                 cross_val_score(model, self.rows, self.labels, cv=folds).mean() for model in (svm, knn)
@@ -68,7 +67,7 @@ class Given:
 
     @cached_property
     def cluster_scores(self) -> tuple[float | None, float | None]:
-        """Rand index and mutual information of the same clusters."""
+        """Adjusted Rand index and normalised mutual information of the same clusters."""
         classes = len(np.unique(self.labels))
         if not 2 <= classes <= self.different:
             return None, None
@@ -80,7 +79,7 @@ class Given:
 
     @property
     def silhouette(self) -> float | None:
-        """The labels as clusters."""
+        """Silhouette of the labels, taken as clusters."""
         if not 2 <= len(np.unique(self.labels)) < len(self.rows) or self.different < 2:
             return None
         from sklearn import config_context
@@ -92,15 +91,15 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class MetricEntry:
-    """A measure as people see it.
+    """A measure: its computation and its presentation.
 
     Attributes:
-        place: where it comes in lists.
-        better: which way is better, in words by `BETTER`; "neither" where a low and a high value can both be bad.
-        settings: one sentence that is printed beside the number.
-        share: whether it is a share of examples, written as a percentage.
-        measure: its value on the vectors of a frame; None for one that needs more than these.
-        short: its label where there is little room; the label itself where empty.
+        place: position in lists.
+        better: the better direction, labelled by `BETTER`; "neither" if both low and high values can be bad.
+        settings: one sentence that is shown beside the number.
+        share: whether it is a share of examples, shown as a percentage.
+        measure: computes the value from the vectors of a frame; None for a measure that needs more than these.
+        short: short label for narrow columns; if empty, the label itself.
     """
 
     name: str
@@ -114,28 +113,28 @@ class MetricEntry:
     short: str = ""
 
 
-# A measure from outside is added by `METRICS.register`, and is computed and drawn with the others.
+# Extensions add a measure with `METRICS.register`; it is computed and drawn like the others.
 METRICS: Registry[MetricEntry] = Registry("measure")
-# Those that `representation_metrics` promises.
+# The measures that `representation_metrics` returns.
 PROMISED = ("linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank")
 
 
 def frame_measures(embeddings: ArrayLike, labels: ArrayLike, names: Collection[str] = ()) -> dict[str, float | None]:
-    """Every measure that vectors and labels are enough for, or those of these names; see `representation_metrics`."""
+    """Compute every measure that needs only vectors and labels, or those in `names`; see `representation_metrics`."""
     given = Given(embeddings, labels)
     wanted = [entry for entry in METRICS.values() if not names or entry.name in names]
     return {entry.name: entry.measure(given) for entry in wanted if entry.measure is not None}
 
 
 def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str, float | None]:
-    """Eight of METRICS, with the settings given there.
+    """Compute eight of METRICS, with the settings given there.
 
     Args:
         embeddings: [N, d], any scale.
-        labels: [N] whole numbers, each of them a class.
-    Returns: linear_svm and knn1 (accuracies, 0 to 1; None where a class has fewer than five examples), ari, nmi,
-        alignment, uniformity, silhouette, effective_rank. None where a measure says nothing: one class or one vector
-        alone, and for those that need groups also equal vectors throughout.
+        labels: [N] integers, one per class.
+    Returns: linear_svm and knn1 (accuracies, 0 to 1; None if a class has fewer than five examples), ari, nmi,
+        alignment, uniformity, silhouette, effective_rank. A measure is None if it is undefined: for a single class or
+        vector and, if it needs groups, also if all vectors are equal.
     Raises: ValueError naming the argument, its value and what is expected.
     Source: methods as named in METRICS.
     """
@@ -143,9 +142,9 @@ def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str
 
 
 def alignment(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
-    """Mean squared distance over unordered pairs of normalised rows [N, d] with one label; None without such a pair.
+    """Mean squared distance over unordered pairs of normalised rows [N, d] with the same label; None without a pair.
 
-    From 0 to 4, exact: the squared distances of all pairs of n rows sum to n times those from their mean.
+    From 0 to 4. Exact, since the squared distances of all pairs of n rows sum to n times those from their mean.
     Source: Wang & Isola 2020, arXiv:2005.10242, α = 2.
     """
     rows = checked_rows(embeddings)
@@ -162,7 +161,7 @@ def alignment(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
 def uniformity(embeddings: ArrayLike) -> float | None:
     """Log of the mean of exp(−2 ‖z_i − z_j‖²) over unordered pairs of normalised rows [N, d]; None without a pair.
 
-    From −8 to 0, exact, block by block.
+    From −8 to 0. Exact, computed in blocks.
     Source: Wang & Isola 2020, arXiv:2005.10242, t = 2.
     """
     z = normalised(checked_rows(embeddings))
@@ -181,9 +180,9 @@ def uniformity(embeddings: ArrayLike) -> float | None:
 def within_between_ratio(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
     """Σ_i ‖z_i − m_c(i)‖² / Σ_i ‖m_c(i) − m‖² over normalised rows z [N, d].
 
-    m_c is the mean of class c, m that of all rows; both sums count a class by its size. From 0 up, and 0 where each
-    class is one point.
-    Returns: None where the class means are one point: a single class, or no rows.
+    m_c is the mean of class c, and m the mean of all rows; both sums weight a class by its size. At least 0, and 0 if
+    each class is one point.
+    Returns: None if all class means coincide, as for a single class or no rows.
     """
     rows = checked_rows(embeddings)
     truth = checked_labels(labels, len(rows))
@@ -193,7 +192,7 @@ def within_between_ratio(embeddings: ArrayLike, labels: ArrayLike) -> float | No
         members = z[truth == label]
         within += _scatter(members)
         between += len(members) * float(np.square(members.mean(0) - z.mean(0)).sum())
-    # What rounding leaves of equal means is far below this.
+    # Rounding errors of equal means are far below this.
     return within / between if between > len(z) * np.finfo(np.float64).eps else None
 
 
@@ -203,7 +202,7 @@ def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) 
     Args:
         first, second: [N, d], the vectors of the two texts of each pair.
         scores: [N], higher for more alike.
-    Returns: from −1 to 1; None for fewer than two pairs, and where all cosines or all scores are equal.
+    Returns: from −1 to 1; None for fewer than two pairs, and if all cosines or all scores are equal.
     Raises: ValueError naming the argument, its value and what is expected.
     """
     one, other = checked_rows(first, "first"), checked_rows(second, "second")
@@ -212,7 +211,7 @@ def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) 
     gold = checked_rows(np.asarray(scores)[:, None], "scores")[:, 0]
     if len(gold) != len(one):
         raise ValueError(f"scores = {len(gold)} numbers: expected {len(one)}, one for each pair")
-    # Rounded, so that pairs that are equal but for rounding share a rank.
+    # Rounded, so that pairs that differ only by rounding errors share a rank.
     cosines = np.einsum("nd,nd->n", normalised(one), normalised(other)).round(12)
     if len(np.unique(gold)) < 2 or len(np.unique(cosines)) < 2:
         return None
@@ -282,7 +281,7 @@ ENTRIES = (
         "alignment",
         4,
         N_("Alignment"),
-        "neither",  # equal vectors have the lowest
+        "neither",  # equal vectors give the lowest value
         N_(
             "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal."
         ),

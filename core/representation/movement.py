@@ -1,4 +1,4 @@
-"""What moved between two frames, and how firmly each example lies with its class."""
+"""Movement of examples between two frames, and their margins between classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.representation.geometry import Whole, checked_labels, checked_rows, no
 
 Numbers = NDArray[np.float64]
 
-# A mean of unit vectors shorter than this points nowhere: what is left of it is rounding.
+# A mean of unit vectors shorter than this has no direction, only rounding errors.
 NOWHERE = 1e-12
 
 
@@ -19,8 +19,8 @@ class Centroids(NamedTuple):
     """The centroids of the classes.
 
     Attributes:
-        vectors: [C, d] means of the normalised rows of a class, zeros where it has none; not normalised again.
-        present: [C] bool, whether the class has any.
+        vectors: [C, d] means of the normalised rows of each class, zeros for a class without rows; not normalised.
+        present: [C] bool, whether the class has rows.
     """
 
     vectors: Numbers
@@ -28,10 +28,10 @@ class Centroids(NamedTuple):
 
 
 def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
-    """How far each example's vector turned between two frames [N, d]: 1 − cosine, from 0 to 2.
+    """Measure how far each example's vector turned between two frames [N, d]: 1 − cosine, from 0 to 2.
 
-    It is half the squared distance of the normalised rows, so that a vector that only got longer gives about 0, not
-    rounding; a zero row against any other gives 1/2.
+    Computed as half the squared distance of the normalised rows, so that a vector that only got longer gives about 0
+    without cancellation. A zero row against a non-zero one gives 1/2.
     Raises: ValueError when the shapes differ.
     """
     first, second = checked_rows(before, "before"), checked_rows(after, "after")
@@ -42,11 +42,11 @@ def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
 
 
 def class_centroids(embeddings: ArrayLike, labels: ArrayLike, classes: int) -> Centroids:
-    """The mean of the normalised rows of each class.
+    """Compute the mean of the normalised rows of each class.
 
     Args:
         embeddings: [N, d].
-        labels: [N], −1 where unknown: that row belongs to no class.
+        labels: [N], −1 for an unknown label; such a row belongs to no class.
         classes: C.
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -59,15 +59,15 @@ def class_centroids(embeddings: ArrayLike, labels: ArrayLike, classes: int) -> C
 
 
 def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
-    """Cosine to the own class's centroid minus the highest cosine to another's: below 0 an example lies with others.
+    """Cosine to the centroid of the example's class minus the highest cosine to another; below 0, another is nearer.
 
-    Centroids are those of `class_centroids`; the own one is taken without the example itself (leave-one-out), or a
-    class of few would hold its members by themselves.
+    Centroids are those of `class_centroids`, but the centroid of the example's class leaves out the example itself
+    (leave-one-out). Otherwise the members of a small class would attract themselves.
 
     Args:
         embeddings: [N, d].
-        labels: [N], −1 where unknown.
-    Returns: [N] from −2 to 2; NaN where the label is unknown, nobody else has it or there is no other class.
+        labels: [N], −1 for an unknown label.
+    Returns: [N] from −2 to 2; NaN if the label is unknown, if no other example has it, or if there is no other class.
     """
     rows = checked_rows(embeddings)
     truth = checked_labels(labels, len(rows))
@@ -86,7 +86,7 @@ def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
 
 
 def _class_sums(z: Numbers, labels: Whole, classes: int) -> tuple[Numbers, Whole]:
-    """[C, d] sums of rows and [C] how many they are."""
+    """Return the sums [C, d] and the counts [C] of the rows of each class."""
     members = (labels[:, None] == np.arange(classes)).astype(np.float64)
     return members.T @ z, members.sum(0).astype(np.int64)
 

@@ -1,6 +1,6 @@
-"""Nearest neighbours in the original space, and whether a flat map keeps them.
+"""Nearest neighbours in the original space, and how well a flat map keeps them.
 
-They are exact, and equal ones come in the order of their numbers.
+Neighbours are exact; ties are in the order of row numbers.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from core.representation.geometry import Array, Whole, checked_rows, normalised
 
 Metric = Literal["cosine", "euclidean"]
 
-# Distances nearer to each other than this part of the largest count as equal: rounding, which depends on a row's place
-# in a matrix product, must not decide between two copies of a text.
+# Distances that differ by less than 1/GRID of the largest count as equal. Rounding depends on a row's position in a
+# matrix product, and must not decide between two copies of a text.
 GRID = 2.0**36
 # Numbers in one block of a matrix of all pairs: 8 MiB in float64.
 BLOCK_NUMBERS = 2**20
 SELF = np.iinfo(np.int64).max
-# Single precision separates unit vectors down to about this distance; what lies nearer is the same vector.
+# Single precision separates unit vectors down to about this distance; closer vectors count as equal.
 SAME = 1e-6
 BLOCK_ROWS = 1024
 
 
 class Neighbours(NamedTuple):
-    """The nearest first.
+    """Nearest neighbours of one row or vector, nearest first.
 
     Attributes:
         indices: [k] row numbers.
@@ -42,13 +42,13 @@ class Neighbours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Honesty:
-    """How far a flat map can be believed; all from 0 to 1, and 1 is best.
+    """The honesty of a flat map: how well it keeps neighbours, from 0 to 1, where 1 is best.
 
     Attributes:
-        trustworthiness: mean over points; it falls the farther away a point's neighbours on the map really are.
+        trustworthiness: mean over points; lower the farther away a point's map neighbours are in the original space.
         overlap: mean share of the k nearest on the map that are among the k nearest in the original space.
         per_point_trustworthiness, per_point_overlap: [N].
-        k: how many neighbours were looked at.
+        k: number of neighbours compared.
     """
 
     trustworthiness: float
@@ -59,10 +59,10 @@ class Honesty:
 
 
 class NeighbourIndex:
-    """Rows made ready for many queries."""
+    """Rows prepared for many queries."""
 
     def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
-        """Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
+        """Prepare the rows. Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
         self.metric = checked_metric(metric)
         self._rows = _prepared(checked_rows(embeddings), metric)
         if not len(self._rows):
@@ -75,13 +75,13 @@ class NeighbourIndex:
 
     @property
     def width(self) -> int:
-        """d, the dimensions in which distances are taken."""
+        """The number of dimensions, d."""
         return int(self._rows.shape[1])
 
     def nearest(self, of: int | ArrayLike, k: int) -> Neighbours:
-        """The k rows nearest to row `of`, itself left out, or to a vector [d] from outside.
+        """Return the k rows nearest to row `of`, excluding the row itself, or to an external vector [d].
 
-        Args: k: ≥ 1, taken as N − 1 (as N for a vector) where it is larger.
+        Args: k: ≥ 1, at most N − 1 (N for a vector); larger values are lowered to that.
         Raises: ValueError naming the argument, its value and what is expected.
         """
         checked_k(k)
@@ -113,16 +113,16 @@ class NeighbourIndex:
 
 
 def nearest(embeddings: ArrayLike, of: int | ArrayLike, k: int, metric: Metric = "cosine") -> Neighbours:
-    """The k rows of embeddings [N, d] nearest to row `of`, or to a vector [d]; see `NeighbourIndex.nearest`."""
+    """Return the k rows of embeddings [N, d] nearest to row `of`, or to a vector [d]; see `NeighbourIndex.nearest`."""
     return NeighbourIndex(embeddings, metric).nearest(of, k)
 
 
 def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> Whole:
-    """The k nearest of every row, the nearest first.
+    """Find the k nearest neighbours of every row.
 
     Args:
         embeddings: [N, d].
-        k: ≥ 1, taken as N − 1 where it is larger.
+        k: ≥ 1, lowered to N − 1 if larger.
     Returns: [N, k] row numbers, never the row's own.
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -139,14 +139,15 @@ def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> 
 def nearest_among(
     rows: NDArray[np.float64], among: NDArray[np.float64], k: int, *, itself: bool = False
 ) -> tuple[Whole, NDArray[np.float64]]:
-    """The k nearest of `among` [N, H] for each of `rows` [M, H], nearest first; by euclidean distance, exact.
+    """Find the k nearest of `among` [N, H] for each of `rows` [M, H], nearest first, by exact Euclidean distance.
 
-    For a map, whose copies are merged before, so that ties mean nothing. At the few hundred rows of a live map four to
-    six times as fast as scikit-learn's brute force, which takes three quarters of its time at thousands.
+    For maps, which merge copies first, so that the order of ties does not matter. At the few hundred rows of a live map
+    it is four to six times as fast as scikit-learn's brute force. At thousands of rows, brute force takes three
+    quarters of its time.
 
     Args:
-        k: at most N, or N − 1 where a row is left out.
-        itself: whether `rows` are `among`, and each is left out of its own neighbours.
+        k: at most N, or N − 1 with `itself`.
+        itself: whether `rows` and `among` are the same, so that each row is excluded from its own neighbours.
     Returns: indices and distances, both [M, k]; a distance below 1e-6 is 0.
     """
     indices, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
@@ -166,10 +167,10 @@ def nearest_among(
 
 
 def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
-    """The share of every point's neighbours that it still has.
+    """Compute the fraction of each point's neighbours that it has kept.
 
-    Args: before, after: [N, k] from `all_neighbours`, of two frames; the numbers in a row differ.
-    Returns: [N] from 0 to 1; 1 where k is 0.
+    Args: before, after: [N, k] from `all_neighbours`, of two frames; the numbers in a row are distinct.
+    Returns: [N] from 0 to 1; 1 if k is 0.
     Raises: ValueError when the shapes differ.
     """
     first, second = np.asarray(before), np.asarray(after)
@@ -177,23 +178,23 @@ def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"after = shape {list(second.shape)}: expected that of before, {list(first.shape)}, [N, k]")
     if not first.shape[1]:
         return np.ones(len(first))
-    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept one occurs twice
+    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept neighbour occurs twice
     return (both[:, 1:] == both[:, :-1]).sum(1) / first.shape[1]
 
 
 def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honesty:
-    """Trustworthiness and k-NN overlap of a map.
+    """Compute trustworthiness and k-NN overlap of a map.
 
-    Neighbours in the original space are by cosine, which orders as euclidean distance of normalised rows does; on the
-    map they are euclidean. Ties fall to the lowest number. Exact, block by block.
+    Neighbours in the original space are by cosine, which gives the same order as Euclidean distance of normalised rows.
+    Neighbours on the map are Euclidean. Ties go to the lowest row number. Results are exact, computed in blocks.
 
     Args:
         embeddings: [N, d].
         points: [N, 2] or [N, 3].
-        k: ≥ 1, lowered to the largest number below N/2, as the measure demands.
-    Returns: fewer than three points cannot be out of order: 1 throughout, with k = 0.
+        k: ≥ 1, lowered to the largest number below N/2, as the measure requires.
+    Returns: the scores. Fewer than three points cannot be out of order, so all scores are 1, with k = 0.
     Raises: ValueError naming the argument, its value and what is expected.
-    Source: Venna & Kaski 2001, eq. 1 (trustworthiness), a point's share scaled so that their mean is the whole.
+    Source: Venna & Kaski 2001, eq. 1 (trustworthiness), with per-point values scaled so that their mean is the whole.
     """
     rows, flat = checked_rows(embeddings), checked_rows(points, "points")
     if len(rows) != len(flat):
@@ -203,14 +204,14 @@ def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honest
     if k == 0:
         return Honesty(1.0, 1.0, np.ones(n), np.ones(n), 0)
     ranks = _ranks(rows, all_neighbours(flat, k, "euclidean"))
-    worst = k * (2 * n - 3 * k - 1) / 2  # the k farthest as neighbours
+    worst = k * (2 * n - 3 * k - 1) / 2  # the sum if the k farthest were the neighbours
     trust = 1 - np.maximum(ranks - k, 0).sum(1) / worst
     overlap = (ranks <= k).mean(1)
     return Honesty(float(trust.mean()), float(overlap.mean()), trust, overlap, k)
 
 
 def _ranks(rows: NDArray[np.floating], chosen: Whole) -> Whole:
-    """Of every row's chosen others [N, k], the how-manieth nearest by cosine each is; the nearest is 1."""
+    """Rank the chosen others [N, k] of every row by cosine; the nearest of all rows has rank 1."""
     ranks = np.empty_like(chosen)
     for place, keys in key_blocks(rows, "cosine"):
         theirs = np.take_along_axis(keys, chosen[place], axis=1)
@@ -220,10 +221,10 @@ def _ranks(rows: NDArray[np.floating], chosen: Whole) -> Whole:
 
 
 def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
-    """For some rows [N, d] after the other, a number for every other row [b, N] that is smaller the nearer that is.
+    """Yield, for blocks of b of the rows [N, d], keys [b, N] that order all rows by distance, nearest first.
 
-    It is the distance as a whole number, times N, plus the row's number: no two are equal, ties fall to the lowest
-    number, and the remainder by N says whose it is. A row's own is the largest there is.
+    A key is the distance as an integer, times N, plus the row's number. So no two keys of a row are equal, ties go to
+    the lowest number, and the key modulo N is the row's number. The key of a row with itself is the largest int64.
     """
     z = _prepared(rows, checked_metric(metric))
     if metric == "euclidean":
@@ -241,14 +242,14 @@ def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
 
 
 def checked_metric(metric: str) -> Metric:
-    """Raises: ValueError naming what exists."""
+    """Return the metric. Raises: ValueError for an unknown one, naming those that exist."""
     if metric not in get_args(Metric):
         raise ValueError(f"metric = {shown(metric)}: expected one of {', '.join(get_args(Metric))}")
     return metric  # type: ignore[return-value]  # it is one of them
 
 
 def checked_k(k: int) -> int:
-    """Raises: ValueError unless k ≥ 1."""
+    """Return k. Raises: ValueError unless k ≥ 1."""
     if k < 1:
         raise ValueError(f"k = {k}: expected at least 1")
     return k
@@ -259,7 +260,7 @@ def _prepared(rows: Array, metric: Metric) -> NDArray[np.float64]:
 
 
 def _scale(centred: Array, metric: Metric) -> float:
-    """What distances are measured by: 1 for cosines, the largest squared distance from the centre for others."""
+    """Return the unit of distances: 1 for cosines, else the largest squared distance from the centre."""
     if metric == "cosine":
         return 1.0
     return float(np.einsum("nd,nd->n", centred, centred).max(initial=0.0)) or 1.0

@@ -1,4 +1,4 @@
-"""Whether a difference between two ways of training is more than chance, over the same seeds and the same examples."""
+"""Significance of the difference between two training methods over the same seeds and the same examples."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE, LEVEL, POWER = 0.95, 0.05, 0.8
 RESAMPLES = 9_999
-# Every result can be computed again to the last digit.
+# A fixed seed makes every result reproducible to the last digit.
 RESAMPLING_SEED = 0
-# Beyond this, more seeds are no answer.
+# Largest number of seeds that is worth recommending.
 MOST_SEEDS = 1_000
-# Differences that are as good as none: scores are means of many, and add up in another order.
+# Smaller differences count as zero: scores are means of many values, which may be summed in different orders.
 NOTHING = 1e-12
 
 Floats = NDArray[np.float64]
@@ -25,11 +25,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """A score minus that of what it is compared with, seed by seed.
+    """Difference between two scores, paired by seed.
 
     Attributes:
         differences: one per seed.
-        examples: how many examples each seed was scored on, the same ones; 0 where only the scores are known.
+        examples: number of examples, the same for every seed; 0 if only the scores are known.
         mean: over seeds, in the score's unit.
         std: sample standard deviation over seeds, n − 1; None for one seed.
         low, high: 95 % bootstrap interval of the mean; None for one seed.
@@ -50,20 +50,21 @@ class PairedDifference:
 
     @property
     def least_p(self) -> float:
-        """The smallest p that this number of seeds can give, whatever their scores."""
+        """The smallest p that this number of seeds can give, whatever the scores."""
         return min(1.0, 2.0 ** (1 - self.seeds))
 
 
 def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
-    """Compare scores that are paired by seed, and by example where these are known.
+    """Compare scores that are paired by seed and, if known, by example.
 
-    The interval is the percentile bootstrap of the mean; with examples, seeds and examples are drawn independently of
-    each other (Owen 2007, "The pigeonhole bootstrap", doi:10.1214/07-AOAS122), so that it covers other seeds and other
-    texts alike. The test swaps the two ways within seeds, all 2^n ways where these are few: if they were the same,
-    every swap would be as likely. With n seeds it cannot give less than 2^(1 − n).
+    The interval is the percentile bootstrap of the mean. With examples, seeds and examples are resampled independently
+    (Owen 2007, "The pigeonhole bootstrap", doi:10.1214/07-AOAS122), so that the interval covers other seeds as well as
+    other texts. The test swaps the two methods within seeds, over all 2^n combinations if these are few. If the methods
+    were equal, all combinations would be equally likely. With n seeds, p cannot be below 2^(1 − n).
 
     Args:
-        ours, theirs: [S] scores, or [S, E] scores of examples whose mean is the score; one row per seed, in one order.
+        ours, theirs: [S] scores, or [S, E] scores of examples whose mean is the score; one row per seed, in the same
+            order.
     Raises: ValueError for shapes that differ, no seed, or a number that is not finite.
     """
     table = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
@@ -80,11 +81,11 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """P values corrected for their number, so that the chance of any false finding among them stays at the level.
+    """Correct p values for their number, so that the chance of any false finding among them stays at the level.
 
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
-    # Not by statsmodels: it has Python look through its whole memory for garbage at each call, a tenth of a second.
+    # Not by statsmodels: it runs a full garbage collection at each call, which takes a tenth of a second.
     given = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(given)
     corrected = np.empty_like(given)
@@ -93,14 +94,14 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
-    """How many seeds would show a difference such as this one, four times in five.
+    """Estimate the number of seeds that would detect such a difference with a power of 0.8.
 
-    By the paired t test, whose power is that of the permutation test for all but the fewest seeds, and never fewer than
-    that test needs to be able to give such a p.
+    The estimate is that of the paired t test, whose power equals that of the permutation test except for very few
+    seeds. It is never below `fewest_seeds(level)`.
 
     Args:
-        level: what p has to reach; of several comparisons, the level over their number.
-    Returns: None where no number up to MOST_SEEDS would, and for a single seed.
+        level: the p to reach; with several comparisons, the level divided by their number.
+    Returns: None if MOST_SEEDS would not suffice, for a mean of zero, and for a single seed.
     """
     from statsmodels.stats.power import TTestPower
 
@@ -114,21 +115,21 @@ def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
     if power.power(effect, MOST_SEEDS, level) < POWER:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of effects that two seeds show, it warns before it is right
+        warnings.simplefilter("ignore")  # it warns about effects that two seeds show, but is right
         enough = power.power(effect, fewest, level) >= POWER
         needed = fewest if enough else math.ceil(float(np.squeeze(power.solve_power(effect, None, level, POWER))))
     return max(fewest, needed)
 
 
 def fewest_seeds(level: float = LEVEL) -> int:
-    """How many seeds the permutation test needs to be able to give a p of at most this."""
+    """Return the number of seeds from which the permutation test can give p ≤ `level`."""
     return max(2, math.ceil(1 - math.log2(level)))
 
 
-# A page that is drawn again, and a lesson's next number, ask for the same intervals: each takes a tenth of a second.
+# Reruns of a page and the numbers of a lesson need the same intervals again, and each takes a tenth of a second.
 @lru_cache(maxsize=256)
 def _interval(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
-    """Of the mean of differences [S] or [S, E]."""
+    """Bootstrap the interval of the mean of differences [S] or [S, E]."""
     from scipy.stats import bootstrap
 
     by_example = np.frombuffer(values, np.float64).reshape(shape)
@@ -142,7 +143,7 @@ def _interval(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
         seeds, examples = (np.arange(count) for count in by_example.shape)
 
         def mean_of(rows: NDArray[np.int64], columns: NDArray[np.int64], axis: int = -1) -> Floats:
-            # How often each seed and each example was drawn says all about the mean.
+            # The mean depends only on how often each seed and each example was drawn.
             drawn = _counts(rows, len(seeds)) @ by_example  # [B, E]
             return np.asarray((drawn * _counts(columns, len(examples))).sum(axis=-1) / by_example.size)
 
@@ -151,7 +152,7 @@ def _interval(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
 
 
 def _counts(drawn: NDArray[np.int64], size: int) -> Floats:
-    """How often each of `size` numbers was drawn, [..., n] to [..., size]."""
+    """Count how often each of `size` numbers was drawn: [..., n] → [..., size]."""
     flat = np.atleast_2d(drawn)
     places = flat + size * np.arange(len(flat))[:, None]
     counts = np.bincount(places.ravel(), minlength=size * len(flat)).reshape(len(flat), size)

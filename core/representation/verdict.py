@@ -1,7 +1,7 @@
-"""What a contrastive loss and the geometry of a frame say together: collapse, separation, learning or neither.
+"""A verdict on a contrastive loss and the geometry of a frame: collapse, separation, learning or neither.
 
-A loss at its collapse line means that all vectors look alike to it. They may be equal, equidistant, or as narrow as the
-untrained encoder already was; only the geometry, compared with that of step 0, shows it.
+A loss is at its collapse line if it cannot tell the vectors apart. The vectors may be equal, equidistant, or as narrow
+as those of the untrained encoder. Only the geometry, compared with that of step 0, shows which.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from enum import StrEnum
 from core.messages import N_, _, sentences
 from core.quantities import percent, signed
 
-# A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
-# nearly done from the other share on.
+# A loss is at its collapse line if it has covered less than AT_LINE of the way that it can go, and close to its bound
+# from NEARLY_THERE on.
 AT_LINE, NEARLY_THERE = 0.05, 0.8
-# The spread of vectors is 1 − their mean cosine. Collapsed vectors have next to none, and lost it in training.
+# The spread of vectors is 1 − their mean cosine. Collapsed vectors have a spread below COLLAPSED_SPREAD, and below
+# LOST_SPREAD of that at step 0.
 COLLAPSED_SPREAD, LOST_SPREAD = 0.05, 0.5
 NARROW_COSINE, NARROWED_RANK = 0.9, 0.5
-# Classes are tight and apart when cosines within them are at least so high, and so much higher than between them.
+# Classes are separated if the cosine within them is at least TIGHT_COSINE, and exceeds that between them by CLASS_GAP.
 TIGHT_COSINE, CLASS_GAP = 0.8, 0.4
-# Classes are not apart when cosines within them exceed those between them by less than this share of the distance
-# between classes, however narrow the encoder, and a classifier that learns gives so many texts the same class.
+# Classes are not apart if the cosine within them exceeds that between them by less than ALIKE_GAP of the distance
+# between classes, and a trained classifier gives at least ONE_CLASS of the texts the same class. The relative gap also
+# suits narrow encoders.
 ALIKE_GAP, ONE_CLASS = 0.1, 0.95
 
 
 class Outcome(StrEnum):
-    """What was found."""
+    """The possible outcomes of a verdict."""
 
     OFF = "off"
     COLLAPSED = "collapsed"
@@ -43,7 +45,7 @@ class Outcome(StrEnum):
     NEAR_BOUND = "near bound"
 
 
-# Those of a loss that learns have a place for how far it has come.
+# LEARNING and NEAR_BOUND have a placeholder for the progress of the loss.
 SENTENCES: Mapping[Outcome, str] = {
     Outcome.OFF: N_("The contrastive loss has weight 0: it is measured, and moves nothing."),
     Outcome.COLLAPSED: N_(
@@ -84,15 +86,15 @@ SENTENCES: Mapping[Outcome, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A contrastive term as the newest steps have it.
+    """A contrastive term at the newest steps.
 
     Attributes:
-        loss, line, bound: nats: its value, collapse line and lower bound (0 where it has none worth drawing).
-        temperature: τ; None where vectors are not normalised, so that cosines do not limit the loss.
-        classes: C, where labels say what belongs together; None where each text is a class of its own.
+        loss, line, bound: value, collapse line and lower bound, in nats (0 if there is no bound worth drawing).
+        temperature: τ; None if vectors are not normalised, so that cosines do not limit the loss.
+        classes: C, if labels define the positives; None if each text is its own class.
         weight: ≥ 0.
-        shown: whether it compares the very vectors of the frame.
-        steps: over how many steps these are means.
+        shown: whether it compares exactly the vectors of the frame.
+        steps: number of steps over which the values are means.
     """
 
     loss: float
@@ -111,9 +113,9 @@ class Contrast:
 
     @property
     def reachable(self) -> float:
-        """The share that vectors can cover at this temperature: classes in points as far apart as C points can be.
+        """Share that vectors can cover at this temperature, with the classes at C points as far apart as possible.
 
-        With e^bound positives and cosine −1/(C − 1) to all other candidates the loss is
+        With e^bound positives and cosine −1/(C − 1) to all other candidates, the loss is
         ln(|P| + (M − |P|)·e^(−(1 + 1/(C − 1))/τ)).
         """
         if self.temperature is None:
@@ -127,7 +129,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How the validation texts of a frame lie; older runs have no cosines within and between classes."""
+    """Geometry of the validation texts of a frame; older runs have no cosines within and between classes."""
 
     mean_cosine: float
     effective_rank: float
@@ -155,9 +157,9 @@ def verdict(
 
     Args:
         now: the newest frame.
-        start: the frame of step 0; None where it is not there yet, and the sentence then says less.
-        largest_prediction: share of the frame's validation texts in the class that is predicted most; None where no
-            classifier learns, so that predictions say nothing.
+        start: the frame of step 0; None if there is none yet, and the verdict is then less specific.
+        largest_prediction: share of the frame's validation texts in the most predicted class; None if no classifier is
+            trained, so that predictions are meaningless.
     """
     outcome = _outcome(contrast, now, start)
     if outcome == Outcome.LEARNING and (largest_prediction or 0.0) >= ONE_CLASS and _alike(now):
@@ -187,7 +189,7 @@ def _at_the_line(now: Geometry, start: Geometry) -> Outcome:
     lost = now.spread < LOST_SPREAD * start.spread
     if lost and now.spread < COLLAPSED_SPREAD:
         return Outcome.COLLAPSED
-    # Of vectors that are nearly equal, the rank is that of what little sets them apart.
+    # The rank of nearly equal vectors only describes their small differences.
     if lost or now.effective_rank < NARROWED_RANK * start.effective_rank:
         return Outcome.NARROWED
     return Outcome.UNCHANGED_NARROW if now.mean_cosine > NARROW_COSINE else Outcome.EQUIDISTANT
@@ -204,7 +206,7 @@ def _alike(now: Geometry) -> bool:
 
 
 def _covered(contrast: Contrast) -> str:
-    """A clause on how far the loss has come."""
+    """Describe the progress of the loss in a clause."""
     share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
         text = _(

@@ -1,4 +1,4 @@
-"""Which words [CLS] selects in the texts of which class: counts and lift over many examples."""
+"""Statistics of the words that [CLS] selects in the texts of each class: counts and lift over many examples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.errors import shown
 
-# Examples that every word is given beforehand, shared as the classes are: a word seen once gets no wild lift.
+# Pseudo-examples added for every word, in the proportions of the classes, so that rare words get no extreme lift.
 PRIOR_EXAMPLES = 1.0
 AT_LEAST = 3
 
@@ -17,12 +17,12 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class SelectedWord:
-    """A word, case-folded, that was among the selected of some examples.
+    """A word, case-folded, that was selected in some examples.
 
     Attributes:
-        label: the class with the greatest lift, the lowest of equals.
-        lift: that class's.
-        count, occurs: examples in which it was selected, and in which it occurs at all.
+        label: the class with the greatest lift; ties go to the lowest class.
+        lift: the lift of that class.
+        count, occurs: number of examples in which it was selected, and in which it occurs at all.
         counts, occurrences, lifts: [C], the same for each class.
     """
 
@@ -38,11 +38,11 @@ class SelectedWord:
 
 @dataclass(frozen=True, slots=True)
 class WordStatistics:
-    """The words selected in at least `at_least` examples, greatest lift first, then count, then alphabet.
+    """The words selected in at least `at_least` examples, sorted by falling lift, falling count, then alphabet.
 
     Attributes:
-        examples: [C] of each class.
-        left_out: how many words were selected, but in fewer examples.
+        examples: [C] number of examples of each class.
+        left_out: number of words that were selected in fewer examples.
     """
 
     examples: Counts
@@ -51,14 +51,14 @@ class WordStatistics:
     left_out: int
 
     def of_class(self, label: int) -> tuple[SelectedWord, ...]:
-        """The words that were selected in texts of one class, by their lift there, then their count there."""
+        """Return the words selected in texts of one class, sorted by their lift and count in that class."""
         found = [row for row in self.rows if row.counts[label]]
         return tuple(sorted(found, key=lambda row: (-row.lifts[label], -row.counts[label], row.word)))
 
 
 @dataclass(frozen=True, slots=True)
 class WordChange:
-    """In how many examples a word occurs, and in how many it was selected before and after."""
+    """Number of examples in which a word occurs, and in which it was selected before and after."""
 
     word: str
     occurs: int
@@ -78,19 +78,19 @@ def word_statistics(
     *,
     at_least: int = AT_LEAST,
 ) -> WordStatistics:
-    """In how many examples of each class a word was selected, and how much more often than the class is frequent.
+    """Count the examples of each class in which a word was selected, and compute its lift.
 
     Lift of class c for word w is P(c | w selected) / P(c), where P(c) = N_c / N is the class's share of the examples.
     P(c | w selected) = (n_wc + a·P(c)) / (n_w + a) is smoothed with a = PRIOR_EXAMPLES, so that lift is
-    (n_wc·N / N_c + a) / (n_w + a): 1 where selection is independent of the class, less where it speaks against it, and
-    always below N / N_c where that exceeds 1. A class without examples has lift 1. An example counts once, however
-    often it has the word.
+    (n_wc·N / N_c + a) / (n_w + a). Lift is 1 if selection is independent of the class, and lower if selection speaks
+    against the class. It stays below N / N_c if that exceeds 1. A class without examples has lift 1. A word counts once
+    per example, however often it occurs there.
 
     Args:
-        words: of each of N examples its words as written; they are counted case-folded.
-        selected: of each example the positions of the selected words, e.g. its top k.
+        words: the words of each of N examples as written; they are counted case-folded.
+        selected: for each example, the positions of the selected words, e.g. its top k.
         labels: N classes, 0 to classes − 1.
-        at_least: words selected in fewer examples than this, ≥ 1, are left out.
+        at_least: ≥ 1; words selected in fewer examples are left out.
     Raises: ValueError naming the argument, its value and what is expected.
     """
     _check_at_least(at_least)
@@ -122,12 +122,12 @@ def selection_changes(
     *,
     at_least: int = AT_LEAST,
 ) -> tuple[WordChange, ...]:
-    """How often words were selected before and after, the greatest change first, then the more frequent, then alphabet.
+    """Count how often words were selected before and after, sorted by change, then frequency, then alphabet.
 
     Args:
-        words: of each of N examples its words as written; they are counted case-folded.
-        before, after: of each example the positions of the selected words at two steps.
-        at_least: words selected in fewer examples than this, ≥ 1, both before and after, are left out.
+        words: the words of each of N examples as written; they are counted case-folded.
+        before, after: for each example, the positions of the selected words at two steps.
+        at_least: ≥ 1; words selected in fewer examples both before and after are left out.
     Raises: ValueError naming the argument, its value and what is expected.
     """
     _check_at_least(at_least)
@@ -152,7 +152,7 @@ def _folded(words: Sequence[Sequence[str]]) -> list[list[str]]:
 def _counted(
     words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]] | None, labels: Sequence[int], classes: int
 ) -> list[Counter[str]]:
-    """Of each class in how many examples a word is at one of the positions, or at any where none are given."""
+    """Count, per class, the examples with a word at one of the positions, or anywhere if `positions` is None."""
     found = [Counter[str]() for _ in range(classes)]
     for number, (of_text, label) in enumerate(zip(words, labels, strict=True)):
         found[label].update(set(of_text) if positions is None else {of_text[place] for place in positions[number]})

@@ -1,6 +1,6 @@
-"""Where runs, experiments, jobs and the tasks that people brought live: one SQLite file, and files for what is large.
+"""Storage of runs, experiments, jobs and user-provided tasks: one SQLite file, plus separate files for large data.
 
-May import: config, errors, events, settings, tasks, the maps that a run keeps. Who executes a run belongs to workers.
+May import: config, errors, events, settings, tasks, the maps that a run keeps. Executing runs belongs to workers.
 """
 
 from core.store.database import UNDO_S

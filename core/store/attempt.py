@@ -1,4 +1,4 @@
-"""The writing side of one attempt at a run, from which a later attempt shuts it out."""
+"""Write access for one attempt at a run. A later attempt revokes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.store.work import Claim, count_time
 
 
 class Attempt:
-    """Writes of one attempt. Once a later attempt exists, every one of them raises StaleAttemptError."""
+    """Writer of one attempt. Once a later attempt exists, every write raises StaleAttemptError."""
 
     def __init__(self, store: RunReader, run_id: str, number: int) -> None:
         self.store, self.run_id, self.number = store, run_id, number
@@ -45,25 +45,28 @@ class Attempt:
             db.execute(sql, values)
 
     def check(self) -> None:
-        """Raises: StaleAttemptError when a later attempt has the run."""
+        """Check that this attempt is the current one. Raises: StaleAttemptError."""
         with self._writing():
             return
 
     def register(self) -> None:
-        """This process has the run now; what a killed one left half-written goes."""
+        """Register this process as the worker of the run, and delete partial files that a killed worker left."""
         with self._writing():
             self.store.register(Claim(self.run_id, self.number, 0), liveness_of())
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
 
     def placed(self, place: str) -> None:
-        """The node of a cluster that carries it out."""
+        """Record the cluster node that executes the run."""
         self._write("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
     def restart_after_node_loss(self, message: Text) -> Attempt:
-        """The next attempt, of the same holder, after the node that carried this one out was lost.
+        """Return the next attempt, with the same holder, after the node of this attempt was lost.
 
-        A pause holds. Args: message: what a person reads of it.
+        A paused run stays paused.
+
+        Args:
+            message: the run's message to the user.
         """
         with self._writing() as db:
             db.execute(
@@ -76,14 +79,14 @@ class Attempt:
         return Attempt(self.store, self.run_id, self.number + 1)
 
     def started(self, event: Started) -> None:
-        """Keep what the run said first, and cut what a dead attempt wrote after the checkpoint."""
+        """Record the run's first event, and delete what an earlier attempt recorded after the checkpoint."""
         with self._writing() as db:
             cut = db.execute(
                 "SELECT file FROM frames WHERE run_id = ? AND step > ?", (self.run_id, event.step)
             ).fetchall()
             for table in ("steps", "evaluations", "frames"):
                 db.execute(f"DELETE FROM {table} WHERE run_id = ? AND step > ?", (self.run_id, event.step))
-            # A pause or stop that was heard while the encoder loaded holds.
+            # A pause or stop received while the encoder was loading stays in effect.
             db.execute(
                 "UPDATE work SET status = 'running' WHERE id = ? AND status = 'starting'",
                 (self.run_id,),
@@ -106,13 +109,16 @@ class Attempt:
             (self.folder / row["file"]).unlink(missing_ok=True)
         self._drop_snapshots(event.step)
         if event.step or cut:
-            # What was computed of frames of an earlier attempt.
+            # These were computed from frames of an earlier attempt.
             for name in ("maps-*", "measures-*", "layers"):
                 for folder in self.folder.glob(name):
                     shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_snapshots(self, step: int) -> None:
-        """Those behind the checkpoint come again, and one that was made by a stop was for a run that ends there."""
+        """Delete every snapshot except the planned ones up to `step`.
+
+        Later ones will be written again. An unplanned one was written by a stop, and the run has now resumed.
+        """
         planned = self.store.run(self.run_id).config.checkpoint.snapshot_steps or ()
         for path in self.folder.glob("snapshot-*.safetensors"):
             if not any(path.name == f"snapshot-{kept:07d}.safetensors" for kept in planned if kept <= step):
@@ -134,12 +140,12 @@ class Attempt:
         )
 
     def predictions(self, event: Predictions) -> None:
-        """Keep what the model says of the rows of a split."""
+        """Store the model's predictions for the rows of a split."""
         self.check()
         frame_files.write_predictions(self.folder / frame_files.predictions_name(event.split), event)
 
     def frame(self, frame: Frame, points: Points) -> None:
-        """The file first, then its row: a row always has a whole file."""
+        """Write the file before its row, so that every row refers to a complete file."""
         self.check()
         name = f"frame-{frame.step:07d}.safetensors"
         frame_files.write_frame(self.folder / name, frame, points)
@@ -148,7 +154,7 @@ class Attempt:
         )
 
     def tokens(self, event: Tokens) -> None:
-        """Keep how the examples are read; a resumed run reads them the same way."""
+        """Store how the encoder tokenises the examples. A resumed run tokenises them the same way."""
         self.check()
         frame_files.write_tokens(self.folder / frame_files.TOKENS, event)
 
@@ -161,7 +167,7 @@ class Attempt:
             _take_turn(db, self.run_id, name, value)
 
     def turn_refused(self, name: str, value: float, message: Text) -> None:
-        """A turn that the run cannot take waits no longer, and the run's message says why."""
+        """Discard a knob turn that the run cannot apply, and state the reason in the run's message."""
         with self._writing() as db:
             _take_turn(db, self.run_id, name, value)
             db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
@@ -176,9 +182,9 @@ class Attempt:
         self._write("UPDATE work SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
 
     def take_controls(self, after: int = 0) -> list[Control]:
-        """Controls with a number above `after` that were not taken yet, oldest first.
+        """Return the pending controls numbered above `after`, oldest first.
 
-        A stop, pause or resume counts as taken now and changes the status; a turn only once a step used it.
+        A stop, pause or resume is marked as taken and changes the status. A turn stays pending until a step uses it.
         """
         waiting = "SELECT * FROM controls WHERE run_id = ? AND taken_at IS NULL AND number > ? ORDER BY number"
         if not self.store.all(waiting, (self.run_id, after)):
@@ -189,7 +195,7 @@ class Attempt:
                 status = {"stop": Status.STOPPING, "pause": Status.PAUSED, "resume": Status.RUNNING}.get(row["kind"])
                 if status is not None:
                     db.execute("UPDATE controls SET taken_at = ? WHERE number = ?", (time.time(), row["number"]))
-                    # A stop is final: a pause behind it changes nothing.
+                    # A stop is final: a later pause changes nothing.
                     db.execute(
                         "UPDATE work SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
                     )
@@ -197,12 +203,12 @@ class Attempt:
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
     def requeue_with_half_micro_batch(self, phase: int) -> bool:
-        """Queue the run again, before others of its owner, to read half as many texts at a time: memory was short.
+        """Requeue a run that ran out of memory, with half the micro-batch, ahead of its owner's other runs.
 
-        The batch stays what it is, so the run learns the same. Done once for a run, and not where a config cannot be
-        carried out in parts.
+        The batch size stays the same, so the gradients do too. A run is requeued at most once, and only if its
+        micro-batch has at least two texts.
 
-        Returns: whether the run is queued again; False where nothing was changed.
+        Returns: True if the run was requeued; False if nothing changed.
         """
         with self._writing() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchone()
@@ -233,9 +239,9 @@ class Attempt:
 
 
 def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:
-    """Count the oldest turn to this value, and those of its knob before it, as taken.
+    """Mark the oldest pending turn to this value as taken, and the knob's earlier turns with it.
 
-    A turn that was sent after it may not have reached the worker yet, and still waits.
+    Later turns stay pending: they may not have reached the worker yet.
     """
     waiting = "run_id = ? AND kind = 'turn' AND name = ? AND taken_at IS NULL"
     db.execute(
@@ -246,5 +252,5 @@ def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> 
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    """Measures come from float32: nine digits say all of it."""
+    """Round measures to nine significant digits, which represent a float32 exactly."""
     return {name: float(f"{value:.9g}") for name, value in values.items()}

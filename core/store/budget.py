@@ -1,4 +1,4 @@
-"""The disk budget: beyond it, finished runs lose weights that the same settings would give again."""
+"""The disk budget. Over budget, the store deletes weights of finished runs, which the same settings can reproduce."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from core.store.store import Store
 
 GB = 2**30
 BUDGET_LOCK, WEIGHTS_LOCK = "budget.lock", "weights.lock"
-# Deleting takes moments; a reader has a model to load and texts to encode.
+# Deleting is quick; a reader has a model to load and texts to encode.
 BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
-# Snapshots of all runs go before the weights of any run's last step.
+# The snapshots of all runs are dropped before the final weights of any run.
 ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
 FILES = {"snapshots": f"{SNAPSHOT}*", "weights": f"{CHECKPOINT}*"}
 
 
 def keep_within(store: Store, budget_gb: float | None = None) -> int:
-    """Drop weights until the runs fit into the budget: of finished runs, the one that finished first goes first.
+    """Drop weights of finished runs, oldest first, until all runs fit into the budget.
 
-    Spared are runs that have not finished (a stopped, failed or interrupted one resumes from its weights), those that
-    keep their weights by a person's choice, and those whose weights are being read. Frames, curves, tokens and what
-    was computed of them stay. Any number of processes may call this at once.
+    Some runs are exempt: unfinished runs (a stopped, failed or interrupted run resumes from its weights), runs that
+    queued or active runs start from, runs whose weights the user chose to keep, and runs whose weights are being read.
+    Frames, curves, tokens and everything computed from them stay. Any number of processes may call this concurrently.
 
     Args:
         budget_gb: in units of 2**30 bytes; None for the setting SCL_DISK_GB.
-    Returns: by how many bytes the runs still exceed the budget, 0 where they fit.
-    Raises: ConfigError for a setting that cannot be used, StoreError for a store that cannot be written.
+    Returns: the number of bytes by which the runs still exceed the budget; 0 if they fit.
+    Raises: ConfigError for an invalid setting, StoreError for a store that cannot be written.
     """
     budget_gb = settings().disk_gb if budget_gb is None else budget_gb
     try:
@@ -46,7 +46,7 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
                         return 0
                     excess -= _drop(store, run, what, budget_gb)
     except Timeout:
-        excess = _total(store) - budget_gb * GB  # another process is making room
+        excess = _total(store) - budget_gb * GB  # another process is freeing space
     except OSError as error:
         raise StoreError(
             "No weights could be dropped ({reason}): delete runs to make room.", reason=error.strerror
@@ -55,7 +55,7 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
 
 
 def over_budget_sentence(excess: int) -> Message:
-    """What a person should know when the runs do not fit into the budget although all was dropped that may be."""
+    """Return the warning for runs that exceed the budget although nothing more may be dropped."""
     budget_gb = settings().disk_gb
     return Message(
         "Runs take {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, or "
@@ -67,9 +67,9 @@ def over_budget_sentence(excess: int) -> Message:
 
 @contextmanager
 def reading_weights(store: Store, run_id: str) -> Iterator[None]:
-    """Keep the budget from dropping a run's weights; several processes may read at once.
+    """Keep the budget from dropping a run's weights within the block. Several processes may read at once.
 
-    Raises: RunNotFoundError; StoreError when the lock cannot be had.
+    Raises: RunNotFoundError; StoreError if the lock cannot be acquired.
     """
     path = store.run_folder(run_id) / WEIGHTS_LOCK
     try:
@@ -87,7 +87,7 @@ def reading_weights(store: Store, run_id: str) -> Iterator[None]:
 
 
 def dropped_sentence(run: RunSummary) -> Message | None:
-    """What the budget took from a run and when, None where it took nothing."""
+    """Describe the weights that the budget dropped from a run, with the date; None if it dropped none."""
     if run.weights_dropped_at is not None:
         return Message(
             "Its weights were dropped on {day} to stay within {budget:g} GB; curves and frames are kept.",
@@ -105,7 +105,7 @@ def dropped_sentence(run: RunSummary) -> Message | None:
 
 
 def missing_sentence(run: RunSummary) -> Message | None:
-    """Why weights of a run cannot be had and what to do, None where the budget took none of them."""
+    """Explain why a run's weights are missing and how to get them back; None if the budget dropped none of them."""
     dropped = dropped_sentence(run)
     if dropped is None:
         return None
@@ -121,21 +121,21 @@ def _total(store: Store) -> int:
 
 def _oldest_first(store: Store) -> list[RunSummary]:
     runs = store.runs()
-    # Others are about to start from these.
+    # Queued and active runs start from these.
     needed = {run.config.start for run in runs if run.status == Status.QUEUED or run.status.active}
     finished = [run for run in runs if run.status == Status.FINISHED and not run.keep_weights and run.id not in needed]
     return sorted(finished, key=lambda run: run.ended_at or run.created_at)
 
 
 def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int:
-    """Drop one kind of a run's weights, unless somebody reads them; returns the bytes that are free now."""
+    """Drop one kind of a run's weights and return the bytes freed; 0 while another process is reading them."""
     folder = store.folder / "files" / run.id
     sizes = {path: path.stat().st_size for path in folder.glob(FILES[what])}
     if not sizes:
         return 0
     lock = ReadWriteLock(folder / WEIGHTS_LOCK, blocking=False, is_singleton=False)
     try:
-        # The record first: what is gone has always been recorded.
+        # Record first, so that a missing file is always accounted for.
         with lock.write_lock():
             if not store.record_drop(run.id, what, budget_gb):
                 return 0

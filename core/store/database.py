@@ -1,4 +1,4 @@
-"""One SQLite file in a folder: opened, migrated, and read and written by many processes at once."""
+"""One SQLite file in a folder, opened, migrated and shared by many processes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from core.errors import StoreError, shown
 from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
-# How many migrations there are; a store that has them all is opened without sqlite-utils. Version 0.1.0 had the first.
+# Number of migrations, and that of version 0.1.0. A store that has them all is opened without sqlite-utils.
 MIGRATIONS, OLDEST = 11, 7
 BUSY_TIMEOUT_S = 10.0
-# A large store is copied and carried over in some seconds.
+# Backing up and migrating a large store takes some seconds.
 MIGRATION_TIMEOUT_S = 120.0
-# In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
+# In WAL mode a process crash loses nothing; a power failure may lose the last transactions.
 SYNCHRONOUS = "NORMAL"
-# How long what was deleted can be brought back.
+# Time during which a deletion can be undone.
 UNDO_S = 600.0
 
 
-# Columns that hold what people read take a message as it is.
+# Lets a Message be passed as the value of a text column.
 sqlite3.register_adapter(Message, dump_text)
 
 
 class Database:
-    """The database of a folder, `runs.sqlite3`. Every thread has a connection of its own. One host owns the files."""
+    """The database `runs.sqlite3` of a folder. Each thread has its own connection. All processes run on one host."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Open it, creating or migrating it as needed.
+        """Open the database, creating or migrating it as needed.
 
-        Raises: StoreError when the folder cannot be written or the file is no database of ours.
+        Raises: StoreError if the folder cannot be written or the file is not a store.
         """
         self.folder = Path(folder).expanduser().absolute()
         self._local = threading.local()
@@ -69,20 +69,20 @@ class Database:
 
         from core.store.migrations import migrations
 
-        # Changing the journal mode does not wait for a lock, so processes that open a new store at once take turns.
+        # Changing the journal mode does not wait for a lock, so processes that open a new store take turns.
         try:
             with self.plain_errors(), FileLock(self.folder / "migration.lock", timeout=MIGRATION_TIMEOUT_S):
                 connection = self._connection()
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                     connection.execute("PRAGMA journal_mode = WAL")
-                if recorded := self._recorded():  # another process may have been quicker
+                if recorded := self._recorded():  # another process may have migrated it
                     self._back_up(connection, recorded)
                 migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
         except Timeout:
             raise StoreError(_sentence(shown(str(self.folder)), "locked")) from None
 
     def _back_up(self, connection: sqlite3.Connection, recorded: int) -> None:
-        """Copy the database as it is beside it, so that what a migration may spoil can be had again."""
+        """Copy the database to a backup next to it, in case a migration damages it."""
         if recorded == MIGRATIONS:
             return
         path = self.folder / f"{DATABASE}.schema-{recorded}"
@@ -93,7 +93,7 @@ class Database:
         partial.replace(path)
 
     def _recorded(self) -> int:
-        """Count the migrations that the file has had. Asked first: sqlite-utils imports pandas, a third of a second."""
+        """Count the applied migrations without sqlite-utils, which imports pandas and takes a third of a second."""
         connection = self._connection()
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
             return 0
@@ -111,7 +111,7 @@ class Database:
         return connection
 
     def exists(self) -> bool:
-        """Whether the file is still where it was opened: an open connection does not notice that it was deleted."""
+        """Return True if the file still exists. An open connection does not notice its deletion."""
         return (self.folder / DATABASE).exists()
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The one place that begins, commits and rolls back. Inside another one of this thread it is a part of that."""
+        """Begin a transaction, and commit it or roll it back. A nested one joins the outer one of its thread."""
         with self.plain_errors():
             connection = self._connection()
             nested = connection.in_transaction
@@ -141,20 +141,20 @@ class Database:
             try:
                 yield connection
             except BaseException:
-                # A full disk may have rolled back already.
+                # SQLite may have rolled back already, on a full disk.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Carry one statement out, in a transaction of its own outside of others."""
+        """Execute one statement in the open transaction, or in a new one."""
         with self.transaction() as db:
             return db.execute(sql, values)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads that all see the store as it is at the first of them."""
+        """Make all reads in the block see the store as the first of them does."""
         with self.plain_errors():
             connection = self._connection()
             connection.execute("BEGIN")
@@ -169,7 +169,7 @@ class Database:
 
 
 def _sentence(folder: str, reason: str) -> Message:
-    """What people read where SQLite says this of the database of a folder."""
+    """Return the user-facing message for an SQLite error."""
     if "full" in reason:
         return Message("The disk that holds {folder} is full: make room, or delete runs.", folder=folder)
     if "readonly" in reason or "unable to open" in reason:

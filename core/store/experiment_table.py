@@ -1,4 +1,4 @@
-"""Experiments as rows: what was designed, which run each cell has under each seed, and how far those are."""
+"""Experiments as rows: their designs, the run of each cell and seed, and the progress of those runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.store.records import Status
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
     "w.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, w.ended_at, w.message, r.discarded_at, "
-    # Not the view `run_rows`, of which SQLite would read every row to the right of a LEFT JOIN.
+    # Avoid the view `run_rows`: on the right of a LEFT JOIN, SQLite would read all of its rows.
     "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id LEFT JOIN work w ON w.id = r.id "
     "WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
 )
@@ -27,14 +27,14 @@ RUNS_OF = (
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment.
+    """A stored experiment.
 
     Attributes:
-        design: its design in JSON form, which `core.experiments` reads.
-        wanted: whether its runs are to be carried out; False once somebody stopped it.
+        design: its design as JSON, which `core.experiments` parses.
+        wanted: True while its runs are to be executed; False once a user stopped it.
         created_at: seconds since the epoch.
-        owner: the visitor whose it is; None where nobody is known.
-        discarded_at: since the epoch; None unless it was deleted.
+        owner: the visitor who created it; None if unknown.
+        discarded_at: seconds since the epoch; None unless it was deleted.
     """
 
     id: str
@@ -52,21 +52,22 @@ class Experiment:
 
     @property
     def text(self) -> Text:
-        """The name, or the number where it has none."""
+        """The name, or the number of an unnamed experiment."""
         return self.name or Message("Experiment {number}", number=self.number)
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRun:
-    """The run of a cell under a seed.
+    """Run of one cell and seed.
 
     Attributes:
-        run_id: None where there is none: it could not be made (`problem` says why), or was deleted.
-        own: whether the experiment started it; another experiment, or somebody, may have run the same before.
-        problem: why no run could be made, in a sentence.
-        ended_early: whether it was ended because others were better, and is not to go on.
-        begun_attempt: with the run's id and status it says which scores are there.
-        seconds: that it has worked; ended_at: since the epoch.
+        run_id: None if the run could not be created (see `problem`) or was deleted.
+        own: True if this experiment started the run; False if it reuses one that existed before.
+        problem: one sentence on why the run could not be created.
+        ended_early: True if the run was ended because others were better. It is not resumed.
+        begun_attempt: identifies the available scores, together with the run's id and status.
+        seconds: time it has worked.
+        ended_at: seconds since the epoch.
     """
 
     cell: int
@@ -86,20 +87,20 @@ class ExperimentRun:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether resuming the experiment resumes it."""
+        """True if resuming the experiment resumes this run."""
         return self.status is not None and self.status.resumable and not self.ended_early
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes of it by itself."""
+        """True if the run has ended or does not exist."""
         return self.status is None or self.status.ended
 
 
 class ExperimentTable(Database):
-    """The experiments of a database."""
+    """The experiments table of a database."""
 
     def create(self, name: str, design: str, owner: str | None = None) -> str:
-        """Add an experiment whose runs are wanted; returns its id. Raises: ConfigError for a name that is too long."""
+        """Add an experiment whose runs are to be executed; return its id. Raises: ConfigError for an overlong name."""
         experiment_id = new_id()
         self.write(
             "INSERT INTO experiments (id, name, design, wanted, created_at, owner) VALUES (?, ?, ?, 1, ?, ?)",
@@ -108,9 +109,9 @@ class ExperimentTable(Database):
         return experiment_id
 
     def adopt(self, experiment_id: str, name: str, design: str) -> None:
-        """Have an experiment that was carried out elsewhere, which wants no runs of this machine.
+        """Add an experiment that was executed elsewhere, so that it starts no runs here.
 
-        One that was discarded is restored; of one that is here, nothing changes.
+        A discarded experiment is restored; an existing one does not change.
         """
         self.write(
             "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 0, ?) "
@@ -119,19 +120,19 @@ class ExperimentTable(Database):
         )
 
     def experiments(self) -> list[Experiment]:
-        """All that were not discarded, the newest first."""
+        """Return all experiments that are not discarded, newest first."""
         rows = self.all("SELECT * FROM experiments WHERE discarded_at IS NULL ORDER BY number DESC")
         return [_experiment(row) for row in rows]
 
     def experiment(self, experiment_id: str) -> Experiment:
-        """Raises: StoreError where there is none with that id."""
+        """Return one experiment. Raises: StoreError for an unknown id."""
         rows = self.all("SELECT * FROM experiments WHERE id = ? AND discarded_at IS NULL", (experiment_id,))
         if not rows:
             raise _missing(experiment_id)
         return _experiment(rows[0])
 
     def find(self, text: str) -> str:
-        """The id of an experiment given by id or number. Raises: StoreError."""
+        """Return the id of the experiment with this id or number. Raises: StoreError."""
         rows = self.all("SELECT id, number FROM experiments WHERE discarded_at IS NULL")
         found = [str(row["id"]) for row in rows if text in (row["id"], str(row["number"]))]
         if len(found) != 1:
@@ -139,7 +140,7 @@ class ExperimentTable(Database):
         return found[0]
 
     def with_design(self, design: str) -> str | None:
-        """The newest experiment that has exactly this design, whatever its task was called; None without one."""
+        """Return the id of the newest experiment with this design, ignoring the task's name; None if none has it."""
         rows = self.all(
             "SELECT id FROM experiments WHERE json_remove(design, '$.base.task.name') = "
             "json_remove(?, '$.base.task.name') AND discarded_at IS NULL ORDER BY number DESC LIMIT 1",
@@ -148,51 +149,51 @@ class ExperimentTable(Database):
         return str(rows[0]["id"]) if rows else None
 
     def rename(self, experiment_id: str, name: str) -> None:
-        """Call it something else; "" goes back to its number. Raises: StoreError, ConfigError."""
+        """Rename an experiment; "" restores its number as the title. Raises: StoreError, ConfigError."""
         self._change(experiment_id, "name = ?", checked_name(name))
 
     def redesign(self, experiment_id: str, design: str) -> None:
-        """Give it another design, whose cells have the same numbers. Raises: StoreError."""
+        """Replace the design by one that numbers its cells the same way. Raises: StoreError."""
         self._change(experiment_id, "design = ?", design)
 
     def want(self, experiment_id: str, wanted: bool) -> None:
-        """Have its runs be carried out, or not. Raises: StoreError."""
+        """Set whether the experiment's runs are to be executed. Raises: StoreError."""
         self._change(experiment_id, "wanted = ?", wanted)
 
     def is_wanted(self, experiment_id: str) -> bool:
-        """Whether it is there, and nobody stopped it."""
+        """Return True if the experiment exists and was not stopped."""
         wanted = "SELECT 1 FROM experiments WHERE id = ? AND wanted AND discarded_at IS NULL"
         return bool(self.all(wanted, (experiment_id,)))
 
     def discard(self, experiment_id: str) -> None:
-        """Take it out of sight; its runs stay. `restore` brings it back."""
+        """Hide an experiment; its runs stay. `restore` undoes this. Raises: StoreError."""
         self._change(experiment_id, "discarded_at = ?", time.time())
 
     def discarded(self, within_s: float = UNDO_S) -> list[Experiment]:
-        """Those that were discarded in the last seconds and can be brought back, the newest moment first."""
+        """Return the experiments discarded within the last `within_s` seconds, most recently discarded first."""
         since = time.time() - within_s
         rows = self.all("SELECT * FROM experiments WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
         return [_experiment(row) for row in rows]
 
     def restore(self, experiment_id: str) -> None:
-        """Undo `discard`. Raises: StoreError when it is gone for good."""
+        """Undo `discard`. Raises: StoreError if the experiment was purged."""
         if not self.write("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
             raise StoreError("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
-        """Delete those that were discarded longer ago than that, for good; their runs stay."""
+        """Permanently delete experiments discarded more than `older_than_s` seconds ago; their runs stay."""
         self.write("DELETE FROM experiments WHERE discarded_at <= ?", (time.time() - older_than_s,))
 
     # Runs
 
     def runs(self, experiment_id: str) -> list[ExperimentRun]:
-        """The runs that it has so far, by cell and seed."""
+        """Return the experiment's runs so far, ordered by cell and seed."""
         return [_run(row) for row in rows_of_work(self, RUNS_OF, (experiment_id,))]
 
     def put_run(
         self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
     ) -> None:
-        """A run that was there before is that of a cell under a seed; None where a problem keeps it from being made."""
+        """Assign an existing run to a cell and seed, or None with the problem that prevents its creation."""
         self.write(
             "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
             "VALUES (?, ?, ?, ?, ?)",
@@ -200,7 +201,7 @@ class ExperimentTable(Database):
         )
 
     def forget_missing(self, experiment_id: str) -> None:
-        """Have cells without a run be as if nobody had tried to make it: those with a problem, and deleted runs."""
+        """Reset the cells whose run could not be created or was deleted, so that it can be created again."""
         self.write(
             "DELETE FROM experiment_runs WHERE experiment_id = ? AND (run_id IS NULL OR run_id IN "
             "(SELECT id FROM runs WHERE discarded_at IS NOT NULL))",
@@ -208,8 +209,8 @@ class ExperimentTable(Database):
         )
 
     def scores(self, experiment_id: str, split: str) -> dict[str, Evaluation]:
-        """The newest evaluation of a split of every run that has one, by run id."""
-        # Beside max(), SQLite takes the other columns from the row that has it.
+        """Return each run's newest evaluation on a split, by run id."""
+        # With max(), SQLite takes the other columns from the row that holds the maximum.
         newest = (
             "SELECT run_id, max(step) AS step, measures FROM evaluations WHERE split = ? AND run_id IN "
             "(SELECT run_id FROM experiment_runs WHERE experiment_id = ?) GROUP BY run_id"
@@ -218,7 +219,7 @@ class ExperimentTable(Database):
         return {row["run_id"]: Evaluation(row["step"], split, json.loads(row["measures"])) for row in rows}
 
     def evaluations(self, experiment_id: str, split: str) -> dict[str, list[Evaluation]]:
-        """Every evaluation of a split in order of steps, by run id."""
+        """Return every evaluation on a split, by run id, in order of steps."""
         found: dict[str, list[Evaluation]] = {}
         every = (
             "SELECT run_id, step, measures FROM evaluations WHERE split = ? AND run_id IN "
@@ -229,11 +230,11 @@ class ExperimentTable(Database):
         return found
 
     def end_early(self, run_id: str) -> None:
-        """A run is ended because others of its experiments are better."""
+        """Mark a run as ended because other runs of its experiments are better."""
         self.write("UPDATE experiment_runs SET ended_early = 1 WHERE run_id = ?", (run_id,))
 
     def of_run(self, run_id: str) -> list[Experiment]:
-        """The experiments that a run belongs to, the newest first."""
+        """Return the experiments that a run belongs to, newest first."""
         rows = self.all(
             "SELECT x.* FROM experiments x JOIN experiment_runs e ON e.experiment_id = x.id "
             "WHERE e.run_id = ? AND x.discarded_at IS NULL ORDER BY x.number DESC",
@@ -242,7 +243,7 @@ class ExperimentTable(Database):
         return [_experiment(row) for row in rows]
 
     def needed_by_others(self, experiment_id: str, run_ids: Sequence[str]) -> set[str]:
-        """Those of these runs that another experiment whose runs are wanted has too."""
+        """Return those of `run_ids` that another experiment, which is not stopped, also uses."""
         rows = self.all(
             "SELECT DISTINCT e.run_id FROM experiment_runs e JOIN experiments x ON x.id = e.experiment_id "
             "WHERE x.id != ? AND x.wanted AND x.discarded_at IS NULL",

@@ -1,4 +1,4 @@
-"""One array file per frame: embeddings, logits, the flat map and [CLS] attention, readable one by one."""
+"""One array file per frame with embeddings, logits, the 2-D map and [CLS] attention, each readable on its own."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAP, ATTENTION = "map", "attention"
 
 
 def write_frame(path: Path, frame: Frame, points: Points) -> None:
-    """Write under a temporary name, then rename, so that a reader finds a whole file or none.
+    """Write a frame under a temporary name and rename it, so that readers never see a partial file.
 
-    Raises: StoreError when the disk is full or the folder cannot be written.
+    Raises: StoreError if the disk is full or the folder cannot be written.
     """
     numbers = {"embeddings": frame.embeddings, "logits": frame.logits, MAP: points}
     arrays: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(a, np.float32) for name, a in numbers.items()}
@@ -34,7 +34,7 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
 
 
 def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
-    """Write under a temporary name, then rename. Raises: StoreError naming what could not be written."""
+    """Write arrays under a temporary name, then rename. Raises: StoreError with the description `what`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:
@@ -46,7 +46,7 @@ def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
 
 
 def read_array(path: Path, name: str) -> FloatArray:
-    """One array of a frame, without reading the others.
+    """Read one array of a frame without reading the others.
 
     Raises: StoreError for a file that is missing or damaged.
     """
@@ -61,7 +61,10 @@ def read_array(path: Path, name: str) -> FloatArray:
 
 
 def read_attention(path: Path) -> NDArray[np.float16] | None:
-    """[L, heads, tokens], None where a frame holds none. Raises: StoreError for a file that is missing or damaged."""
+    """Read the attention, [L, heads, tokens]; None if the frame has none.
+
+    Raises: StoreError for a file that is missing or damaged.
+    """
     return _read(path, ATTENTION)
 
 
@@ -78,7 +81,7 @@ def _read(path: Path, name: str) -> Any:
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
-    """Raises: StoreError when the disk is full or the folder cannot be written."""
+    """Write the tokens of the examples. Raises: StoreError if the disk is full or the folder cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:
@@ -90,7 +93,7 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
 
 
 def read_tokens(path: Path) -> Tokens:
-    """Of a file that is not there: none. Raises: StoreError for a damaged one."""
+    """Read tokens; a missing file gives empty ones. Raises: StoreError for a damaged file."""
     try:
         return tokens_from_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -102,13 +105,13 @@ def read_tokens(path: Path) -> Tokens:
 
 
 def tokens_text(tokens: Tokens) -> str:
-    """The JSON form of tokens."""
+    """Serialise tokens to JSON."""
     texts = [[text.sides, text.words, text.length] for text in tokens.texts]
     return json.dumps({"rows": tokens.rows, "texts": texts}, ensure_ascii=False)
 
 
 def tokens_from_text(text: str) -> Tokens:
-    """Raises: ValueError, KeyError or TypeError for what is no such form."""
+    """Parse the output of `tokens_text`. Raises: ValueError, KeyError or TypeError for anything else."""
     given = json.loads(text)
     texts = (
         TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
@@ -122,7 +125,7 @@ def predictions_name(split: str) -> str:
 
 
 def write_predictions(path: Path, predictions: Predictions) -> None:
-    """Raises: StoreError when the disk is full or the folder cannot be written."""
+    """Write logits and labels. Raises: StoreError if the disk is full or the folder cannot be written."""
     arrays: dict[str, NDArray[Any]] = {
         "logits": np.ascontiguousarray(predictions.logits, np.float32),
         "labels": np.asarray(predictions.labels, np.int32),
@@ -131,7 +134,7 @@ def write_predictions(path: Path, predictions: Predictions) -> None:
 
 
 def read_predictions(path: Path, split: str) -> Predictions | None:
-    """Of a file that is not there: None. Raises: StoreError for a damaged one."""
+    """Read predictions; None if the file does not exist. Raises: StoreError for a damaged file."""
     if not path.exists():
         return None
     logits, labels = _read(path, "logits"), _read(path, "labels")
@@ -141,5 +144,5 @@ def read_predictions(path: Path, split: str) -> Predictions | None:
 
 
 def read_frame(path: Path, step: int) -> Frame:
-    """Raises: StoreError for a file that is missing or damaged."""
+    """Read a whole frame. Raises: StoreError for a file that is missing or damaged."""
     return Frame(step, read_array(path, "embeddings"), read_array(path, "logits"), read_attention(path))

@@ -1,4 +1,4 @@
-"""Jobs as rows: what was asked for, how far it is, and what it gave. `core.workers` carries them out."""
+"""Jobs as rows: request, progress and result. `core.workers` executes them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job as it is now.
+    """Current state of a job.
 
     Attributes:
-        done, total: how far it is, in what the job counts (rows); total is None while nobody knows.
-        message: what it does, or one sentence on why it failed.
-        result: what it gave, empty until it has finished.
+        done, total: progress in the job's unit, such as rows; total is None while unknown.
+        message: the current activity, or one sentence on why the job failed.
+        result: empty until the job has finished.
         created_at, updated_at: seconds since the epoch.
-        line: the line whose warm process carries it out; None for one with a process of its own.
-        worker: the process that has it, alive or not.
+        line: the queue whose warm process executes it; None for a job with a separate process.
+        worker: the process that executes it, alive or not.
     """
 
     id: str
@@ -58,38 +58,38 @@ class JobRecord:
 
     @property
     def keeping(self) -> bool:
-        """Whether it has done all that it counts, and is only keeping its result."""
+        """True if all units are done and the job is only storing its result."""
         return self.active and bool(self.total) and self.done == self.total
 
 
 class JobTable(WorkTable):
-    """The jobs of a database, and per job a folder with its log and its temporary files."""
+    """The jobs of a database. Each job has a folder with its log and its temporary files."""
 
     def job_folder(self, job_id: str) -> Path:
         return self.folder / "jobs" / job_id
 
     def work_folder(self, job_id: str) -> Path:
-        """Where a job's temporary files lie, until it ends."""
+        """Return the folder of a job's temporary files, which is deleted when the job ends."""
         return self.job_folder(job_id) / "work"
 
     def log_path(self, job_id: str) -> Path:
         return self.job_folder(job_id) / "log.txt"
 
     def warm_log_path(self, line: str) -> Path:
-        """What a line's process printed beside its work."""
+        """Return the log file of a warm process, for output that belongs to none of its jobs."""
         return self.folder / "jobs" / f"{line}.log"
 
     def jobs(self) -> list[JobRecord]:
-        """Every job, the newest first."""
+        """Return every job, newest first."""
         rows = rows_of_work(self, "SELECT * FROM work WHERE kind != 'run' ORDER BY number DESC")
         return [self._record(row) for row in rows]
 
     def job(self, job_id: str) -> JobRecord | None:
-        """One job; None where there is none with that id."""
+        """Return one job; None for an unknown id."""
         return next((self._record(row) for row in rows_of_work(self, ONE_JOB, (job_id,))), None)
 
     def is_wanted(self, job_id: str) -> bool:
-        """Whether a job is still there, and nobody asked for its end."""
+        """Return True if the job is queued, starting or running, and was not cancelled."""
         wanted = (Status.QUEUED, Status.STARTING, Status.RUNNING)
         return any(row["status"] in wanted for row in self.all(ONE_JOB, (job_id,)))
 
@@ -123,9 +123,11 @@ class JobTable(WorkTable):
         return waiting_words(before) if before else BEGINS
 
     def add(self, kind: str, request: Mapping[str, Any], label: Text, line: str | None = None) -> str:
-        """Add a job, in line for a warm process or to be given one of its own; returns its id.
+        """Add a job and return its id.
 
-        Raises: OSError where its folder cannot be made.
+        Args:
+            line: the queue of a warm process; None for a job that gets a separate process.
+        Raises: OSError if its folder cannot be created.
         """
         job_id = new_id()
         with self.transaction():
@@ -134,14 +136,14 @@ class JobTable(WorkTable):
         return job_id
 
     def ask_to_end(self, job_id: str) -> None:
-        """Have a job end itself; one that nobody has begun has ended with that."""
+        """Ask a job to end itself; a queued job ends at once."""
         with self.transaction() as db:
             if any(row["status"] == Status.QUEUED for row in self.all(ONE_JOB, (job_id,))):
                 self.end(job_id, Status.STOPPED)
             db.execute(f"UPDATE work SET status = 'stopping' WHERE id = ? AND status IN {ACTIVE}", (job_id,))
 
     def report(self, job_id: str, done: int, total: int | None, message: Text) -> None:
-        """Write how far a job is."""
+        """Record a job's progress."""
         self.write(
             f"UPDATE work SET done = ?, total = ?, message = ?, heartbeat_at = ? WHERE id = ? AND status IN {ACTIVE}",
             (done, total, message, time.time(), job_id),
@@ -149,7 +151,7 @@ class JobTable(WorkTable):
 
     def forget(self, job_ids: Sequence[str]) -> None:
         """Delete jobs and their folders."""
-        # Folders first: nobody would come back for one whose row is gone.
+        # Folders first: a folder whose row is gone would never be deleted.
         for job_id in job_ids:
             shutil.rmtree(self.job_folder(job_id), ignore_errors=True)
         with self.transaction() as db:
@@ -157,5 +159,5 @@ class JobTable(WorkTable):
 
 
 def waiting_words(before: int) -> Message:
-    """Args: before: how many have their turn first, 1 or more."""
+    """Return the message of a waiting job. Args: before: number of jobs ahead of it, at least 1."""
     return Message("waiting for its turn, {count} before it", count=before)

@@ -1,7 +1,7 @@
-"""Tasks that people brought, from a file or from the Hub: kept by content, listed, renamed, deleted.
+"""User-provided tasks, from a file or from the Hub, identified by their content.
 
-What is said of a task is a row of the database; its rows are a file in `tasks/`, named by their hash and never changed.
-The file is written first, so that a task that is listed has its rows.
+The metadata of a task is a row of the database. Its rows are a file in `tasks/`, named by their hash and never changed.
+The file is written first, so that every listed task has its rows.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from core.store.names import NAME_CHARS, checked_task_name
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
 FOLDER = "tasks"
-# Files that no task has are half of an addition for this long, and then what an interrupted one left.
+# A file without a task may belong to an addition in progress until it is this old; then it is a leftover.
 LEFTOVER_S = 3600.0
 TASK_ID = re.compile(rf"{OWN_TASK}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryTask:
-    """What is said of a task.
+    """Metadata of a task.
 
     Attributes:
         id: `own-` and the first 16 hexadecimal digits of the rows' SHA-256.
         source: one sentence on where the rows come from.
-        classes: rows of every class, the commonest first; empty for similarity scores.
-        splits: rows of every split that the source names; empty where it names none.
-        created_at, discarded_at: since the epoch; None unless it was deleted.
+        classes: number of rows of each class, most common first; empty for similarity scores.
+        splits: number of rows of each split that the source names; empty if it names none.
+        created_at: seconds since the epoch.
+        discarded_at: seconds since the epoch; None unless the task was deleted.
     """
 
     id: str
@@ -56,9 +57,9 @@ class LibraryTask:
 
 
 class TaskLibrary:
-    """The tasks in a store's folder, in which nothing is created by reading.
+    """The tasks in a store's folder. Reading creates nothing there.
 
-    Every method raises StoreError where the database cannot be read or changed.
+    Every method raises StoreError if the database cannot be read or changed.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -66,22 +67,22 @@ class TaskLibrary:
         self.rows_folder = self.folder / FOLDER
 
     def add(self, rows: Rows, *, name: str, source: str) -> LibraryTask:
-        """Keep rows; those that are here already keep the name that they have, as `find_rows` says beforehand.
+        """Add rows as a task. Rows that are already in the library keep their current name; see `find_rows`.
 
         A damaged file of these rows is written again.
 
-        Raises: ConfigError for a name that is empty or too long; TaskError when the folder cannot be written.
+        Raises: ConfigError for a name that is empty or too long; TaskError if the folder cannot be written.
         """
         name = checked_task_name(name)
         task_id = task_id_of(rows)
         self._make_folder()
-        write_rows(self._file(task_id), rows, {})  # takes a while, so nobody waits for it
+        write_rows(self._file(task_id), rows, {})  # outside the transaction, because it is slow
         with self._database.transaction() as db:
             if not self._file(task_id).is_file():
-                write_rows(self._file(task_id), rows, {})  # they were purged in between
+                write_rows(self._file(task_id), rows, {})  # another process purged them meanwhile
             now = time.time()
             if self._row(task_id) is None:
-                # One that was discarded is as good as gone, but for the moment at which it came.
+                # A discarded task is replaced; only its creation time is kept.
                 kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
                 classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
                 db.execute(
@@ -104,34 +105,34 @@ class TaskLibrary:
         return self.task(task_id)
 
     def tasks(self) -> list[LibraryTask]:
-        """All that were not discarded, newest first."""
+        """Return all tasks that are not discarded, newest first."""
         rows = self._all("SELECT * FROM tasks WHERE discarded_at IS NULL ORDER BY created_at DESC, id")
         return [_task(row) for row in rows]
 
     def find_rows(self, rows: Rows) -> LibraryTask | None:
-        """The task with exactly these rows, if there is one."""
+        """Return the task with exactly these rows; None if there is none."""
         row = self._row(task_id_of(rows))
         return None if row is None else _task(row)
 
     def task(self, task_id: str) -> LibraryTask:
-        """Raises: TaskError when there is no such task."""
+        """Return a task's metadata. Raises: TaskError for an unknown id."""
         return _task(self._existing(task_id))
 
     def name(self, task_id: str) -> str:
-        """Raises: TaskError when there is no such task."""
+        """Return a task's name. Raises: TaskError for an unknown id."""
         return self.task(task_id).name
 
     def named(self, task: TaskConfig) -> TaskConfig:
-        """A task's config with the name that its task has now; unchanged where the library has no such task."""
+        """Return a task's config with the current name of the task; unchanged if the library does not have it."""
         names = {one.id: one.name for one in self.tasks()}
         return task.model_copy(update={"name": names.get(task.id, task.name)})
 
     def changed_at(self, task_id: str) -> float:
-        """When a task changed last. Raises: TaskError when there is no such task."""
+        """Return the time of a task's last change, in seconds since the epoch. Raises: TaskError for an unknown id."""
         return float(self._existing(task_id)["changed_at"])
 
     def find(self, text: str) -> LibraryTask:
-        """A task by its id or its name. Raises: TaskError naming those that exist."""
+        """Find a task by its id or name. Raises: TaskError that lists up to ten existing tasks."""
         tasks = self.tasks()
         for task in tasks:
             if text in (task.id, task.name):
@@ -142,7 +143,7 @@ class TaskLibrary:
         raise TaskError("There is no task {name} of your own: there are {names}.", name=shown(text), names=names)
 
     def rows(self, task_id: str) -> Rows:
-        """Raises: TaskError when there is no such task, or its file is damaged."""
+        """Read a task's rows. Raises: TaskError for an unknown id or a damaged file."""
         self.task(task_id)
         rows = _rows_of(self._file(task_id), _stamp(self._file(task_id)))
         if task_id_of(rows) != task_id:
@@ -150,7 +151,10 @@ class TaskLibrary:
         return rows
 
     def rename(self, task_id: str, name: str) -> LibraryTask:
-        """Raises: ConfigError for a name that is empty, too long or taken; TaskError for no such task."""
+        """Rename a task.
+
+        Raises: ConfigError for a name that is empty, too long or taken; TaskError for an unknown id.
+        """
         name = checked_task_name(name)
         with self._database.transaction() as db:
             self.task(task_id)
@@ -160,30 +164,30 @@ class TaskLibrary:
         return self.task(task_id)
 
     def discard(self, task_id: str) -> None:
-        """Take a task out of sight; `restore` brings it back until `purge_discarded` frees its rows.
+        """Hide a task; `restore` undoes this until `purge_discarded` deletes its rows.
 
-        Runs keep their own rows, so none of them misses it.
+        Runs store their own rows, so they do not depend on the task.
 
-        Raises: TaskError when there is no such task.
+        Raises: TaskError for an unknown id.
         """
         with self._database.transaction() as db:
             self.task(task_id)
             db.execute("UPDATE tasks SET discarded_at = ? WHERE id = ?", (time.time(), task_id))
 
     def discarded(self, within_s: float = UNDO_S) -> list[LibraryTask]:
-        """Those that were discarded in the last seconds and can be brought back, the newest moment first."""
+        """Return the tasks discarded within the last `within_s` seconds, most recently discarded first."""
         since = time.time() - within_s
         rows = self._all("SELECT * FROM tasks WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
         return [_task(row) for row in rows]
 
     def delete(self, task_id: str) -> None:
-        """Delete one task for good. Raises: TaskError when there is no such task."""
+        """Delete a task permanently. Raises: TaskError for an unknown id."""
         with self._database.transaction() as db:
             self.task(task_id)
             self._free(db, task_id)
 
     def restore(self, task_id: str) -> None:
-        """Undo `discard`, under another name if a task has got its own. Raises: TaskError when the rows are gone."""
+        """Undo `discard`; number the name if another task has taken it. Raises: TaskError if the task was purged."""
         with self._database.transaction() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
@@ -195,9 +199,9 @@ class TaskLibrary:
                 )
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
-        """Delete what was discarded longer ago than that, and files that no task has.
+        """Delete tasks discarded more than `older_than_s` seconds ago, and files without a task.
 
-        Pages call it whenever they are drawn: what cannot be deleted now is left for later.
+        Pages call this on every rerun. It ignores failed deletions and retries them on the next call.
         """
         limit = time.time() - older_than_s
         due = "SELECT id FROM tasks WHERE discarded_at <= ?"
@@ -208,13 +212,13 @@ class TaskLibrary:
                 for row in db.execute(due, (limit,)).fetchall():
                     self._free(db, row["id"])
                 for path in self._leftovers():
-                    with suppress(OSError):  # it is left for later
+                    with suppress(OSError):  # the next call tries again
                         path.unlink(missing_ok=True)
 
     def _leftovers(self) -> list[Path]:
-        """Files that an addition left which was ended in the middle: half-written ones, and rows of no task.
+        """Return the files that interrupted additions left: partial files, and rows without a task.
 
-        Also the JSON files of earlier versions, whose content the database has now.
+        JSON files of earlier versions count too, because their content is in the database now.
         """
         limit_ns = (time.time() - LEFTOVER_S) * 1e9
         names = (f"{OWN_TASK}*.parquet", f"{OWN_TASK}*.json", ".*.partial")
@@ -226,7 +230,7 @@ class TaskLibrary:
         return [path for path in old if path.suffix != ".parquet" or path.stem not in known]
 
     def _free(self, db: sqlite3.Connection, task_id: str) -> None:
-        """The rows first: what is left of a task whose deletion was interrupted can be deleted again."""
+        """Delete a task's rows, then its metadata, so that an interrupted deletion can be repeated."""
         try:
             self._file(task_id).unlink(missing_ok=True)
         except OSError as error:
@@ -264,7 +268,7 @@ class TaskLibrary:
         return self._database.all(sql, values)
 
     def _row(self, task_id: str) -> sqlite3.Row | None:
-        """What is said of a task, unless it was discarded."""
+        """Return a task's metadata; None if it is unknown or discarded."""
         return next(iter(self._all("SELECT * FROM tasks WHERE id = ? AND discarded_at IS NULL", (task_id,))), None)
 
     def _existing(self, task_id: str) -> sqlite3.Row:
@@ -276,7 +280,7 @@ class TaskLibrary:
         return row
 
     def _file(self, task_id: str) -> Path:
-        """Where the rows of a task lie; its id comes from the database or from a hash."""
+        """Return the file of a task's rows. The id must come from the database or from a hash, never from a user."""
         assert TASK_ID.fullmatch(task_id)
         return self.rows_folder / f"{task_id}.parquet"
 
@@ -289,12 +293,12 @@ def _task(row: sqlite3.Row) -> LibraryTask:
 
 @lru_cache(maxsize=4)
 def _rows_of(path: Path, stamp: tuple[int, int]) -> Rows:
-    """Rows never change under their name, but a damaged file is replaced under it."""
+    """Read and cache rows. Their content never changes, but `stamp` changes when a damaged file is replaced."""
     return read_rows_file(path)[0]
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """What changes when a file does; zeros where there is none."""
+    """Return a file's modification time (ns) and size; zeros if it does not exist."""
     try:
         status = path.stat()
     except OSError:

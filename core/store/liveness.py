@@ -1,4 +1,4 @@
-"""Whether the process that has a run or a job still exists, and the status of the work: never a guess."""
+"""Liveness of the process that executes a run or job, and the status derived from it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import psutil
 from core.store.database import Database
 from core.store.records import Liveness, Status
 
-# A worker beats every HEARTBEAT_S; one that cannot be looked at (another host) is given up after SILENCE_S.
+# A worker sends a heartbeat every HEARTBEAT_S; one on another host is considered dead after SILENCE_S without any.
 HEARTBEAT_S = 2.0
 SILENCE_S = 8.0
-# How long a run that was handed over may wait for its worker's first beat.
+# Time that a run may wait for the first heartbeat of its worker after a hand-over.
 HAND_OVER_S = 60.0
-# Seconds or ticks by which two readings of one start time may differ.
+# Largest difference between two readings of one start time, in seconds or ticks.
 START_TOLERANCE = 0.5
 
 
@@ -34,7 +34,7 @@ def host_name() -> str:
 
 @cache
 def boot_id() -> str:
-    """Changes with every boot, so that a pid from before is not taken for one of today."""
+    """Return an identifier that changes with every boot, so that pids from before a reboot do not match."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -42,13 +42,15 @@ def boot_id() -> str:
 
 
 def liveness_of(pid: int | None = None) -> Liveness:
-    """The identity of a process here, this one by default. Raises: psutil.NoSuchProcess."""
+    """Return the identity of a local process, by default this one. Raises: psutil.NoSuchProcess."""
     pid = os.getpid() if pid is None else pid
     return Liveness(host_name(), boot_id(), pid, _started_at(pid))
 
 
 def _started_at(pid: int) -> float:
-    """When a process started, on a clock that nobody sets: ticks since boot on Linux, else seconds of the day's clock.
+    """Return a process's start time: ticks since boot on Linux, elsewhere seconds since the epoch.
+
+    Adjusting the system clock does not change the former.
 
     Raises: psutil.NoSuchProcess.
     """
@@ -57,23 +59,23 @@ def _started_at(pid: int) -> float:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Whether it has ended and only its entry is left. Raises: psutil.NoSuchProcess, psutil.AccessDenied."""
+    """Return True if the process has ended but is still listed. Raises: psutil.NoSuchProcess, psutil.AccessDenied."""
     fields = _stat_fields(pid)
-    # X is what it reads while its entry is being removed.
+    # Linux reports X while it removes the entry.
     return fields[0] in ("Z", "X") if fields else bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """What Linux says of a process, from its third field on: psutil takes far longer; empty elsewhere and of none."""
+    """Read /proc/PID/stat from its third field on, much faster than psutil; empty off Linux or without the process."""
     try:
-        # The second field is the program's name in brackets and may hold anything.
+        # The second field is the program's name in parentheses, which may contain any character.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
 
 
 def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
-    """Whether the process exists here; for another host, whether it was heard of lately."""
+    """Return True if a local process exists, or if one on another host sent a recent heartbeat."""
     if worker.host != host_name():
         return heartbeat_at is not None and time.time() - heartbeat_at < SILENCE_S
     if worker.boot_id != boot_id():
@@ -88,7 +90,7 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
 
 
 def to_json(worker: Liveness | None) -> str | None:
-    """As the database keeps it."""
+    """Serialise an identity for the database."""
     return json.dumps(asdict(worker)) if worker else None
 
 
@@ -97,11 +99,11 @@ def from_json(text: str | None) -> Liveness | None:
 
 
 def observed_status(row: sqlite3.Row) -> Status:
-    """Return the status of a row of work as it is true now."""
+    """Return the current status of a row of work, which is INTERRUPTED if its process has died."""
     status, worker, heartbeat_at = Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"]
     if not status.active:
         return status
-    # A run is held by another process until its own registers; a job's process has no holder before it.
+    # Another process holds a run until its worker registers; a job has no such holder.
     is_job = "kind" in row.keys() and row["kind"] != "run"  # noqa: SIM118 # a row looks among its values otherwise
     may_be_held = worker is None or (status == Status.STARTING and not is_job)
     if may_be_held and time.time() - (heartbeat_at or 0.0) > HAND_OVER_S:
@@ -110,9 +112,9 @@ def observed_status(row: sqlite3.Row) -> Status:
 
 
 def rows_of_work(database: Database, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-    """Return rows with the status of work, read again where one reads as interrupted.
+    """Query rows of work, and repeat the query while a row looks interrupted and the statuses change.
 
-    Its process may have ended since the row was read, once it had written how the work ended.
+    A process may record the end of its work and exit just after the row was read.
     """
     rows = database.all(sql, values)
     while any(row["status"] is not None and observed_status(row) == Status.INTERRUPTED for row in rows):

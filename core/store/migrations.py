@@ -1,4 +1,4 @@
-"""The schema, step by step. A migration and its record share a transaction; a released one is never edited."""
+"""Schema migrations. A migration and its record share a transaction; a released migration is never edited."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from sqlite_utils import Database, Migrations
 from core.config.compare import config_hash
 
 migrations = Migrations("runs")
-# A store is known by the number of its migrations.
+# The number of migrations identifies the version of a store.
 EARLIER = ("m001_runs", "m002_begun_attempt", "m003_disk_budget", "m004_worked", "m005_tags", "m006_jobs")
 
 
 @migrations()  # type: ignore[untyped-decorator]
 def m007_tasks(db: Database) -> None:
-    """Create the schema of version 0.1.0, which had taken seven migrations."""
+    """Create the schema of version 0.1.0, which comprised seven migrations."""
     for statement in (
         """
         CREATE TABLE runs (
@@ -150,10 +150,10 @@ def m007_tasks(db: Database) -> None:
 
 @migrations()  # type: ignore[untyped-decorator]
 def m008_experiments(db: Database) -> None:
-    """Experiments, the runs of their cells, and by what a run is known to be the same as another."""
+    """Add experiments, the runs of their cells, and a config hash that identifies equal runs."""
     for statement in (
         "ALTER TABLE runs ADD COLUMN config_hash TEXT",
-        # Runs of experiments wait behind those that somebody started one by one.
+        # Runs of experiments wait behind those that users started individually.
         "ALTER TABLE runs ADD COLUMN background INTEGER NOT NULL DEFAULT 0",
         "CREATE INDEX runs_config_hash ON runs (config_hash)",
         """
@@ -181,21 +181,21 @@ def m008_experiments(db: Database) -> None:
         "CREATE INDEX experiment_runs_run ON experiment_runs (run_id)",
     ):
         db.conn.execute(statement)
-    # Runs that were opened from a file were carried out on another machine, where the same config gives other curves.
+    # Runs opened from a file get no hash: on the machine that executed them, the same config gives different curves.
     for row in db.conn.execute("SELECT id, config FROM runs WHERE tags NOT LIKE '%\"replay\"%'").fetchall():
         db.conn.execute("UPDATE runs SET config_hash = ? WHERE id = ?", (config_hash(row["config"]), row["id"]))
 
 
 @migrations()  # type: ignore[untyped-decorator]
 def m009_places(db: Database) -> None:
-    """Where a run runs, and which runs of an experiment were ended because others were better."""
+    """Add the cluster node of a run, and a mark on runs of an experiment that were ended early."""
     db.conn.execute("ALTER TABLE runs ADD COLUMN place TEXT")
     db.conn.execute("ALTER TABLE experiment_runs ADD COLUMN ended_early INTEGER NOT NULL DEFAULT 0")
 
 
 @migrations()  # type: ignore[untyped-decorator]
 def m010_visitors(db: Database) -> None:
-    """Whose a run is, whose turn it was, and whether a run reads fewer texts at a time since memory was short."""
+    """Add owners, the visitors' turns, and a mark on runs whose micro-batch was reduced to save memory."""
     for statement in (
         "ALTER TABLE runs ADD COLUMN owner TEXT",
         "ALTER TABLE runs ADD COLUMN memory_short INTEGER NOT NULL DEFAULT 0",
@@ -213,7 +213,7 @@ def m010_visitors(db: Database) -> None:
 
 @migrations()  # type: ignore[untyped-decorator]
 def m011_work(db: Database) -> None:
-    """Runs and jobs wait, are claimed, begun and ended in one table; `run_rows` has what is known of a run."""
+    """Move the state of runs and jobs to one table, `work`; the view `run_rows` joins it with the runs."""
     moved = "status, owner, background, created_at, queued_at, attempt, slot, worker, heartbeat_at, ended_at, message"
     for statement in (
         """
@@ -241,7 +241,7 @@ def m011_work(db: Database) -> None:
         )
         """,
         f"INSERT INTO work (id, kind, line, {moved}) SELECT id, 'run', 'runs', {moved} FROM runs ORDER BY number",
-        # A run that was in line for a process of the earlier version waits again.
+        # A run handed to a process of the earlier version is queued again.
         """
         UPDATE work SET status = 'queued', worker = NULL, slot = NULL WHERE kind = 'run' AND status = 'starting'
             AND id IN (SELECT json_extract(request, '$.run') FROM jobs WHERE kind = 'run' AND status = 'waiting')

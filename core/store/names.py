@@ -1,4 +1,4 @@
-"""What runs and jobs are called: ids that we draw, and the names and tags that people give."""
+"""Random ids of runs and jobs, and validation of the names and tags that users give."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from functools import cache
 from core.errors import ConfigError, shown
 from core.messages import LANGUAGES, Message, _, in_language
 
-# No l, o, 0 and 1, which are easily taken for each other.
+# Without l, o, 0 and 1, which are easily confused.
 ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12
 NAME_CHARS, TAG_CHARS, TAGS_MAX = 80, 24, 8
 
-# Names that would be taken for those who run the server, beside what the pages call them.
+# Names that suggest the operator of the server, in addition to the labels that the pages use.
 RESERVED = (
     "admin", "administrator", "moderator", "root", "system", "server", "owner", "operator", "support", "staff",
     "管理员", "管理員", "系统", "系統", "服务器", "伺服器", "관리자", "운영자", "시스템", "서버",
 )  # fmt: skip
-# Cyrillic and Greek letters, casefolded, that look like Latin ones.
+# Casefolded Cyrillic and Greek letters that look like Latin ones.
 LATIN_TWINS = str.maketrans("авекмнорстухіјѕԁԛԝαβεικνορτυχ", "abekmhopctyxijsdqwabeikvoptux")
 
 
 def new_id() -> str:
-    """An id for a run or a job that nothing else has."""
+    """Draw a random id for a run or job."""
     return "".join(secrets.choice(ID_LETTERS) for _place in range(ID_CHARS))
 
 
 def checked_name(text: str) -> str:
-    """A run's name in one line; "" has it called by its number. Raises: ConfigError."""
+    """Return a name with whitespace collapsed; "" means that the number serves as title. Raises: ConfigError."""
     name = " ".join(text.split())
     if len(name) > NAME_CHARS:
         raise ConfigError("name", shown(name), "give at most {most} characters.", most=NAME_CHARS)
@@ -38,9 +38,9 @@ def checked_name(text: str) -> str:
 
 
 def checked_visitor_name(text: str) -> str:
-    """A visitor's name in one line, without characters that cannot be seen; "" for none.
+    """Return a visitor's name with whitespace collapsed and invisible characters removed; "" for none.
 
-    Raises: ConfigError for a name that is too long, or that the pages use for the server, an admin or other visitors.
+    Raises: ConfigError for a name that is too long, or that suggests the server, an admin or another visitor.
     """
     name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
     key = visitor_key(name)
@@ -50,14 +50,14 @@ def checked_visitor_name(text: str) -> str:
 
 
 def visitor_key(name: str) -> str:
-    """Return what two names that read the same have in common."""
+    """Return a key that is equal for names that look the same."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     seen = (sign for sign in unicodedata.normalize("NFKC", plain) if not _is_invisible(sign) and not sign.isspace())
     return "".join(seen).translate(LATIN_TWINS)
 
 
 def _is_invisible(sign: str) -> bool:
-    # Format characters, variation selectors, and blanks that Unicode counts as letters or symbols.
+    # Format characters, variation selectors, and blanks that Unicode classifies as letters or symbols.
     return (
         unicodedata.category(sign) == "Cf" or "\ufe00" <= sign <= "\ufe0f" or sign in "\u115f\u1160\u3164\uffa0\u2800"
     )
@@ -74,7 +74,7 @@ def _reserved() -> frozenset[str]:
 
 @cache
 def _nameless() -> tuple[re.Pattern[str], ...]:
-    """The forms that pages call visitors without a name by."""
+    """Return patterns of the labels that pages give to visitors without a name."""
     forms = []
     for code in LANGUAGES:
         with in_language(code):
@@ -83,7 +83,7 @@ def _nameless() -> tuple[re.Pattern[str], ...]:
 
 
 def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
-    """Tags in one line each, without repetitions, in their order. Raises: ConfigError."""
+    """Return the tags in their order, with whitespace collapsed and duplicates removed. Raises: ConfigError."""
     tags = tuple(dict.fromkeys(tag for text in given if (tag := " ".join(text.split()))))
     for tag in tags:
         if len(tag) > TAG_CHARS or "," in tag:
@@ -94,7 +94,7 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_task_name(text: str) -> str:
-    """A task's name in one line. Raises: ConfigError when it is empty or too long."""
+    """Return a task's name with whitespace collapsed. Raises: ConfigError if it is empty or too long."""
     name = " ".join(text.split())
     if not 0 < len(name) <= NAME_CHARS:
         raise ConfigError("name", name, "give a name of 1 to {most} characters.", most=NAME_CHARS)

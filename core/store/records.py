@@ -1,4 +1,4 @@
-"""What the store gives back: frozen values, read once."""
+"""Frozen records that the store returns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from core.errors import PlaygroundError
 from core.events import Probe
 from core.messages import N_, Message, Text, _
 
-# Lists of runs are read again and again, and reading a config takes a moment.
+# Lists of runs are read often, and parsing a config is slow.
 CONFIGS_KEPT = 4_096
-# A knob's turn as its table has it: step, name, value.
+# Row of the table of knob turns: step, name, value.
 Turn = tuple[int, str, float]
 
 
 class Status(StrEnum):
-    """The status of a run or a job. INTERRUPTED is never written: it is derived when a run is read.
+    """Status of a run or job. INTERRUPTED is never stored; it is derived on reading.
 
-    People read `_(str(status))`; what is kept, compared and said to other programs is the English word.
+    Pages show `_(str(status))`. The English word is stored, compared and passed to other programs.
     """
 
     QUEUED = N_("queued")
@@ -38,7 +38,7 @@ class Status(StrEnum):
 
     @property
     def active(self) -> bool:
-        """A worker has it, or is about to."""
+        """True while a worker executes it or is about to."""
         return self in ACTIVE
 
     @property
@@ -55,7 +55,7 @@ ACTIVE = frozenset({Status.STARTING, Status.RUNNING, Status.PAUSED, Status.STOPP
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Who works on a run. A process is the same one only if host, boot, pid and start time all agree."""
+    """Identity of a worker process. Two are the same process only if host, boot, pid and start time agree."""
 
     host: str
     boot_id: str
@@ -65,7 +65,7 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What somebody asked of a run: kind "stop", "pause", "resume", or "turn" with a knob's name and value."""
+    """A control sent to a run: kind "stop", "pause", "resume", or "turn" with a knob's name and value."""
 
     number: int
     kind: str
@@ -74,12 +74,12 @@ class Control:
 
 
 class KnobState(NamedTuple):
-    """Where the knobs of a run are at one moment.
+    """Snapshot of the knobs of a run.
 
     Attributes:
         config: the effective config.
         step: the next step.
-        pending: values that were asked for and that no step has used yet, by the knob's name.
+        pending: requested values that no step has used yet, by knob name.
     """
 
     config: RunConfig
@@ -89,7 +89,13 @@ class KnobState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queued run. Attributes: background: of an experiment; turn_at: when its owner last had a turn."""
+    """A queued run.
+
+    Attributes:
+        background: True for a run of an experiment.
+        turn_at: time at which a run of its owner was last claimed, in seconds since the epoch.
+        queued_at: time of queueing, in seconds since the epoch.
+    """
 
     id: str
     owner: str | None
@@ -100,7 +106,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """A run that was taken out of sight and can be brought back. Attributes: at: since when; size: bytes on disk."""
+    """A deleted run that can be restored.
+
+    Attributes:
+        at: time of the deletion, in seconds since the epoch.
+        size: bytes on disk.
+    """
 
     id: str
     number: int
@@ -116,7 +127,11 @@ class Discarded:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRun:
-    """A run whose stored config this version cannot read. Attributes: reason: a sentence."""
+    """A run whose stored config this version cannot read.
+
+    Attributes:
+        reason: one sentence.
+    """
 
     id: str
     number: int
@@ -126,31 +141,31 @@ class UnreadableRun:
 
     @property
     def sentence(self) -> Message:
-        """The run's name and id, and why it cannot be read."""
+        """A message with the run's name, its id and the reason."""
         title = _title(self.name, self.number)
         return Message("{title} ({id}) cannot be read: {reason}", title=title, id=self.id, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run as lists show it.
+    """Summary of a run, for lists.
 
     Attributes:
         config: as launched.
-        effective: as launched, with the knob turns so far: what the run did, and what every page shows.
-        attempt: number of the latest attempt, from the moment when it is claimed.
-        begun_attempt: number of the latest that began to train, 0 before the first. What a run has recorded (steps,
-            frames) is only cut, and what was made of it only wrong, when this number rises.
-        keep_weights: whether the disk budget must leave its weights alone.
-        snapshots_dropped_at, weights_dropped_at: when the budget took its snapshots, or the weights of its last step.
+        effective: as launched, plus the knob turns so far. It describes what the run did, and every page shows it.
+        attempt: number of the latest attempt, counted when it is claimed.
+        begun_attempt: number of the latest attempt that began to train; 0 before the first. Recorded steps and frames
+            are deleted, and results derived from them become invalid, only when this number rises.
+        keep_weights: True if the disk budget must not drop its weights.
+        snapshots_dropped_at, weights_dropped_at: time at which the budget dropped its snapshots, or its final weights.
         dropped_gb: the budget at the later of the two.
-        worked_s: seconds that it has worked, pauses and the time between attempts left out, up to `working_since`.
-        working_since: since when it works without a break; None where it does not.
-        tags: what people sort it under.
-        of_experiment: whether an experiment started it.
-        adopted: whether it was carried out elsewhere, and came with a file.
-        owner: the visitor whose run it is; None where nobody is known.
-        place: the node of a cluster that it runs or ran on; None for this machine, and while it waits for a node.
+        worked_s: seconds worked up to `working_since`, without pauses and the time between attempts.
+        working_since: start of the current period of work; None while it is not working.
+        tags: labels that users filter by.
+        of_experiment: True if an experiment started it.
+        adopted: True if it was executed elsewhere and opened from a file.
+        owner: the visitor who started it; None if unknown.
+        place: the cluster node that it runs or ran on; None for this machine, and while it waits for a node.
     """
 
     id: str
@@ -184,7 +199,7 @@ class RunSummary:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds that it has worked up to now, or in all."""
+        """Seconds worked, up to now or to its end."""
         since = self.working_since
         return self.worked_s + (0.0 if since is None else max(0.0, (self.ended_at or time.time()) - since))
 
@@ -195,7 +210,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord(RunSummary):
-    """A run with what its first event said."""
+    """A run with the probe set and facts of its first event."""
 
     probe: Probe | None
     facts: Mapping[str, float]
@@ -211,7 +226,7 @@ def stored_config(text: str) -> RunConfig:
 
 
 def config_problem(text: str) -> Message | None:
-    """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
+    """Return the reason why a stored config cannot be read, such as an unknown field; None if it can."""
     try:
         stored_config(text)
     except PlaygroundError as error:
@@ -221,7 +236,7 @@ def config_problem(text: str) -> Message | None:
 
 @lru_cache(maxsize=CONFIGS_KEPT)
 def with_turns(text: str, turns: tuple[Turn, ...]) -> RunConfig:
-    """A config with these turns beside its own; of two at the same step, the one that was made counts."""
+    """Add recorded knob turns to a config. At the same step and knob, a recorded turn replaces a planned one."""
     config = stored_config(text)
     if not turns:
         return config

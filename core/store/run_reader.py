@@ -1,4 +1,4 @@
-"""The reading side of a store, for pages, exports and experiments."""
+"""Read access to a store, for pages, exports and experiments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from core.store.records import (
 from core.store.sizes import FolderSizes, RunSize
 from core.store.work import WorkTable
 
-# Shorter beginnings of an id could be taken for a run's number.
+# Shorter prefixes of an id could be mistaken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
 SUMMARY_COLUMNS = (
@@ -48,18 +48,18 @@ SUMMARY_COLUMNS = (
 
 
 class RunReader(WorkTable):
-    """The runs of a database, and per run a folder with frames, checkpoint and log."""
+    """Reader of the runs of a database. Each run has a folder with frames, checkpoint and log."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open the store, creating or migrating it as needed.
 
-        Raises: StoreError when the folder cannot be written or the file is no store.
+        Raises: StoreError if the folder cannot be written or the file is not a store.
         """
         super().__init__(folder)
         self._folder_sizes = FolderSizes()
 
     def runs(self) -> list[RunSummary]:
-        """All runs that were not discarded, newest first."""
+        """Return all readable runs that are not discarded, newest first."""
         every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
         rows = rows_of_work(self, every)
         turns = self._turns()
@@ -79,7 +79,7 @@ class RunReader(WorkTable):
         ]
 
     def run(self, run_id: str) -> RunRecord:
-        """Raises: RunNotFoundError, also for text that is no run id; StoreError where its config cannot be read."""
+        """Return one run. Raises: RunNotFoundError, also for a malformed id; StoreError for an unreadable config."""
         row = self._row(run_id)
         if (problem := config_problem(row["config"])) is not None:
             raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
@@ -90,7 +90,7 @@ class RunReader(WorkTable):
         return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
 
     def _turns(self, run_id: str | None = None) -> dict[str, tuple[Turn, ...]]:
-        """The knob turns of one run, or of all in one query, by run id."""
+        """Return the recorded knob turns of one run, or of all runs, by run id."""
         found: dict[str, list[Turn]] = {}
         where, values = ("WHERE run_id = ?", (run_id,)) if run_id is not None else ("", ())
         for row in self.all(f"SELECT run_id, step, name, value FROM knob_turns {where} ORDER BY step, name", values):
@@ -98,7 +98,7 @@ class RunReader(WorkTable):
         return {of_run: tuple(turns) for of_run, turns in found.items()}
 
     def find(self, text: str) -> str:
-        """The id of a run given by id, by an unambiguous beginning of it, or by its number.
+        """Return the id of the run with this id, number or unambiguous id prefix.
 
         Raises: RunNotFoundError.
         """
@@ -120,7 +120,7 @@ class RunReader(WorkTable):
         return rows[0]
 
     def run_folder(self, run_id: str) -> Path:
-        """Where a run's files lie. Raises: RunNotFoundError, so an id is never joined to a path unchecked."""
+        """Return the folder of a run's files. Raises: RunNotFoundError, so that no unchecked id becomes a path."""
         return self.folder / "files" / str(self._row(run_id)["id"])
 
     def log_path(self, run_id: str) -> Path:
@@ -131,7 +131,7 @@ class RunReader(WorkTable):
         return self.folder / "cache"
 
     def discarded(self, within_s: float = UNDO_S) -> list[Discarded]:
-        """The runs that were discarded in the last seconds and can be brought back, the newest moment first."""
+        """Return the runs discarded within the last `within_s` seconds, most recently discarded first."""
         rows = self.all(
             "SELECT id, number, name, owner, discarded_at FROM run_rows WHERE discarded_at > ? "
             "ORDER BY discarded_at DESC, number DESC",
@@ -150,20 +150,20 @@ class RunReader(WorkTable):
         ]
 
     def sizes(self) -> dict[str, RunSize]:
-        """What every run takes on disk, by id; deleted runs whose files are not freed yet among them."""
+        """Return the disk usage of every run by id, including deleted runs whose files still exist."""
         return self._folder_sizes.of_runs(self.folder / "files")
 
     def size(self, run_id: str) -> RunSize:
-        """What one run takes on disk. Raises: RunNotFoundError."""
+        """Return the disk usage of one run. Raises: RunNotFoundError."""
         return self._folder_sizes.of_run(self.run_folder(run_id))
 
     def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
-        """Steps with a number above `after`, in order; the first `most` of them."""
+        """Return the first `most` steps after `after`, in order; all of them if `most` is -1."""
         sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
         return [Step(row["step"], json.loads(row["measures"])) for row in self.all(sql, (run_id, after, most))]
 
     def newest_times(self, run_id: str, most: int) -> dict[int, float]:
-        """When (Unix time) each of the newest steps was recorded, by step, ascending; at most `most` of them."""
+        """Return the recording times (Unix time) of the newest `most` steps, by step, ascending."""
         sql = "SELECT step, at FROM steps WHERE run_id = ? ORDER BY step DESC LIMIT ?"
         return {row["step"]: row["at"] for row in reversed(self.all(sql, (run_id, most)))}
 
@@ -172,9 +172,9 @@ class RunReader(WorkTable):
         return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]
 
     def last_scores(self) -> dict[str, list[Evaluation]]:
-        """The newest evaluation of every split, by run id."""
+        """Return the newest evaluation of every split, by run id."""
         found: dict[str, list[Evaluation]] = {}
-        # Beside max(), SQLite takes the other columns from the row that has it.
+        # With max(), SQLite takes the other columns from the row that holds the maximum.
         newest_of = "SELECT run_id, split, max(step) AS step, measures FROM evaluations GROUP BY run_id, split"
         for row in self.all(newest_of):
             newest = Evaluation(row["step"], row["split"], json.loads(row["measures"]))
@@ -182,7 +182,7 @@ class RunReader(WorkTable):
         return found
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
-        """The turns that steps of the run have used, in order: made while it ran, or said by its config.
+        """Return the knob turns that steps of the run have used, in order, whether made by a user or planned.
 
         Raises: RunNotFoundError.
         """
@@ -195,38 +195,38 @@ class RunReader(WorkTable):
         ]
 
     def frame_steps(self, run_id: str) -> list[int]:
-        """The steps whose frames are there, in order."""
+        """Return the steps that have a frame, in order."""
         return [row["step"] for row in self.all("SELECT step FROM frames WHERE run_id = ? ORDER BY step", (run_id,))]
 
     def frame(self, run_id: str, step: int) -> Frame:
-        """Raises: StoreError for a frame that is missing or damaged."""
+        """Read a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_frame(self._frame_path(run_id, step), step)
 
     def map_points(self, run_id: str, step: int) -> Points:
-        """The flat map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        """Read the 2-D map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), frame_files.MAP)
 
     def predictions(self, run_id: str, split: str = "test") -> Predictions | None:
-        """The logits of a split's rows at the end of a run; None of a run that kept none. Raises: StoreError."""
+        """Read the logits of a split's rows at the end of a run; None if they were not stored. Raises: StoreError."""
         return frame_files.read_predictions(self.run_folder(run_id) / frame_files.predictions_name(split), split)
 
     def embeddings(self, run_id: str, step: int) -> FloatArray:
-        """The pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        """Read the pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), "embeddings")
 
     def attention(self, run_id: str, step: int) -> NDArray[np.float16] | None:
-        """What [CLS] attends to in a frame, see `Frame`; None where it was not kept. Raises: StoreError."""
+        """Read the [CLS] attention of a frame (see `Frame`); None if it was not stored. Raises: StoreError."""
         return frame_files.read_attention(self._frame_path(run_id, step))
 
     def tokens(self, run_id: str) -> Tokens:
-        """How the encoder reads the examples whose attention frames hold; of none, where that was not kept.
+        """Read the tokens of the examples whose attention is in the frames; empty if they were not stored.
 
         Raises: StoreError for a damaged file.
         """
         return frame_files.read_tokens(self.run_folder(run_id) / frame_files.TOKENS)
 
     def logits(self, run_id: str, step: int) -> FloatArray:
-        """The logits [N, C] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        """Read the logits [N, C] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), "logits")
 
     def _frame_path(self, run_id: str, step: int) -> Path:
@@ -238,11 +238,11 @@ class RunReader(WorkTable):
         return self.run_folder(run_id) / str(rows[0]["file"])
 
     def effective_config(self, run_id: str) -> RunConfig:
-        """The config with the knob turns that were made, from which the run can be repeated."""
+        """Return the config with the recorded knob turns, which reproduces the run."""
         return self.run(run_id).effective
 
     def pending_turns(self, run_id: str) -> dict[str, float]:
-        """Knob values that were asked for and not used by a step yet."""
+        """Return the requested knob values that no step has used yet, by knob name."""
         rows = self.all(
             "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
             (run_id,),
@@ -250,7 +250,7 @@ class RunReader(WorkTable):
         return {row["name"]: row["value"] for row in rows}
 
     def knob_state(self, run_id: str) -> KnobState:
-        """Where the knobs are, read at one moment: a turn is either pending or in the config, never in neither.
+        """Return a consistent snapshot of the knobs, in which every turn is pending or in the config.
 
         Raises: RunNotFoundError.
         """
@@ -259,7 +259,7 @@ class RunReader(WorkTable):
             return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
 
     def visitor_names(self) -> dict[str, str]:
-        """The names that visitors gave themselves, by id."""
+        """Return the names that visitors chose, by visitor id."""
         return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
 
 

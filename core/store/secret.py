@@ -1,4 +1,4 @@
-"""A secret of a store's server, with which it signs what browsers keep for it."""
+"""The secret key with which a store's server signs data that browsers store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WRITING_S = 2.0
 
 
 def server_secret(folder: Path) -> str:
-    """The secret of a store's folder, made when it is first asked for; only whoever runs the server can read it.
+    """Return the secret of a store's folder, creating it on first use. Only the server's user can read the file.
 
-    Raises: StoreError where it can be neither read nor written.
+    Raises: StoreError if it cannot be read or written.
     """
     path = folder / NAME
     try:
@@ -35,7 +35,7 @@ def server_secret(folder: Path) -> str:
 
 
 def _read(path: Path) -> str:
-    """Another process may just be writing it."""
+    """Read the secret, waiting up to WRITING_S while another process writes it."""
     deadline = time.monotonic() + WRITING_S
     while True:
         try:

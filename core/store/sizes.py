@@ -1,4 +1,4 @@
-"""What runs take on disk."""
+"""Disk usage of runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 Dropped = Literal["snapshots", "weights"]
-# A folder whose date is younger than this may change again without its date showing it: file systems count in ticks.
+# File systems record times in ticks, so a folder modified more recently than this may change without a new time.
 SETTLED_NS = 1_000_000_000
 CHECKPOINT, SNAPSHOT = "checkpoint.", "snapshot-"
 FRAMES = ("frame-", "tokens.", "predictions-")
@@ -18,13 +18,13 @@ FRAMES = ("frame-", "tokens.", "predictions-")
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """Bytes of a run's files.
+    """Disk usage of a run, in bytes.
 
     Attributes:
-        weights: the checkpoint; of a finished run, the weights of its last step.
+        weights: the checkpoint; for a finished run, its final weights.
         snapshots: copies of the weights at earlier steps.
-        frames: vectors, logits, maps and attention at every frame, with the tokens and the predictions of the test.
-        others: what was computed afterwards (maps, measures, layers, texts), and the log.
+        frames: vectors, logits, maps and attention of every frame, plus the tokens and the predictions.
+        others: results computed later (maps, measures, layers, texts), and the log.
     """
 
     weights: int = 0
@@ -38,7 +38,7 @@ class RunSize:
 
 
 def size_text(size: float) -> str:
-    """Bytes as people read them: 0.3 MB, 285 MB, 1.2 GB, in units of 2**20 and 2**30 bytes."""
+    """Format bytes as 0.3 MB, 285 MB or 1.2 GB, in units of 2**20 and 2**30 bytes."""
     megabytes = size / 2**20
     if megabytes >= 1000:
         return f"{size / 2**30:,.1f} GB"
@@ -47,7 +47,10 @@ def size_text(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A folder's own files, by kind, and its folders; `settled` where the date will show any change."""
+    """Listing of one folder: file sizes by kind, and subfolders.
+
+    `settled` is True if any later change will show in the modification time.
+    """
 
     changed_ns: int
     settled: bool
@@ -56,17 +59,17 @@ class _Listed:
 
 
 class FolderSizes:
-    """Sizes of run folders. A folder whose date has not changed is not listed again.
+    """Cached sizes of run folders. A folder with an unchanged modification time is not listed again.
 
-    Files of a run are written under another name and renamed, which changes the date of their folder; the log grows
-    without it and counts as it was.
+    Files of a run are written under another name and renamed, which changes the modification time of the folder. The
+    log grows without changing it, so the log's size may be out of date.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Listed] = {}
 
     def of_runs(self, folder: Path) -> dict[str, RunSize]:
-        """The size of every run whose folder lies in `folder`, by the run's id."""
+        """Return the size of every run folder in `folder`, by run id."""
         runs = self._listed(str(folder))
         return {os.path.basename(path): self._of(path) for path in runs.folders} if runs else {}
 
@@ -86,7 +89,7 @@ class FolderSizes:
         return 0 if listed is None else listed.sizes.total() + sum(self._total(inner) for inner in listed.folders)
 
     def _listed(self, folder: str) -> _Listed | None:
-        """None for a folder that is not there, or has just gone."""
+        """List a folder, from the cache if possible; None if it does not exist."""
         try:
             changed_ns = os.stat(folder).st_mtime_ns
             known = self._known.get(folder)

@@ -1,4 +1,4 @@
-"""The store: the truth about every run, read and written by pages, workers and the command line alike."""
+"""The store, the single source of truth about runs for pages, workers and the command line."""
 
 from __future__ import annotations
 
@@ -25,41 +25,40 @@ from core.store.sizes import Dropped
 from core.store.work import IN_LINE, RUN, RUNS, count_time
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
-# Rows that were kept for a run which is just being created are not taken for those of none.
+# Rows without a run are kept this long, because they may belong to a run that is being created.
 ROWS_GRACE_S = 3600.0
-# What people read where something is asked of a run that has ended, by what was asked.
+# Error messages for controls sent to a run that has ended, by control.
 NOTHING_TO_DO = {
     "stop": N_("Run {id} is {status}: there is nothing to stop."),
     "pause": N_("Run {id} is {status}: there is nothing to pause."),
     "resume": N_("Run {id} is {status}: there is nothing to resume."),
     "turn": N_("Run {id} is {status}: there is nothing to turn."),
 }
-# What a run says of itself that was stopped while it waited.
+# Message of a run that was stopped in the queue.
 NOT_STARTED = Message("Stopped before it started.")
 
 
 def default_folder() -> Path:
-    """Where runs live unless settings say otherwise: SCL_RUNS, else runs/ below the current folder."""
+    """Return the folder of runs: SCL_RUNS, or by default runs/ in the working directory."""
     return settings().runs
 
 
 def rows_path(folder: Path, content_hash: str) -> Path:
-    """The file of the exact rows that runs with this hash were made with, in a store's folder. Raises: StoreError."""
+    """Return the file in a store's folder with the exact rows of this hash. Raises: StoreError for a malformed hash."""
     if not CONTENT_HASH.fullmatch(content_hash):
         raise StoreError("{hash} is no hash of a run's rows.", hash=shown(content_hash))
     return folder / "rows" / f"{content_hash}.parquet"
 
 
 class Store(RunReader):
-    """The runs of a database, and per run a folder with frames, checkpoint and log."""
+    """Read and write access to the runs of a database and their folders."""
 
     def create(self, config: RunConfig, cell: tuple[str, int, int] | None = None, owner: str | None = None) -> str:
-        """Queue a prepared run; returns its id.
+        """Queue a prepared run and return its id.
 
         Args:
-            cell: an experiment's id, and the cell and seed there that the run is of; it then waits behind runs that
-                somebody started one by one.
-            owner: the visitor whose run it is; None on a server that nobody shares.
+            cell: an experiment's id, cell and seed. The run then waits behind runs that users started individually.
+            owner: the visitor who starts the run; None on a server that is not shared.
         """
         run_id, text = new_id(), config.to_json()
         with self.transaction() as db:
@@ -73,9 +72,9 @@ class Store(RunReader):
         return run_id
 
     def same_as(self, config: RunConfig) -> str | None:
-        """The newest run that computes what this prepared config says, whatever became of it; None where there is none.
+        """Return the id of a run with the same prepared config; None if there is none.
 
-        A run whose knobs were turned computed something else.
+        Finished runs come before others, then newer before older ones. Runs whose knobs were turned do not count.
         """
         rows = self.all(
             "SELECT id FROM run_rows WHERE config_hash = ? AND discarded_at IS NULL "
@@ -94,13 +93,13 @@ class Store(RunReader):
         owner: str | None = None,
         cell: tuple[str, int, int] | None = None,
     ) -> Attempt:
-        """Add a run that was carried out elsewhere, and return the attempt that writes what it recorded.
+        """Add a run that was executed elsewhere, and return the attempt that writes its records.
 
         Args:
-            run_id: its id there, which no run here may have.
-            worked_s: seconds that it worked there.
-            owner, cell: as `create` has them.
-        Raises: StoreError where there is such a run.
+            run_id: its original id, which no run in this store may have.
+            worked_s: seconds that it worked.
+            owner, cell: see `create`.
+        Raises: StoreError for a malformed or existing id.
         """
         if not RUN_ID.fullmatch(run_id):
             raise StoreError("{id} is no run id: take another file.", id=shown(run_id))
@@ -108,7 +107,7 @@ class Store(RunReader):
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError("Run {id} is here already: open it from the list of runs.", id=run_id)
             self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None, worker=liveness_of())
-            # It has no hash: the same config gives other curves on another machine.
+            # No hash: the same config gives different curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, steps, worked_s) VALUES (?, ?, ?, ?, ?)",
                 (run_id, checked_name(name), config.to_json(), config.steps, worked_s),
@@ -118,11 +117,10 @@ class Store(RunReader):
         return self.attempt(run_id, 1)
 
     def bring_back(self, run_id: str) -> bool:
-        """Whether there is such a run that has finished; one that was discarded is restored.
+        """Restore a finished run if it was discarded. Delete what an interrupted adoption left of an unfinished one.
 
-        What is left of an adoption that was cut off is deleted.
-
-        Raises: StoreError while another process adopts it.
+        Returns: True if the store has the run and it has finished.
+        Raises: StoreError while another process is adopting the run.
         """
         with self.transaction() as db:
             row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
@@ -137,16 +135,16 @@ class Store(RunReader):
         return False
 
     def drop_adopted(self, run_id: str) -> None:
-        """Delete a run whose adoption goes wrong, with its files; there is nothing to bring back."""
+        """Permanently delete a run whose adoption failed, with its files."""
         with self.transaction() as db:
             folder = self.run_folder(run_id)
             db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
             shutil.rmtree(folder, ignore_errors=True)
 
     def discard(self, *run_ids: str) -> None:
-        """Take runs out of sight at one moment; `restore` brings one back until `purge_discarded` frees its files.
+        """Hide runs, all or none; `restore` undoes this until `purge_discarded` deletes their files.
 
-        Raises: RunNotFoundError, or EngineError while a worker has one of them; nothing is discarded then.
+        Raises: RunNotFoundError; EngineError if one of them is active or queued.
         """
         for run_id in run_ids:
             self._row(run_id)
@@ -163,12 +161,12 @@ class Store(RunReader):
                 db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (now, run_id))
 
     def restore(self, run_id: str) -> None:
-        """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
+        """Undo `discard`. Raises: RunNotFoundError if the run was purged."""
         if not self.write("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
             raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
-        """Delete runs that were discarded longer ago than that, and free their files."""
+        """Delete runs discarded more than `older_than_s` seconds ago, with their files."""
         with self.transaction() as db:
             limit = time.time() - older_than_s
             rows = db.execute("DELETE FROM runs WHERE discarded_at <= ? RETURNING id", (limit,)).fetchall()
@@ -178,7 +176,7 @@ class Store(RunReader):
             self._purge_rows()
 
     def _purge_rows(self) -> None:
-        """Free the rows that no run was made with."""
+        """Delete files of rows that no run uses."""
         named = "SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs WHERE json_valid(config)"
         hashes = self.all(named)
         needed = {row["hash"] for row in hashes}
@@ -187,18 +185,18 @@ class Store(RunReader):
                 path.unlink(missing_ok=True)
 
     def delete(self, run_id: str) -> None:
-        """Delete a run and free its files, for good. Raises: EngineError while a worker has it."""
+        """Delete a run and its files permanently. Raises: EngineError if it is active or queued."""
         self.discard(run_id)
         self.purge_discarded(0.0)
 
     def rename(self, run_id: str, name: str) -> None:
-        """Call a run something else; "" goes back to its number. Raises: RunNotFoundError, ConfigError."""
+        """Rename a run; "" restores its number as the title. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_name(name)
         self.write("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
-        """Give a run these tags instead of those it had. Raises: RunNotFoundError, ConfigError."""
+        """Replace the tags of a run. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_tags(tags)
         self.write("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
@@ -206,14 +204,14 @@ class Store(RunReader):
     # Disk
 
     def keep_weights(self, run_id: str, keep: bool) -> None:
-        """Have the disk budget leave a run's weights alone, or no longer. Raises: RunNotFoundError."""
+        """Set whether the disk budget must keep a run's weights. Raises: RunNotFoundError."""
         self._row(run_id)
         self.write("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
 
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
-        """Record that a finished run's weights are dropped, before their files go.
+        """Record that a finished run's weights are dropped, before their files are deleted.
 
-        Returns: False, and nothing is recorded, when the run has been deleted or its weights are to be kept.
+        Returns: False, without a record, if the run is deleted or not finished, or its weights are to be kept.
         """
         sql = (
             f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? WHERE id = ? AND discarded_at IS NULL "
@@ -224,10 +222,10 @@ class Store(RunReader):
     # Controls
 
     def send(self, run_id: str, kind: str, name: str | None = None, value: float | None = None) -> int:
-        """Ask a run for something: "stop", "pause", "resume" or "turn" (a knob's name and value).
+        """Send a control to a run: "stop", "pause", "resume" or "turn" (a knob's name and value).
 
         A queued run stops at once. Returns: the control's number.
-        Raises: EngineError when the run has ended; ConfigError for a knob value out of bounds.
+        Raises: EngineError if the run has ended; ConfigError for a knob value out of bounds.
         """
         run = self.run(run_id)
         if kind == "turn":
@@ -244,10 +242,10 @@ class Store(RunReader):
             ).lastrowid
         return int(number or 0)
 
-    # What the engine writes
+    # The queue
 
     def line(self) -> list[Waiting]:
-        """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""
+        """Return the queued runs that may begin, in the order of the queue, regardless of visitors' limits."""
         rows = self.all(IN_LINE, (RUNS, "[]"))
         return [
             Waiting(row["id"], row["owner"], bool(row["background"]), row["turn_at"], row["queued_at"]) for row in rows
@@ -256,9 +254,9 @@ class Store(RunReader):
     # Visitors of a shared server
 
     def name_visitor(self, visitor: str, name: str) -> None:
-        """What others read of a visitor; "" for none.
+        """Set the name under which other visitors see a visitor; "" for none.
 
-        Raises: ConfigError for a name that is too long or reserved, or that reads like another visitor's.
+        Raises: ConfigError for a name that is too long or reserved, or that looks like another visitor's.
         """
         checked = checked_visitor_name(name)
         with self.transaction() as db:
@@ -271,17 +269,17 @@ class Store(RunReader):
             )
 
     def set_queue_message(self, message: Text | None) -> None:
-        """Why queued runs do not begin, on each of them; None takes it back."""
+        """Set the message of all queued runs, which says why they do not begin; None removes it."""
         self.write("UPDATE work SET message = ? WHERE status = 'queued' AND line = ?", (message, RUNS))
 
     def has_queued(self) -> bool:
-        """Whether a run waits; only reads."""
+        """Return True if a run is queued. Does not write."""
         return bool(self.all("SELECT 1 FROM work WHERE status = 'queued' AND line = ? LIMIT 1", (RUNS,)))
 
     def requeue(self, run_id: str) -> None:
-        """Put a run that stopped, failed or was interrupted back into the queue, behind the others.
+        """Put a stopped, failed or interrupted run back into the queue, behind the others.
 
-        Raises: EngineError for one that is going on or has finished: a finished run is never changed.
+        Raises: EngineError for any other status; a finished run never changes.
         """
         self._row(run_id)
         with self.transaction() as db:
@@ -293,24 +291,24 @@ class Store(RunReader):
                     id=run_id,
                     status=Message(str(status)),
                 )
-            # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
+            # A stop or pause sent to the last attempt must not reach the next one; a knob turn still applies.
             db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
             self.queue_again(run_id, time.time())
             count_time(db, run_id, until=row["heartbeat_at"])
 
     def withdraw(self, run_id: str) -> bool:
-        """Take a run back that nobody has begun, as if it had not been queued. Returns: False where somebody has."""
+        """Remove a queued run that was never claimed. Returns: False if it was claimed."""
         with self.transaction() as db:
             never = "SELECT 1 FROM work WHERE work.id = runs.id AND status = 'queued' AND attempt = 0"
             return bool(db.execute(f"DELETE FROM runs WHERE id = ? AND EXISTS ({never})", (run_id,)).rowcount)
 
     def attempt(self, run_id: str, number: int) -> Attempt:
-        """The writing side of one attempt at a run."""
+        """Return the writer of one attempt at a run."""
         return Attempt(self, run_id, number)
 
 
 def _put_cell(db: sqlite3.Connection, cell: tuple[str, int, int], run_id: str) -> None:
-    """A run is that of a cell under a seed, which its experiment started."""
+    """Record a run as that of a cell and seed, started by its experiment."""
     db.execute(
         "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) VALUES (?, ?, ?, ?, 1)",
         (*cell, run_id),

@@ -1,4 +1,7 @@
-"""The work of a store: runs and jobs wait in lines, are claimed, handed over, begun and ended alike, in one table."""
+"""The table of work: runs and jobs are queued, claimed, handed over, begun and ended in the same way.
+
+The column `line` names the queue of a piece of work.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from core.store.database import Database
 from core.store.liveness import from_json, is_alive, observed_status, to_json
 from core.store.records import Liveness, Status, config_problem, stored_config
 
-# The kind of the work that is a run, and the line in which runs wait.
+# The kind of work that is a run, and the queue of runs.
 RUN, RUNS = "run", "runs"
-# What a warm process does that is no work of its line.
+# States of a warm process that is not working: importing libraries, or idle.
 LOADING, NOTHING = "loading", ""
 ACTIVE = "('starting', 'running', 'paused', 'stopping')"
 ENDED = "('stopped', 'failed', 'finished')"
-# What waits in a line, the next one first: experiments behind the rest, people by turns, the longest wait first. A run
-# that starts from another waits for its end. Parameters: the line; owners who have as much going on as they may.
+# Waiting work of a queue, next first. Experiments come last; visitors take turns; then the longest wait comes first.
+# A run that starts from another waits for its end. Parameters: the queue; owners who have reached their limit.
 IN_LINE = (
     "SELECT work.*, runs.config, coalesce(visitors.turn_at, 0) AS turn_at FROM work "
     "LEFT JOIN runs ON runs.id = work.id LEFT JOIN visitors ON visitors.id = work.owner "
@@ -36,7 +39,12 @@ IN_LINE = (
 
 
 class Claim(NamedTuple):
-    """Work that was taken. Attributes: attempt: from 1; slot: the first of those that it takes."""
+    """Claimed work.
+
+    Attributes:
+        attempt: number of the attempt, from 1.
+        slot: the first of the slots that it occupies.
+    """
 
     id: str
     attempt: int
@@ -45,11 +53,11 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WarmProcess:
-    """The process that carries out the work of a line.
+    """The process that serves a queue.
 
     Attributes:
-        doing: LOADING, NOTHING, or the id of what it works on; of a bridge, an identity of its settings.
-        failed_starts: how many before it ended while they were loading.
+        doing: LOADING, NOTHING, or the id of the current work; for a bridge, a hash of its settings.
+        failed_starts: number of processes in a row before it that ended while loading.
     """
 
     worker: Liveness
@@ -62,7 +70,7 @@ class WarmProcess:
 
 
 class WorkTable(Database):
-    """The work of a database and the warm processes that carry it out."""
+    """The work of a database and the warm processes that execute it."""
 
     def add_work(
         self,
@@ -76,7 +84,7 @@ class WorkTable(Database):
         background: bool = False,
         worker: Liveness | None = None,
     ) -> None:
-        """Put work in a line; work of no line is starting already, as its first attempt, in a process of its own."""
+        """Add work to a queue. Work without a queue, or with a worker, is starting at once as its first attempt."""
         now, starting = time.time(), line is None or worker is not None
         self.write(
             "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
@@ -108,20 +116,20 @@ class WorkTable(Database):
         request: Mapping[str, Any] | None = None,
         accepts: Callable[[RunConfig, bool], bool] = lambda _config, _of_experiment: True,
     ) -> Claim | None:
-        """Take the next work of a line for a free slot, so that nobody else can.
+        """Claim the next work of a queue for a free slot. No other process can claim it afterwards.
 
-        A run in several processes takes as many slots, one behind the other, or all that there are.
+        A run with several processes occupies that many consecutive slots, or all slots if there are fewer.
 
         Args:
-            worker: the process that it is handed to, until the one that carries it out registers.
-            most_of_owner: how much of one visitor's may go on at a time; None for any number.
-            request: what the process that begins a run needs to know of the one that claimed it.
-            accepts: called with the config of the next run, and True for one of an experiment.
-        Returns: None when nothing waits, no slot is free, or the next run is not accepted.
+            worker: the process that holds the work until its own worker registers.
+            most_of_owner: limit on the active work of one visitor; None for no limit.
+            request: settings that the claiming process passes to the process that begins a run.
+            accepts: called with the config of the next run, and True for a run of an experiment.
+        Returns: None if nothing waits, no slot is free, or the next run is not accepted.
         """
         with self.transaction() as db:
             active = self._active(line)
-            # A slot of somebody else's is none of these.
+            # Slots outside `slots` belong to other claimants.
             taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
             waiting = db.execute(IN_LINE, (line, _busy(active, most_of_owner)))
             row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
@@ -147,7 +155,10 @@ class WorkTable(Database):
             return Claim(row["id"], row["attempt"] + 1, first)
 
     def _active(self, line: str) -> list[sqlite3.Row]:
-        """What goes on in a line; what was handed to its process counts, which another one begins where that dies."""
+        """Return the active work of a queue.
+
+        Work held by its warm process counts even if that process has died, because the next one begins it.
+        """
         named = self.warm_process(line)
         holder = None if named is None else to_json(named.worker)
         rows = self.all(
@@ -162,7 +173,7 @@ class WorkTable(Database):
         ]
 
     def handed_to(self, line: str, worker: Liveness) -> tuple[Claim, dict[str, Any]] | None:
-        """Claimed work of a line that a process holds and has not begun, with its request; None where there is none."""
+        """Return the oldest claimed work that a process holds and has not begun, with its request, or None."""
         held = (
             "SELECT * FROM work WHERE line = ? AND status IN ('starting', 'stopping') AND worker = ? "
             "ORDER BY number LIMIT 1"
@@ -172,11 +183,13 @@ class WorkTable(Database):
         return None
 
     def hand_over(self, claim: Claim, worker: Liveness | None) -> None:
-        """Have claimed work be held by another process until one registers; None when that has ended already.
+        """Pass claimed work to another process, which holds it until a worker registers.
 
-        Then the work reads as interrupted, unless its end is written.
+        Args:
+            worker: None if that process has already ended. The work then counts as interrupted until its end is
+                recorded.
         """
-        # What a run's holder was told (settings) is for nobody else.
+        # The request of a run (settings) is only for its holder.
         self.write(
             "UPDATE work SET worker = ?, request = iif(kind = 'run', '{}', request), "
             "heartbeat_at = iif(?, heartbeat_at, 0) WHERE id = ? AND attempt = ? AND status = 'starting'",
@@ -184,16 +197,16 @@ class WorkTable(Database):
         )
 
     def register(self, claim: Claim, worker: Liveness, holder: Liveness | None = None) -> bool:
-        """Name the process that carries claimed work out from here on.
+        """Record the process that executes claimed work from now on.
 
         Args:
-            holder: the process that has the work until then. Of two that were begun for one claim, since the first
-                holder died, only one can register.
-        Returns: False when the work has ended before, or another process has it.
+            holder: the process that has held the work so far. If a holder died and the next one began the claim again,
+                only one of the two workers can register.
+        Returns: False if the work has ended or belongs to another process.
         """
         with self.transaction() as db:
             begun = db.execute(
-                # A run is running once it has said what it begins with. What its holder was told is for nobody else.
+                # A run counts as running only after its first event. Its request is only for its holder.
                 "UPDATE work SET worker = ?, heartbeat_at = ?, request = iif(kind = 'run', '{}', request), "
                 "status = iif(kind != 'run' AND status = 'starting', 'running', status) "
                 f"WHERE id = ? AND attempt = ? AND status IN {ACTIVE} AND (? OR worker IN (?, ?))",
@@ -210,7 +223,7 @@ class WorkTable(Database):
             return bool(begun.rowcount)
 
     def queue_again(self, work_id: str, queued_at: float, message: Text | None = None) -> None:
-        """Put work that was claimed back into its line."""
+        """Put claimed work back into its queue."""
         self.write(
             "UPDATE work SET status = 'queued', queued_at = ?, message = ?, worker = NULL, slot = NULL, "
             "request = iif(kind = 'run', '{}', request), ended_at = NULL WHERE id = ?",
@@ -220,10 +233,10 @@ class WorkTable(Database):
     def end(
         self, work_id: str, status: Status, message: Text | None = None, result: Mapping[str, Any] | None = None
     ) -> None:
-        """Write how work ended; of work that has ended already, nothing is changed.
+        """Record how work ended. Work that has already ended does not change.
 
         Args:
-            message: one sentence; None leaves the one that is there.
+            message: one sentence; None keeps the current one.
         """
         with self.transaction() as db:
             db.execute(
@@ -237,7 +250,7 @@ class WorkTable(Database):
     # Warm processes
 
     def awaiting(self, line: str) -> list[str]:
-        """The ids of what a line's process is to begin, the oldest first: jobs in line, and what was handed to it."""
+        """Return the ids that a queue's warm process is to begin, oldest first: queued jobs, and work that it holds."""
         found = (
             "SELECT id, number FROM work WHERE line = ? AND status = 'queued' AND kind != 'run' UNION ALL "
             "SELECT id, number FROM work WHERE status IN ('starting', 'stopping') AND line = ? "
@@ -246,7 +259,7 @@ class WorkTable(Database):
         return [row["id"] for row in self.all(found, (line, line))]
 
     def warm_process(self, line: str) -> WarmProcess | None:
-        """The process that was last named, alive or not; None when it left in good order."""
+        """Return the last recorded warm process, alive or not; None if there is none or it exited normally."""
         for row in self.all("SELECT * FROM warm_processes WHERE warm_group = ?", (line,)):
             worker = from_json(row["worker"])
             assert worker is not None
@@ -254,7 +267,7 @@ class WorkTable(Database):
         return None
 
     def name_warm_process(self, line: str, process: WarmProcess | None) -> None:
-        """Name the process of a line, to which goes what the one before it was to begin."""
+        """Record the warm process of a queue, and pass it the work that its predecessor held."""
         with self.transaction() as db:
             before = self.warm_process(line)
             db.execute("DELETE FROM warm_processes WHERE warm_group = ?", (line,))
@@ -273,12 +286,12 @@ class WorkTable(Database):
 
 
 def count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:
-    """Add the time since the last change to what a run has worked, and go on counting where it runs.
+    """Add the time since the last change to a run's working time, and restart the clock if the run is running.
 
-    One that was adopted has its time from elsewhere.
+    An adopted run keeps its original time.
 
     Args:
-        until: when it stopped working; now where None.
+        until: time at which it stopped working; None for now.
     """
     now = time.time()
     db.execute(
@@ -294,7 +307,7 @@ def as_json(values: Mapping[str, Any]) -> str:
 
 
 def _busy(active: Sequence[sqlite3.Row], most: int | None) -> str:
-    """The owners who have as much going on as they may, as JSON."""
+    """Return the owners with at least `most` active pieces of work, as JSON."""
     if most is None:
         return "[]"
     counts = Counter(row["owner"] for row in active if row["owner"] is not None)
@@ -302,7 +315,7 @@ def _busy(active: Sequence[sqlite3.Row], most: int | None) -> str:
 
 
 def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
-    """The slots that work takes where it begins at `first`; none where there are too few from there on."""
+    """Return the slots that work occupies from `first` on; empty if too few follow."""
     is_run = row["config"] is not None and config_problem(row["config"]) is None
     wanted = min(stored_config(row["config"]).processes if is_run else 1, len(slots))
     place = slots.index(first)

@@ -1,4 +1,4 @@
-"""Texts changed word by word: easy data augmentation, synonyms, and what a view made of a text, for people to see.
+"""Changes to the words of texts: easy data augmentation, synonyms, and previews of views.
 
-May import: catalogue, errors, parameters, registry; never torch. When a view is drawn belongs to training.
+May import: catalogue, errors, parameters, registry; never torch. Deciding when a view is drawn belongs to training.
 """

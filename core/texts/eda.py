@@ -1,9 +1,13 @@
 """Easy data augmentation: a view of a text with some of its words replaced, deleted, duplicated or swapped.
 
-Source: Wei & Zou 2019, arXiv:1901.11196. Differences from its code: a text keeps its case and punctuation; a word is
-replaced where it was drawn, not at every place where it occurs; a rate is a share of the words (that code deletes each
-word with a probability, and swaps rate · words times, which moves twice as many); words are duplicated in place, where
-that code inserts synonyms of other words; texts without spaces are changed by characters.
+Source: Wei & Zou 2019, arXiv:1901.11196. Differences from its code:
+
+- A text keeps its case and punctuation.
+- A word is replaced at the drawn position, not wherever it occurs.
+- A rate is a share of the words. That code deletes each word with a probability, and swaps rate · words times, which
+  moves twice as many.
+- Words are duplicated in place. That code inserts synonyms of other words.
+- Texts without spaces are changed by character.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from core.texts.synonyms import synonyms as listed_synonyms
 
 Synonyms = Callable[[str], Sequence[str]]
 
-# Function words carry the grammar, and several of them turn a sentence round when they are changed.
+# Function words carry the grammar, and changing some of them inverts the meaning of a sentence.
 FUNCTION_WORDS = """
     a an the this that these those i me my mine myself we us our ours ourselves you your yours yourself yourselves he
     him his himself she her hers herself it its itself they them their theirs themselves who whom whose which what when
@@ -37,14 +41,14 @@ FUNCTION_WORDS = """
 """
 STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 
-# Keeps the numbers drawn here apart from those of the project's other generators, which are seeded with fewer words.
+# Separates these draws from the project's other generators, whose seeds have fewer words.
 STREAM = 6
 
 PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
 
 
 def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
-    """The random numbers of one view, so that a resumed run makes the views that an unbroken one makes.
+    """Return the generator of one view, so that a resumed run draws the same views as an uninterrupted one.
 
     Args:
         seed: the run's. step: of training. row: in the training split. draw: number of the view in its step.
@@ -54,7 +58,7 @@ def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
 
 
 def stream(*names: str) -> int:
-    """A number of their own for the draws of a view or an operation, so that they do not all choose the same words."""
+    """Return a number for the draws of a view or an operation, so that they do not all choose the same words."""
     return zlib.crc32(":".join(names).encode())
 
 
@@ -66,18 +70,18 @@ def eda(
     rng: Generator,
     synonyms: Synonyms = listed_synonyms,
 ) -> str:
-    """A view of a text; a pure function of the text, the operation, the rate and the generator's state.
+    """Return a view of a text: a pure function of the text, the operation, the rate and the generator's state.
 
-    A word is what lies between white space. Where more than half of the letters are of a script without spaces, it
-    is a character with its marks, or a run of Latin letters and digits. A changed text has single spaces.
+    A word is the text between white space. If more than half of the letters are of a script without spaces, a word is a
+    character with its marks, or a run of Latin letters and digits. A changed text has single spaces.
 
     Args:
         operation: "replace" words by synonyms, "delete" words, "duplicate" words in place, "swap" words by pairs, or
             "mixed": one of the four, drawn from those that can change this text.
-        rate: share of the words that change, in [0, 1]; above 0 at least one changes, if the text allows it. At least
+        rate: share of the words that change, in [0, 1]. Above 0 at least one changes, if the text allows it. At least
             one word stays when words are deleted. Stop words and words without a synonym are never replaced.
-        synonyms: gives the words that may replace a lower-case word.
-    Returns: the text itself where nothing could be changed.
+        synonyms: returns the words that may replace a lower-case word.
+    Returns: the text itself if nothing could be changed.
     Raises: ValueError for another operation or rate.
     """
     if operation not in (*CHANGES, "mixed"):
@@ -96,13 +100,13 @@ def eda(
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """A text's words, and what lies between them."""
+    """Split a text into words. Returns: the words and their separator."""
     if not is_unspaced(text):
         return text.split(), " "
     units: list[str] = []
     for unit in UNSPACED_UNIT.findall(text.strip()):
         if units and (unit.isspace() or unicodedata.category(unit[0]).startswith("M")):
-            units[-1] += unit  # a vowel sign or tone mark, or white space: it goes where its letter goes
+            units[-1] += unit  # a vowel sign, a tone mark or white space stays with its letter
         else:
             units.append(unit)
     return units, ""
@@ -123,7 +127,7 @@ def _replace(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) 
 
 
 def _replacements(word: str, synonyms: Synonyms) -> list[str]:
-    """Other words, each with the word's punctuation and capitals."""
+    """Return synonyms of a word with its punctuation and capitals."""
     parts = PUNCTUATED.fullmatch(word)
     assert parts is not None
     before, core, after = parts.groups()
@@ -151,7 +155,7 @@ def _duplicate(words: list[str], rate: float, rng: Generator, synonyms: Synonyms
 
 
 def _swap(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> list[str]:
-    """Pairs of different words change places, no word twice, so that no swap undoes another."""
+    """Swap pairs of different words, no word twice, so that no swap undoes another."""
     changed = list(words)
     free = rng.permutation(len(words)).tolist()
     for _pair in range(_count(rate / 2, len(words))):

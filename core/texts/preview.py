@@ -1,4 +1,4 @@
-"""What each view of the registry makes of a text, word by word, for people to see.
+"""Previews of the registered views of a text, word by word.
 
 The random numbers are not those of a run, which depend on its steps and rows: a preview is one example of many.
 """
@@ -15,7 +15,7 @@ from core.registry import load
 from core.texts.eda import eda, row_generator, stream
 from core.texts.segments import Segment, Subject, ViewPreview, segments_of
 
-# What the tokenizers of the supported families put around texts; these tokens keep their places.
+# Special tokens of the supported families' tokenizers; they keep their positions.
 SPECIAL_TOKENS = frozenset(["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"])
 
 
@@ -27,13 +27,13 @@ def text_views(
     tokens: Sequence[str] | None = None,
     special: Collection[str] = SPECIAL_TOKENS,
 ) -> list[ViewPreview]:
-    """What every view of the registry makes of a text, in the registry's order.
+    """Return previews of all registered views of a text, in the registry's order.
 
     Args:
         seed: ≥ 0; same arguments, same previews.
-        rate: share of the words or tokens that change, in [0, 1), for the views that have one.
-        tokens: of the text under the chosen encoder, special ones included; without them token views are described.
-        special: tokens that no view touches.
+        rate: share of the words or tokens that change, in [0, 1), for views with a rate.
+        tokens: of the text under the chosen encoder, special ones included; without them, token views are described.
+        special: tokens that no view changes.
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
@@ -52,7 +52,7 @@ def _previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
 
 
 def _sentence(entry: ViewEntry) -> str:
-    """What a view changes where the text does not show it."""
+    """Describe the effect of a view that the text does not show."""
     summary = _(entry.summary)
     if entry.by_model:
         return _("{summary} It is made when asked for.", summary=summary)
@@ -64,11 +64,11 @@ def _sentence(entry: ViewEntry) -> str:
 
 
 def eda_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
-    """One preview for each operation."""
+    """Return one preview for each operation."""
     (operations,) = [p.choices for p in entry.parameters if p.name == "operation"]
     found = []
     for operation, label in (operations or {}).items():
-        # One generator for both texts of a pair, as a run has.
+        # One generator for both texts of a pair, as in a run.
         rng = row_generator(subject.seed, 0, 0, stream(entry.name, operation))
         views = [eda(text, operation=operation, rate=subject.rate, rng=rng) for text in subject.texts]
         segments = tuple(segments_of(*both) for both in zip(subject.texts, views, strict=True))

@@ -1,4 +1,4 @@
-"""What a view has made of a text, in pieces that people can see."""
+"""Segments of a view's text, which mark its changes for display."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Literal, NamedTuple
 Mark = Literal["same", "changed", "removed", "added", "moved"]
 
 WORD = re.compile(r"\s*\S+\s*|\s+")
-# Han, kana, Thai, Lao, Khmer and Burmese are written without spaces. Korean is written with them.
+# Han, kana, Thai, Lao, Khmer and Burmese are written without spaces, Korean with spaces.
 UNSPACED_LETTER = re.compile(
     "[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f]"
 )
 UNSPACED_UNIT = re.compile(r"[A-Za-z0-9]+|.", re.DOTALL)
-# Beyond this many pairs of words a comparison of two texts takes seconds, and only their ends are compared.
+# Beyond this many pairs of words, comparing two texts takes seconds, so only their ends are compared.
 MOST_COMPARED = 4_000_000
 
 
 class Segment(NamedTuple):
-    """A piece of a view's text, or one of its tokens, and what has become of it."""
+    """A piece of a view's text, or one of its tokens, with the kind of its change."""
 
     text: str
     mark: Mark
@@ -32,18 +32,17 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ViewPreview:
-    """What one view, or one operation of it, makes of a text.
+    """Preview of one view of a text, or of one operation of the view.
 
     Attributes:
-        name: the view's in the registry.
-        label: the view's, with the operation where it has several; translated, as is the sentence.
-        unit: what the segments are: pieces of text that are laid end to end, or tokens one by one. None where there is
-            only the sentence.
+        name: of the view in the registry.
+        label: of the view, with the operation if it has several; translated, as is the sentence.
+        unit: kind of the segments: pieces of text to join, or single tokens. None if there is only the sentence.
         segments: for each text, one of a single text and two of a pair; the tokens of a pair are one sequence. Without
             those marked "removed" they are exactly the view. A removed token is one whose embedding is zeroed.
-        order: for tokens, the place that each one had before, from 0.
-        sentence: what the view changes, for people.
-        on_request: whether the view of this text has to be computed by a model first.
+        order: for tokens, the former position of each, from 0.
+        sentence: the effect of the view, for display.
+        on_request: whether a model has to compute the view of this text first.
     """
 
     name: str
@@ -56,12 +55,12 @@ class ViewPreview:
 
     @property
     def changed(self) -> bool:
-        """Whether anything is to be seen in the segments."""
+        """True if any segment shows a change."""
         return any(segment.mark != "same" for text in self.segments for segment in text)
 
 
 class Subject(NamedTuple):
-    """What is looked at: one text or two, its tokens where they are known."""
+    """The text to preview: one text or a pair, with its tokens if they are known."""
 
     texts: tuple[str, ...]
     tokens: tuple[str, ...] | None
@@ -71,14 +70,14 @@ class Subject(NamedTuple):
 
     @property
     def movable(self) -> list[int]:
-        """Places of the tokens that a view may touch."""
+        """Positions of the tokens that a view may change."""
         return [place for place, token in enumerate(self.tokens or ()) if token not in self.special]
 
 
 def segments_of(before: str, after: str) -> tuple[Segment, ...]:
-    """A view's text in pieces that say what has become of the words of the text before.
+    """Split a view's text into segments that mark the changes to the words of the original.
 
-    Those not marked "removed" give `after` when they are joined. Texts without spaces are compared by character.
+    Segments that are not marked "removed" join to `after`. Texts without spaces are compared by character.
     """
     if before == after:
         return (Segment(after, "same"),) if after else ()
@@ -86,7 +85,7 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
     old, new = _units(before, unspaced), _units(after, unspaced)
     old_words, new_words = [_word(unit) for unit in old], [_word(unit) for unit in new]
     matches = _matches(old_words, new_words)
-    # A word that is gone here and found there has moved, and is shown where it is now.
+    # A word that is removed at one position and added at another has moved; it is shown at the new one.
     kept_old, kept_new = {i for i, _ in matches}, {j for _, j in matches}
     gone = Counter(word for i, word in enumerate(old_words) if i not in kept_old)
     come = Counter(word for j, word in enumerate(new_words) if j not in kept_new)
@@ -117,12 +116,12 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether more than half of the letters are of a script without spaces."""
+    """Return whether more than half of the letters are of a script without spaces."""
     return 2 * len(UNSPACED_LETTER.findall(text)) > sum(map(str.isalpha, text))
 
 
 def _units(text: str, unspaced: bool) -> list[str]:
-    """Words with the white space around them, or characters; joined they are the text."""
+    """Split a text into words with the white space around them, or into characters; joined, they are the text."""
     return UNSPACED_UNIT.findall(text) if unspaced else WORD.findall(text)
 
 
@@ -131,7 +130,10 @@ def _word(unit: str) -> str:
 
 
 def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Places (in old, in new) of words that stay, both ascending; exact where words were only deleted or only added."""
+    """Return positions (in old, in new) of unchanged words, both ascending.
+
+    The result is exact if words were only deleted or only added.
+    """
     if (found := _places(new, old)) is not None:
         return [(i, j) for j, i in enumerate(found)]
     if (found := _places(old, new)) is not None:
@@ -147,7 +149,7 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _ends(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The words that both begin with, and those that both end with."""
+    """Match the words at the common beginning and at the common end."""
     shorter = min(len(old), len(new))
     first = next((k for k in range(shorter) if old[k] != new[k]), shorter)
     last = next((k for k in range(shorter - first) if old[-1 - k] != new[-1 - k]), shorter - first)
@@ -156,7 +158,7 @@ def _ends(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _places(part: Sequence[str], whole: Sequence[str]) -> list[int] | None:
-    """Where the words of `part` are in `whole`, in their order; None where they do not."""
+    """Return the positions of the words of `part` in `whole`, in order; None if `part` is not a subsequence of it."""
     places: list[int] = []
     rest = iter(enumerate(whole))
     for word in part:

@@ -1,6 +1,6 @@
-"""Words that can replace a word: from WordNet where nltk and its corpus are installed, else from a bundled list.
+"""Words that can replace a word: from WordNet if nltk and its corpus are installed, else from a bundled list.
 
-The two give different views, so a run that is to be repeated records `synonym_source()`.
+The two give different views, so a run is repeatable only with the same `synonym_source()`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ BUNDLED_LIST = Path(__file__).resolve().parents[2] / "assets" / "synonyms.txt"
 
 
 def synonyms(word: str) -> tuple[str, ...]:
-    """Words that can replace a word, sorted, lower-case and without the word; () where none are known.
+    """Return words that can replace a word, sorted, lower-case and without the word; () if none are known.
 
-    The bundled list has English words in the form in which they occur in a text ("films", "enjoyed"). WordNet gives
-    the dictionary form, of any of the word's meanings, as in the code of Wei & Zou 2019 (arXiv:1901.11196).
+    The bundled list has English words in the inflected forms of a text ("films", "enjoyed"). WordNet has dictionary
+    forms, for any of the word's meanings, as in the code of Wei & Zou 2019 (arXiv:1901.11196).
 
     Args:
         word: one word, in any case.
@@ -28,12 +28,12 @@ def synonyms(word: str) -> tuple[str, ...]:
 
 
 def synonym_source() -> Literal["wordnet", "bundled"]:
-    """Where synonyms come from on this machine; asked once per process."""
+    """Return the source of synonyms on this machine, which is determined once per process."""
     return "bundled" if _wordnet() is None else "wordnet"
 
 
 def read_groups(path: Path = BUNDLED_LIST) -> list[tuple[str, ...]]:
-    """The groups of a list: one on each line, its words apart by spaces; lines that begin with # are remarks."""
+    """Read the groups of a list: one per line, its words separated by spaces; lines that begin with # are comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [tuple(line.split()) for line in lines if line.strip() and not line.startswith("#")]
 
@@ -58,7 +58,7 @@ def _bundled() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _wordnet() -> Any:
-    """Nltk's reader of WordNet, or None: nltk is no dependency, and its corpus is a separate download."""
+    """Return nltk's reader of WordNet, or None: nltk is no dependency, and its corpus is a separate download."""
     try:
         wordnet = import_module("nltk.corpus").wordnet
         wordnet.ensure_loaded()

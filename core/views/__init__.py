@@ -1,14 +1,14 @@
-"""Views: where the positives of contrastive learning come from; plain torch, one kind per file.
+"""Views: sources of positives for contrastive learning; plain torch, one kind per file.
 
-May import: catalogue, errors, parameters, registry, texts, and what tokens and model files are. When a view is drawn
-belongs to training. Views of a text's words are in texts, which needs no torch.
+May import: catalogue, errors, parameters, registry, texts, and the modules that define tokens and model files. Training
+decides when to draw a view. Views that edit a text's words are in texts, which needs no torch.
 """
 
 from typing import Any
 
 from core.registry import load
 
-# A package that imported its modules would load torch wherever one of them is named.
+# Imports are lazy: importing the modules here would load torch with every import of the package.
 HOMES = {
     "RoundTrip": "core.views.back_translation",
     "TranslationCache": "core.views.back_translation",

@@ -1,6 +1,6 @@
-"""Back-translation: a text goes through a translation model into another language and through a second one back.
+"""Back-translation: translate a text into another language with one model, and back with a second one.
 
-The models sample, so every temperature gives other words for the same meaning. Sources: Gunel et al. 2021,
+The models sample, so the wording varies with the temperature at the same meaning. Sources: Gunel et al. 2021,
 arXiv:2011.01403 (noise of the training set by temperature); CERT, Fang et al. 2020, arXiv:2005.12766 (two round trips
 of one text as a pair).
 """
@@ -30,14 +30,14 @@ from core.parameters import number
 
 WHAT = N_("Translation model")
 
-# One call of the sampler draws for a whole batch, so a row is always translated with the same neighbours.
+# The sampler draws for a whole batch at once, so a row must always be translated with the same neighbours.
 CANONICAL_ROWS = 16
 SPARE_TOKENS = 16
 BUSY_TIMEOUT_S = 10.0
 
 
 class MemoryTranslationCache:
-    """Keeps translated texts under a key for the life of the process."""
+    """An in-memory cache of translations, for the life of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -50,14 +50,13 @@ class MemoryTranslationCache:
 
 
 class TranslationCache:
-    """Keeps translations in one SQLite file, which several processes may use at once.
+    """A cache of translations in one SQLite file, safe for several processes.
 
-    A file that is damaged or cannot be written costs time and nothing else: it is logged once, and texts are
-    translated again.
+    If the file is damaged or cannot be written, this is logged once and texts are translated again.
     """
 
     def __init__(self, path: Path) -> None:
-        """The file and its folder are made when they are first needed."""
+        """Set the path. The file and its folder are created on first use."""
         self._path = path
         self._made = self._complained = False
 
@@ -78,7 +77,7 @@ class TranslationCache:
             self._complain(error)
 
     def _connection(self) -> sqlite3.Connection:
-        """A connection for one call, so that threads and forked processes share none."""
+        """Open a connection for one call, so that threads and forked processes never share one."""
         if not self._made:
             self._make()
             self._made = True
@@ -89,7 +88,7 @@ class TranslationCache:
         from sqlite_utils import Database
 
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Changing the journal mode does not wait for a lock, so processes that make the file at once take turns.
+        # Changing the journal mode does not wait for a database lock, so a file lock serialises its creation.
         with (
             FileLock(self._path.with_name(f"{self._path.name}.lock"), timeout=BUSY_TIMEOUT_S),
             closing(sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)) as connection,
@@ -105,11 +104,10 @@ class TranslationCache:
 
 
 class RoundTrip:
-    """Translates texts into another language and back.
+    """Round-trip translation of texts.
 
-    What a row becomes depends on the texts of its canonical batch, the models' names, the temperature, the seed and
-    the machine's arithmetic; never on what was asked for before, nor on what is cached. torch's random state is left
-    as it was.
+    The result of a row depends on the texts of its canonical batch, the models' names, the temperature, the seed and
+    the machine's arithmetic. It does not depend on earlier calls or on the cache. torch's random state is unchanged.
     """
 
     def __init__(
@@ -122,13 +120,13 @@ class RoundTrip:
         cache: TranslationCache | MemoryTranslationCache,
         device: torch.device | str = "cpu",
     ) -> None:
-        """Loads nothing yet.
+        """Set up the round trip; models are loaded on first use.
 
         Args:
             forward: Hub name or local folder of a Marian model, e.g. "Helsinki-NLP/opus-mt-en-de".
-            backward: the model that leads back, e.g. "Helsinki-NLP/opus-mt-de-en".
-            temperature: > 0, unitless; 0.3 to 0.9 are usual, and more gives bolder translations.
-        Raises: ValueError for another temperature.
+            backward: the model for the way back, e.g. "Helsinki-NLP/opus-mt-de-en".
+            temperature: > 0, unitless; 0.3 to 0.9 are usual, and higher values give bolder translations.
+        Raises: ValueError for an invalid temperature.
         """
         if not (temperature > 0 and math.isfinite(temperature)):
             raise ValueError(f"temperature = {temperature}: give a number above 0; 0.3 to 0.9 are usual.")
@@ -138,20 +136,20 @@ class RoundTrip:
         self._cache = cache
 
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Each text after its round trip; the canonical batches are those of this list.
+        """Return each text after its round trip; the canonical batches are those of this list.
 
-        Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
+        Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
         """
         return self.translate_rows(texts, range(len(texts)))
 
     def translate_rows(self, texts: Sequence[str], rows: Sequence[int]) -> list[str]:
-        """Rows of a split after their round trip; where one is not cached, its whole canonical batch is translated.
+        """Return rows of a split after their round trip; a row that is not cached translates its whole canonical batch.
 
         Args:
             texts: the whole split; its canonical batches are rows 0 to 15, 16 to 31, …
             rows: numbers in `texts`, in any order.
-        Returns: one text per row; the original where it is blank or a translation is.
-        Raises: IndexError for a row that is not there; EncoderError or ConfigError as `translate`.
+        Returns: one text per row; the original if it or one of its translations is blank.
+        Raises: IndexError for a row outside `texts`; EncoderError or ConfigError as in `translate`.
         """
         if any(not 0 <= row < len(texts) for row in rows):
             raise IndexError(f"rows of {len(texts)} texts are 0 to {len(texts) - 1}: {list(rows)[:8]} were asked for.")
@@ -168,7 +166,7 @@ class RoundTrip:
         return [found[key] for key in wanted]
 
     def _keys(self, batch: list[str]) -> list[str]:
-        """A key per text of a canonical batch; two models under one name, or two kinds of device, never share one."""
+        """Return a key per text of a canonical batch. It differs for other weights and for other device types."""
         digest = _sha256([self._identity(batch), self._fingerprints, self.device.type])
         return [f"{digest}-{position}" for position in range(len(batch))]
 
@@ -199,7 +197,7 @@ class RoundTrip:
                 num_beams=1,
                 max_length=int(most.max()),
             )
-        # A short text that does not come to its end would ramble on to the bound of the longest.
+        # Cut each text at its own limit: a short text without an end token would run to the limit of the longest.
         rows = [row[:length] for row, length in zip(sampled.tolist(), most.tolist(), strict=True)]
         texts = tokenizer.batch_decode(rows, skip_special_tokens=True, use_source_tokenizer=False)
         return [text.strip() for text in texts]
@@ -234,7 +232,7 @@ def _folder(name: str) -> Path:
 
 
 def _check_type(folder: Path, name: str) -> None:
-    """Refuse other models before their weights are fetched. Raises: EncoderError."""
+    """Check that the model is a Marian model before its weights are fetched. Raises: EncoderError."""
     try:
         model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
@@ -254,13 +252,13 @@ def _check_type(folder: Path, name: str) -> None:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Names, sizes and dates of the weight files."""
+    """Return names, sizes and modification times of the weight files."""
     weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
     return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)
 
 
 def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
-    """Tokenizer and model, from safetensors or by torch's weights_only loader; no code of theirs is run.
+    """Load tokenizer and model from safetensors or by torch's weights_only loader, without running remote code.
 
     Raises: EncoderError.
     """
@@ -268,7 +266,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
     transformers.utils.logging.disable_progress_bar()
     try:
         with warnings.catch_warnings():
-            # It asks for a package that only makes unusual quotation marks and dashes plain.
+            # The package it recommends only normalises unusual quotation marks and dashes.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
@@ -278,7 +276,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
             weights_only=True,
             dtype=torch.float32,
         )
-    # A tokenizer whose files are missing fails with the last two.
+    # A tokenizer with missing files raises one of the last two.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
         reason = shown(first_line(error))
         raise EncoderError(
@@ -292,13 +290,13 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
 
 @contextmanager
 def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Torch draws from a seed inside, and goes on afterwards as if nothing had been drawn."""
+    """Seed torch inside the context and restore its random state afterwards."""
     on_cuda, on_mps = device.type == "cuda", device.type == "mps"
     index = torch.cuda.current_device() if on_cuda and device.index is None else device.index
     mps_state = torch.mps.get_rng_state() if on_mps else None
     with torch.random.fork_rng([index] if on_cuda else [], device_type="cuda"):
         try:
-            # torch.manual_seed would seed every device, also those whose state is not restored.
+            # torch.manual_seed would also seed devices whose state is not restored.
             torch.default_generator.manual_seed(seed)
             if on_cuda:
                 torch.cuda.default_generators[index].manual_seed(seed)
@@ -322,13 +320,13 @@ def round_trip(settings: Settings, seed: int, kept: Path | None, device: torch.d
 
 
 def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
-    """Translate there and back.
+    """Translate texts there and back.
 
     Args:
-        request: texts, and the forward, backward and temperature of the view; a seed.
-        folder: of the store, whose translations are shared with runs.
-    Returns: {"texts": one for each}.
-    Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
+        request: texts, a seed, and forward, backward and temperature of the view.
+        folder: folder of the store, whose translation cache is shared with runs.
+    Returns: {"texts": one translation per text}.
+    Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
     """
     progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
     trip = RoundTrip(

@@ -1,8 +1,8 @@
-"""ConSERT's views: tokens in another order, or the output of the embedding layer changed for some texts of a batch.
+"""ConSERT's views: shuffled tokens, or a modified output of the embedding layer for some texts of a batch.
 
 Each function on embeddings takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to
-(−1 for padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit
-for bit. Random numbers come from torch's global one of the device, whose state a run saves.
+(−1 for padding), and returns the input of the encoder's blocks. Tokens of other texts are returned bit for bit. Random
+numbers come from torch's global generator of the device, whose state a run saves.
 
 Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
 """
@@ -22,14 +22,14 @@ from core.parameters import number
 
 
 class Embedded(NamedTuple):
-    """What a view changes between the embedding layer and the first block.
+    """The input of a view between the embedding layer and the first block.
 
     Attributes:
         embeddings: [R, T, H], the output of the embedding layer.
-        owners: [R, T], the number of the text that a token belongs to, -1 for padding.
+        owners: [R, T], the number of the text that a token belongs to, −1 for padding.
         special: [R, T] bool, tokens such as [CLS].
         texts: numbers of the texts to change.
-        gradient: [R, T, H], of the contrastive loss by the embeddings, for a view that follows it.
+        gradient: [R, T, H], of the contrastive loss with respect to the embeddings, for a view that uses it.
     """
 
     embeddings: Tensor
@@ -40,11 +40,11 @@ class Embedded(NamedTuple):
 
 
 def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.Generator) -> Tokens:
-    """The tokens that are not special, with their types, in a random order; special ones keep their places.
+    """Shuffle the tokens that are not special, with their types; special tokens keep their positions.
 
-    ConSERT permutes position ids under tokens that stay. To attention that knows order from positions only, permuted
-    tokens under positions that stay are the same set of pairs (tested), and they also serve encoders with relative
-    positions. ConSERT's code moves [CLS] too; here it stays, because its vector is the text's.
+    ConSERT permutes position ids and keeps the tokens. For attention with absolute positions, permuting the tokens
+    instead gives the same set of pairs (tested). It also works for encoders with relative positions. ConSERT's code
+    moves [CLS] too; here it stays, because its vector represents the text.
 
     Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
     """
@@ -62,22 +62,22 @@ def token_cutoff(
     texts: Sequence[int],
     rate: float,
 ) -> Tensor:
-    """Zeroes a random share of the tokens of each text.
+    """Zero a random share of the tokens of each text.
 
     Args:
-        special: [R, T] bool, tokens that stay: [CLS] and its like.
+        special: [R, T] bool, tokens that are never zeroed, such as [CLS].
         texts: numbers of the texts to change.
-        rate: in (0, 1): the share of a text's other tokens, rounded; at least one where it has any.
+        rate: in (0, 1): the share of a text's other tokens, rounded; at least one if it has any.
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)
     inside, _ = _numbered(owners, texts)
     candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
     owner = owners.flatten()[candidates]
-    # In random order within each text, texts one after the other. A stable sort keeps the random order.
+    # Random order within each text, text after text: the stable sort keeps the random order.
     shuffled = torch.rand(len(candidates), device=embeddings.device).argsort()
     order = shuffled[owner[shuffled].argsort(stable=True)]
-    lengths = owner.bincount()  # of the texts' candidates, by number
+    lengths = owner.bincount()  # number of candidates of each text
     rank = torch.arange(len(order), device=order.device) - (lengths.cumsum(0) - lengths)[owner[order]]
     cut = order[rank < (lengths * rate).round().clamp(min=1)[owner[order]]]
     zeroed = torch.zeros_like(inside).flatten().index_fill(0, candidates[cut], True).view_as(inside)
@@ -90,7 +90,7 @@ def feature_cutoff(
     texts: Sequence[int],
     rate: float,
 ) -> Tensor:
-    """Zeroes, for each text, a random share of the H features in all of its tokens.
+    """Zero a random share of the H features of each text, in all of its tokens.
 
     Args:
         rate: in (0, 1): the share of the features, rounded; at least one.
@@ -110,7 +110,7 @@ def embedding_dropout(
     texts: Sequence[int],
     rate: float,
 ) -> Tensor:
-    """Zeroes each number of the texts' tokens with probability `rate` and divides the others by 1 − rate.
+    """Zero each value of the texts' tokens with probability `rate` and divide the others by 1 − rate.
 
     Raises: ValueError if rate lies outside (0, 1).
     """
@@ -121,10 +121,10 @@ def embedding_dropout(
 
 
 def add_step(embeddings: Tensor, owners: Tensor, texts: Sequence[int], gradient: Tensor, epsilon: float) -> Tensor:
-    """The adversarial view: adds ε·‖e‖·sign(g)/√H to each token, a step whose norm is ε of the embedding's.
+    """Add the adversarial step ε·‖e‖·sign(g)/√H to each token; its norm is ε times that of the embedding.
 
     Args:
-        gradient: [R, T, H], of the contrastive loss by the embeddings; where it is 0 nothing is added.
+        gradient: [R, T, H], of the contrastive loss with respect to the embeddings; 0 adds nothing.
         epsilon: ≥ 0, unitless. The step is a constant: no gradient flows through it.
     Raises: ValueError for a gradient of another shape or a negative epsilon.
     """
@@ -139,7 +139,7 @@ def add_step(embeddings: Tensor, owners: Tensor, texts: Sequence[int], gradient:
 
 
 def _numbered(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Which tokens belong to one of `texts` [R, T] bool, and to the how manieth of them, in ascending order [R, T]."""
+    """Return a mask of the tokens of `texts`, [R, T] bool, and each token's index into the sorted `texts`, [R, T]."""
     chosen = sorted(set(texts))
     if not chosen or chosen[0] < 0:
         raise ValueError(f"texts = {list(texts)}: expected numbers of texts from 0 on, at least one")

@@ -1,4 +1,4 @@
-"""A text's chosen tokens in groups: the mean of each group is a view."""
+"""Cluster the selected tokens of a text: the mean of each cluster is a view."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class ClusterViews(NamedTuple):
 
 
 def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: int = 10) -> ClusterViews:
-    """K-means within each example; a view is the mean of the members of a cluster.
+    """Run k-means within each example; a view is the mean of the members of a cluster.
 
-    Directions are clustered (L2-normalised, detached vectors) from a start without chance: the first token, then always
-    the one farthest from its nearest centre, ties going to the lowest index. The assignment is frozen, so gradients are
-    those of plain means of the vectors as they were given. A cluster without members is masked, and all of an example
-    that has fewer tokens than clusters.
+    Directions are clustered (L2-normalised, detached vectors) from a deterministic start: the first token, then
+    repeatedly the token farthest from its nearest centre, with ties going to the lowest index. The assignment is
+    treated as constant, so gradients are those of plain means of the given vectors. Empty clusters are masked, and so
+    are all clusters of an example with fewer tokens than clusters.
 
     Args:
         vectors: [B, K, H], the most attended token first.
-        mask: [B, K] bool; a masked vector belongs to no cluster and gets zero gradient.
+        mask: [B, K] bool; a vector with False belongs to no cluster and gets zero gradient.
         clusters: ≥ 1.
-        iterations: ≥ 0 moves of the centres.
+        iterations: ≥ 0 updates of the centres.
     Returns: means in the dtype of `vectors`, and their mask.
-    Raises: ValueError naming the argument, its value and what is expected.
+    Raises: ValueError naming the argument, its value and the expected values.
     """
     _check(vectors, mask, clusters, iterations)
     with torch.autocast(vectors.device.type, enabled=False):
@@ -49,14 +49,14 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
 
 
 def _members(vectors: Tensor, present: Tensor, clusters: int, iterations: int) -> Tensor:
-    """[B, K, H] → [B, clusters, K] bool: which tokens belong to which cluster."""
+    """Assign tokens to clusters, [B, K, H] → [B, clusters, K] bool."""
     points = torch.nn.functional.normalize(vectors if vectors.dtype == torch.float64 else vectors.float(), dim=-1)
     centres = _farthest_points(points, present, clusters)  # [B, clusters, H]
     members = _nearest(points, centres, present)
     for _ in range(iterations):
         counts = members.sum(2, keepdim=True)  # [B, clusters, 1]
         means = members.to(points.dtype) @ points / counts.clamp(min=1)
-        centres = torch.where(counts > 0, means, centres)  # a centre without members stays
+        centres = torch.where(counts > 0, means, centres)  # an empty cluster keeps its centre
         members = _nearest(points, centres, present)
     return members
 
@@ -69,7 +69,7 @@ def _farthest_points(points: Tensor, present: Tensor, clusters: int) -> Tensor:
         centre = points.gather(1, chosen.view(-1, 1, 1).expand(-1, 1, points.shape[-1]))  # [B, 1, H]
         centres.append(centre)
         nearest = torch.minimum(nearest, (points - centre).square().sum(-1))
-        # The first of equal ones: argmax promises it.
+        # On ties, argmax returns the first.
         chosen = nearest.masked_fill(~present, -torch.inf).argmax(1)
     return torch.cat(centres, dim=1)
 

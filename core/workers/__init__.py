@@ -1,7 +1,7 @@
-"""Background work: runs and jobs, the processes that carry them out, and who starts and ends these.
+"""Background work: runs, jobs and the processes that execute them.
 
-May import everything of core but figures and the command line. What a run or a job computes belongs to training and
-artifacts; here it is kept in the store.
+May import everything of core but figures and the command line. The computations of runs and jobs belong to training
+and artifacts; this package stores their results.
 """
 
 from core.store.job_table import JobRecord

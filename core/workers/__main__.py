@@ -1,4 +1,4 @@
-"""`python -m core.workers FOLDER ID` carries out one job; `--warm FOLDER LINE` those of a line."""
+"""`python -m core.workers FOLDER ID` executes one job; `--warm FOLDER LINE` serves a queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from core.workers.processes import lower_priority
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns: exit status, 0 for a job that is done and for a warm process that left in good order."""
+    """Execute one job or serve a queue.
+
+    Returns: exit status, 0 for a finished job or a normal exit of a warm process.
+    """
     if arguments[0] == "--warm":
         _, store_folder, line = arguments
         return warm.serve(Path(store_folder), line)

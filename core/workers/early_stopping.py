@@ -1,9 +1,9 @@
-"""Poor runs of an experiment end early, by asynchronous successive halving (ASHA).
+"""Early stopping of an experiment's poor runs, by asynchronous successive halving (ASHA).
 
 Source: Li et al. 2020, A system for massively parallel hyperparameter tuning, arXiv:1810.05934, algorithm 2.
 
-Nothing is remembered: at every validation score the rungs are filled again from the store, so that it does not matter
-which process, or which machine, carried out the runs before.
+It keeps no state: at every validation score the rungs are filled again from the store, so any process or machine may
+have executed the earlier runs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Curve = Sequence[tuple[int, float]]
 
 
 def is_poor(run_id: str, curves: Mapping[str, Curve], *, grace_steps: int, reduction: int, steps: int) -> bool:
-    """Whether ASHA ends a run at its newest score: on the rung that it reaches, it is not among the best.
+    """Return True if ASHA ends a run at its newest score: it reaches a rung and is not among the best there.
 
     Args:
         curves: step and score of every run so far, in order of steps; higher is better.
-        grace_steps: the first rung; the others are at `reduction` times the one before.
-        reduction: about one of this number goes on from a rung.
-        steps: of a whole run.
+        grace_steps: step of the first rung. Each later rung is at `reduction` times the previous one.
+        reduction: about 1 in `reduction` runs continues beyond a rung.
+        steps: number of steps of a full run.
     """
     rungs = [grace_steps]
     while rungs[-1] * reduction <= steps:
@@ -43,7 +43,7 @@ def is_poor(run_id: str, curves: Mapping[str, Curve], *, grace_steps: int, reduc
 
 
 def _by_rung(curve: Curve, rungs: Sequence[int]) -> dict[int, float]:
-    """The scores of a run, each at the highest rung that it reaches and that no earlier score has taken."""
+    """Assign each score of a run to the highest rung that it reaches and no earlier score occupies."""
     found: dict[int, float] = {}
     for step, score in curve:
         if free := [rung for rung in rungs if rung <= step and rung not in found]:
@@ -52,9 +52,9 @@ def _by_rung(curve: Curve, rungs: Sequence[int]) -> dict[int, float]:
 
 
 def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> Message | None:
-    """Why a run ends early at this step, in a sentence; None where it goes on.
+    """Return the reason why a run ends early at this step, in one sentence; None if it continues.
 
-    It goes on where an experiment that is going on needs it whole.
+    It continues if any active experiment needs the full run.
     """
     table = ExperimentTable(store.folder)
     experiments = [one for one in table.of_run(run_id) if one.wanted]

@@ -1,6 +1,6 @@
-"""Engines carry runs out: submitting, steering and resuming are the same everywhere, starting them is not.
+"""Engines execute runs. They share submitting, controlling and resuming, and differ in how they start runs.
 
-On this machine one run at a time per GPU goes on, or one on a machine without; the others wait in a queue.
+This machine executes one run at a time per GPU, or one run without a GPU. The others wait in a queue.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from core.workers.run_rows import TaskSource, keep_rows
 
 
 class Engine(ABC):
-    """Submits, starts and steers runs of one store, to which whoever carries a run out reports its events.
+    """Submits, starts and controls the runs of a store. Workers report their events to the store.
 
-    Any process may have one: a server, the command line, a worker that has ended. A run is claimed in the store, so
-    two of them never start it twice.
+    Any process may have an engine: a server, the command line, a worker at its end. A run is claimed in the store, so
+    two engines never start it twice.
     """
 
     def __init__(self, store: Store) -> None:
@@ -42,18 +42,18 @@ class Engine(ABC):
 
     @abstractmethod
     def warm_up(self) -> None:
-        """Have the next run start sooner; returns without waiting."""
+        """Prepare in the background for the next run, so that it starts sooner."""
 
     @abstractmethod
     def dispatch(self) -> None:
-        """Start queued runs as long as there is room. Cheap when nothing waits."""
+        """Start queued runs while slots are free. Cheap if nothing waits."""
 
     def submit(self, draft: RunConfig, owner: str | None = None) -> str:
-        """Check and complete a draft, queue it, and start it if there is room; returns the run's id.
+        """Check and complete a draft, queue it, start it if a slot is free, and return the run's id.
 
         Args:
-            owner: the visitor whose run it is, on a shared server.
-        Raises: ConfigError, TaskError, EncoderError, EngineError or StoreError; then nothing was created.
+            owner: the visitor who starts the run, on a shared server.
+        Raises: ConfigError, TaskError, EncoderError, EngineError or StoreError.
         """
         check_waiting(self.store, owner)
         run_id = self.queue(*self.prepared(draft), owner=owner)
@@ -61,7 +61,7 @@ class Engine(ABC):
         return run_id
 
     def prepared(self, draft: RunConfig) -> tuple[RunConfig, TaskData]:
-        """A draft as a run here would have it, with every default filled in, and its rows; nothing is created.
+        """Return a draft with every default for this machine filled in, and its rows. Creates nothing.
 
         Raises: ConfigError, TaskError or EncoderError.
         """
@@ -77,7 +77,7 @@ class Engine(ABC):
         return config, data
 
     def _check_start(self, draft: RunConfig) -> None:
-        """Raises: ConfigError for a run that cannot be started from."""
+        """Check the run that a draft starts from. Raises: ConfigError if it is missing or has another encoder."""
         if draft.start is None:
             return
         try:
@@ -103,17 +103,17 @@ class Engine(ABC):
         cell: tuple[str, int, int] | None = None,
         owner: str | None = None,
     ) -> str:
-        """Queue a prepared run; returns its id. `dispatch` starts it.
+        """Queue a prepared run and return its id. `dispatch` starts it.
 
         Args:
-            cell, owner: as `Store.create` takes them.
-        Raises: TaskError or StoreError; then nothing was created.
+            cell, owner: see `Store.create`.
+        Raises: TaskError or StoreError; no run was created then.
         """
         keep_rows(self.store.folder, data)
         return self.store.create(config, cell, owner)
 
     def stop(self, run_id: str) -> None:
-        """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""
+        """Ask a run to end with a checkpoint. Raises: EngineError if it has ended."""
         self.store.send(run_id, "stop")
 
     def pause(self, run_id: str) -> None:
@@ -127,29 +127,29 @@ class Engine(ABC):
         self.store.send(run_id, "turn", name, value)
 
     def resume(self, run_id: str) -> None:
-        """Queue a stopped, failed or interrupted run again, from its checkpoint. Raises: EngineError."""
+        """Requeue a stopped, failed or interrupted run, from its checkpoint. Raises: EngineError."""
         self.store.requeue(run_id)
         self.dispatch()
 
 
 class LocalEngine(Engine):
-    """Runs in processes of this machine, each in a session of its own, which writes into the run's log.
+    """Executes runs in processes of this machine. Each has a separate session and writes to the run's log.
 
-    Where the warm process of runs lives (`core.workers.warm.RunStarter`), it forks one in milliseconds; a new
-    interpreter needs seconds to import torch.
+    The warm process of runs (`core.workers.warm.RunStarter`), if alive, forks one in milliseconds. A new interpreter
+    needs seconds to import torch.
     """
 
     def __init__(self, store: Store, *, slots: Sequence[int] | None = None, forks: bool = HAS_FORK) -> None:
-        """`forks`: whether to make use of a warm process."""
+        """Create an engine. Args: slots: default, one per GPU; forks: True to use a warm process."""
         super().__init__(store)
         self._slots = machine.slots() if slots is None else slots
         self._forks = forks
         self._jobs = Jobs(store.folder)
 
     def warm_up(self) -> None:
-        """Have a warm process ready, so that the next run starts at once; returns without waiting.
+        """Start the warm process in the background, so that the next run starts at once.
 
-        Without one a run starts all the same, some seconds later, so trouble with it is only logged.
+        Without one a run starts some seconds later, so errors are only logged.
         """
         try:
             if self._forks:
@@ -159,12 +159,12 @@ class LocalEngine(Engine):
 
     def dispatch(self) -> None:
         if self._forks and self.store.awaiting(RUNS):
-            self.warm_up()  # the process that is to begin them may have died
+            self.warm_up()  # the warm process that holds them may have died
         while self.store.has_queued() and self._start_one():
             pass
 
     def _start_one(self) -> bool:
-        # The warm process may be older than the settings that count now.
+        # The warm process may have been started with older settings.
         known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
         with self.store.transaction():
             warm = self.store.warm_process(RUNS) if self._forks else None
@@ -189,12 +189,12 @@ class LocalEngine(Engine):
             )
             self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, message)
             return
-        # We may be a worker that ended itself and is gone before the new one has imported torch.
+        # This process may be a worker that exits before the new one has imported torch.
         self.store.hand_over(claim, worker)
 
 
 def chosen_engine(store: Store) -> Engine:
-    """This machine's processes, or a Ray cluster. Raises: ConfigError for settings that cannot be followed."""
+    """Return the engine of the settings: this machine or a Ray cluster. Raises: ConfigError for invalid ones."""
     address = settings().engine
     if address == LOCAL:
         return LocalEngine(store)

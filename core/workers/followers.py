@@ -1,4 +1,4 @@
-"""The other processes of a run that trains in several: started beside the worker, ended with it."""
+"""The additional processes of a data-parallel run, which the worker starts and ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.training.data_parallel import Ranks
 from core.training.loop import follow
 from core.workers.processes import free_port
 
-# How long a follower may take to import torch, and to end once it is asked to.
+# Time for a follower to import torch, and to end at the end of the run.
 READY_S, END_S = 120.0, 5.0
 THREADS = "OMP_NUM_THREADS"
 
@@ -31,11 +31,12 @@ THREADS = "OMP_NUM_THREADS"
 def ranks_of(
     config: RunConfig, data: TaskData, *, weights: Path, start: Path | None, translations: Path | None
 ) -> Iterator[Ranks | None]:
-    """The processes of a run, this one first; None for a run in one process.
+    """Start the processes of a run, with this one as rank 0; yield None for a run in one process.
 
     Args:
-        weights: the folder of its checkpoint; start: as `train` takes it.
-    Raises: TrainingError where one of them does not start.
+        weights: the folder of its checkpoint.
+        start: see `core.training.loop.train`.
+    Raises: TrainingError if one of them does not start.
     """
     if config.processes == 1:
         yield None
@@ -69,12 +70,12 @@ def _of_rank(rank: int) -> dict[str, str]:
 
 
 def _start(others: list[SpawnProcess], config: RunConfig, *given: Any, environment: Mapping[str, str]) -> bool:
-    """Start the other processes, in our session and with our output, so that whatever ends us ends them.
+    """Start the other processes in this session, with this output, so that they end with this process.
 
     Args:
-        others: gets each process as it is started.
-        given: what `_follow` takes besides.
-    Returns: whether all of them have imported torch.
+        others: receives each process as it is started.
+        given: the remaining arguments of `_follow`.
+    Returns: True if all of them have imported torch.
     """
     spawning = multiprocessing.get_context("spawn")
     readers = []
@@ -108,8 +109,8 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _follow(
     ready: Connection, config: RunConfig, data: TaskData, weights: Path, start: Path | None, translations: Path | None
 ) -> None:
-    """Take the steps that the first process leads."""
-    # The first process hears what is asked of the run; a Ctrl-C in a terminal reaches every process.
+    """Train in a follower process, in lockstep with the first process."""
+    # A Ctrl-C in a terminal reaches every process, but only the first one handles controls.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ready.send(True)
     ranks = Ranks(config.device)

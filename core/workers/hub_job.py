@@ -1,4 +1,4 @@
-"""The job that fetches a data set of the Hub and keeps it in the library."""
+"""The job that downloads a data set from the Hub and adds it to the library."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from core.tasks.rows import Rows
 
 @dataclass(frozen=True)
 class Kept:
-    """A task in the library, and what was fetched for it.
+    """A task in the library, with the data fetched for it.
 
     Attributes:
-        was_here: whether a task had these very rows already, which keeps its name.
+        was_here: True if the library already had a task with the same rows. It keeps its name.
     """
 
     task: LibraryTask
@@ -37,9 +37,9 @@ class Kept:
 
 
 def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
-    """Fetch a data set and keep it in the library of a store's folder.
+    """Fetch a data set and add it to the library of a store's folder.
 
-    Returns: the task's id and name, whether its rows were here already, and what was sampled and left out.
+    Returns: the task's id and name, `was_here` as in `Kept`, the rows left out, and a note on sampling.
     Raises: TaskError or ConfigError.
     """
     library = TaskLibrary(folder)
@@ -60,12 +60,12 @@ def fetch_into(
     progress: Progress,
     keeping: AbstractContextManager[None] = nullcontext(),  # noqa: B008 # it has no state
 ) -> Kept:
-    """Fetch a data set, see that it can be learned, and keep it in a library.
+    """Fetch a data set, check that it makes a task, and add it to a library.
 
     Args:
-        keeping: entered while the rows are added, which is not to be cut short.
-    Raises: ConfigError for a name that cannot be used, before anything is fetched; TaskError as `fetch`, and for rows
-        that make no task, of which nothing is kept.
+        keeping: context in which the rows are added, for work that must not be interrupted.
+    Raises: ConfigError for an invalid name, before anything is fetched; TaskError of `fetch`, or for rows that make no
+        task. Nothing is added then.
     """
     name = checked_task_name(request.shown_name)
     fetched = fetch(request, progress=progress)
@@ -79,7 +79,7 @@ def fetch_into(
 
 
 def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
-    """Raises: TaskError with what to do, when the rows cannot be split or learned."""
+    """Check that the rows can be split and learned. Raises: TaskError that says what to do."""
     try:
         split_rows(rows, name)
     except PlaygroundError as error:
@@ -93,7 +93,7 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
 
 @contextmanager
 def _to_the_end() -> Iterator[None]:
-    """What is done here is not cut short by a request to end: a cancelled job leaves no task, a kept one is done."""
+    """Ignore requests to end from here on: a cancelled job adds no task, and a job that adds one finishes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

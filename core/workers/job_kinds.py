@@ -1,4 +1,4 @@
-"""What kinds of jobs there are, who carries them out, and how many of them at once."""
+"""Kinds of jobs, the functions that execute them, and their limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.messages import Text
 from core.store.work import RUNS
 
 Progress = Callable[[int, int | None, Text], None]
-# What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
+# The function that executes a job: (request, store folder, progress) -> result. Request and result are plain JSON.
 Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
 KINDS: Mapping[str, str] = {
@@ -26,10 +26,10 @@ KINDS: Mapping[str, str] = {
     "vectors": "core.experiments.vectors:job",
     "experiment": "core.experiments.lifecycle:job",
 }
-# Kinds of which a warm process takes care, and the line in which they wait for it: they have to answer soon, and what
-# they import takes long. Every other job has an interpreter of its own.
+# Kinds executed by a warm process, and their queues. They must respond fast, and their imports are slow. Any other job
+# gets a new interpreter.
 WARM: Mapping[str, str] = {"map": "maps", "inspect": "model"}
-# What a line's process imports before its first job.
+# Modules that a queue's warm process imports before its first job.
 PRELOADED: Mapping[str, tuple[str, ...]] = {
     "maps": ("core.artifacts.maps",),
     "model": ("core.artifacts.inspect_job",),
@@ -42,15 +42,15 @@ PRELOADED: Mapping[str, tuple[str, ...]] = {
         "transformers.models.auto.tokenization_auto",
     ),
 }
-# Lines that are served in a way of their own, and the class that does it: a `core.workers.warm.WarmServer`.
+# Queues with a special server, and its class, a subclass of `core.workers.warm.WarmServer`.
 CLUSTER = "cluster"
 SERVERS: Mapping[str, str] = {RUNS: "core.workers.warm:RunStarter", CLUSTER: "core.workers.cluster.bridge:Bridge"}
 HAS_FORK = sys.platform == "linux"
-# How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
+# Limits on concurrent jobs of a kind: more would share one connection, or each hold a model in memory.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
-# How many of a kind may work or wait.
+# Limit on active and queued jobs of a kind.
 MAX_ACTIVE = 20
-# How long a job that has ended can be looked at. What these give is drawn once, or kept in files of its own.
+# Time for which a job is kept after its end. The results of these kinds are drawn once, or stored in files.
 KEPT_S: Mapping[str, float] = {
     "translate": 600.0,
     "map": 600.0,
@@ -62,13 +62,13 @@ KEPT_OTHERS_S = 86_400.0
 
 
 def check_kind(kind: str) -> None:
-    """Raises: ConfigError for an unknown kind, naming what exists."""
+    """Check that a kind exists. Raises: ConfigError that lists the kinds."""
     if kind not in KINDS:
         raise ConfigError("job", kind, "choose {names}.", names=tuple(KINDS))
 
 
 def work_of(kind: str) -> Work:
-    """The function that carries a kind out, imported now. Raises: ConfigError."""
+    """Import and return the function that executes a kind of job. Raises: ConfigError."""
     check_kind(kind)
     module, _colon, name = KINDS[kind].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
@@ -76,5 +76,5 @@ def work_of(kind: str) -> Work:
 
 
 def lines() -> list[str]:
-    """The lines that a warm process serves."""
+    """Return the queues that warm processes serve."""
     return sorted({*WARM.values(), *SERVERS})

@@ -1,4 +1,4 @@
-"""What happens in the process that has a job: it works, says how far it is, and how it ended."""
+"""Execution of a job in its process, with progress and result reported to the store."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ from core.workers.job_kinds import Progress
 from core.workers.processes import flush, log
 
 WAIT_S = 0.5
-# Progress is written this often at most, and whether somebody cancelled is asked this often.
+# Shortest intervals between writes of the progress, and between checks for a cancellation.
 WRITE_EVERY_S = 0.2
 LOOK_EVERY_S = 0.02
 NO_MEMORY = Message("There was not enough memory: ask for fewer rows.")
 
 
 class Cancelled(BaseException):
-    """Raised by a job's progress once nobody wants the job. No `except Exception` on its way takes it for an error."""
+    """Raised by a job's progress callback once the job is cancelled.
+
+    A BaseException, so that no `except Exception` on the way treats it as an error.
+    """
 
 
 def carry_out(table: JobTable, claim: Claim) -> bool:
-    """Do a claimed job in this process, and write how far it is and how it ended.
+    """Execute a claimed job in this process, and record its progress and result.
 
-    Returns: whether it is done; every failure ends in the job's row as one sentence.
-    Raises: ConfigError where there is no such job.
+    Returns: True if it finished. Every failure is recorded in the job's row as one sentence.
+    Raises: ConfigError for an unknown job.
     """
-    # Before anything is read: this waits until whoever starts the job has written its row.
+    # Register before reading: this waits for the transaction in which the starting process adds the row.
     begun = table.register(claim, liveness_of())
     job = table.job(claim.id)
     if job is None:
         raise ConfigError("job", shown(claim.id), "give the id of a job.")
     if not begun:
-        return False  # cancelled before anybody could name the process
+        return False  # cancelled before this process registered
     state = _State(table, claim.id)
     try:
         state.look()
@@ -63,7 +66,7 @@ def carry_out(table: JobTable, claim: Claim) -> bool:
 
 
 def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
-    """Until fewer jobs of the kind than may work at once are before this one."""
+    """Wait until few enough jobs of the kind are ahead of this one."""
     while job.kind in kinds.AT_ONCE:
         line = [record.id for record in reversed(table.jobs()) if record.kind == job.kind and record.active]
         before = line.index(job.id) if job.id in line else 0
@@ -74,7 +77,7 @@ def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
 
 
 class _State:
-    """What a job writes of itself."""
+    """Reporter of a job's progress and end."""
 
     def __init__(self, table: JobTable, job_id: str) -> None:
         self._table, self._job_id = table, job_id
@@ -83,7 +86,7 @@ class _State:
         self.status = Status.RUNNING
 
     def progress(self, done: int, total: int | None, message: Text) -> None:
-        """Raises: Cancelled."""
+        """Report progress, at most every WRITE_EVERY_S unless the message changes. Raises: Cancelled."""
         self.look()
         new_message = message != self._said[2]
         self._said = (done, total, message)
@@ -91,18 +94,18 @@ class _State:
             self._write()
 
     def end(self, status: Status, *, message: Text = "", result: Mapping[str, Any] | None = None) -> None:
-        # Whoever reads that it has ended finds its whole log, how far it came, and none of its temporary files.
+        # When the job shows as ended, its log and progress must be complete and its temporary files gone.
         flush()
         shutil.rmtree(self._table.work_folder(self._job_id), ignore_errors=True)
         if not self._table.exists():
-            return  # the store went away, and nobody is left to read this
+            return  # the store was deleted, so nothing is left to record
         with self._table.transaction():
             self._write()
             self._table.end(self._job_id, status, message, result)
         self.status = status
 
     def look(self) -> None:
-        """Raises: Cancelled."""
+        """Check for a cancellation. Raises: Cancelled."""
         if time.monotonic() - self._looked_at < LOOK_EVERY_S:
             return
         if not self._table.exists() or not self._table.is_wanted(self._job_id):

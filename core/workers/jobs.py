@@ -1,4 +1,4 @@
-"""The jobs of a store, as those see them who start, watch and cancel them."""
+"""The interface for starting, watching and cancelling jobs."""
 
 from __future__ import annotations
 
@@ -28,31 +28,35 @@ COMMAND = (sys.executable, "-m", "core.workers")
 
 
 class Jobs:
-    """The jobs of one store's folder. Any process may have one.
+    """The jobs of a store's folder. Any number of processes may use it.
 
-    Starting, reading and cancelling jobs also brings the warm process of a line back where it died while work waited.
+    Starting, reading and cancelling jobs also restarts a warm process that died while work was waiting.
     """
 
     def __init__(self, folder: str | Path, *, command: Sequence[str] = COMMAND) -> None:
-        """`command` starts a process; the store's folder and the job's id, or --warm and a line, are added to it."""
+        """Open the jobs of a folder.
+
+        Args:
+            command: starts a process. Its arguments are the folder and the job's id, or --warm, the folder and a queue.
+        """
         self.folder = Path(folder).resolve()
         self._command = tuple(command)
 
     def start(self, kind: str, request: Mapping[str, Any], label: Text) -> str:
-        """Have a job done by a process of its own, or put it in the line of a warm one; returns at once.
+        """Start a job in a new process, or queue it for a warm one, and return at once.
 
-        Returns: the job's id, or that of one that does the same already.
-        Raises: ConfigError for an unknown kind, EngineError when no process can be started or too many wait.
+        Returns: the job's id, or the id of an active job with the same request.
+        Raises: ConfigError for an unknown kind; EngineError if no process can be started or too many jobs are active.
         """
         kinds.check_kind(kind)
-        asked = json.loads(json.dumps(dict(request)))  # as it will be read, so that it can be compared
+        asked = json.loads(json.dumps(dict(request)))  # normalised as stored, for comparison
         with self._plain_errors(), self._table.transaction():
             return self._same(kind, asked) or self._started(kind, asked, label)
 
     def warm_up(self, line: str) -> None:
-        """Start a line's process ahead of need, unless it lives; returns at once.
+        """Start the warm process of a queue unless it is running, and return at once.
 
-        Raises: ConfigError for an unknown line, EngineError when no process can be started.
+        Raises: ConfigError for an unknown queue; EngineError if no process can be started.
         """
         if line not in kinds.lines():
             raise ConfigError("line", line, "choose {names}.", names=tuple(kinds.lines()))
@@ -60,14 +64,14 @@ class Jobs:
             self._ensure_running(line)
 
     def jobs(self) -> list[JobRecord]:
-        """Every job that was not dismissed, the newest first."""
+        """Return every job that was not dismissed, newest first."""
         if not (self.folder / DATABASE).exists():
             return []
         self._revive()
         return self._table.jobs()
 
     def job(self, job_id: str) -> JobRecord:
-        """One job. Raises: EngineError when there is none with that id."""
+        """Return one job. Raises: EngineError for an unknown id."""
         self._revive()
         record = self._table.job(job_id)
         if record is None:
@@ -75,7 +79,7 @@ class Jobs:
         return record
 
     def log(self, job_id: str) -> str:
-        """What a job printed, for a person who looks for the cause of an error. Raises: EngineError."""
+        """Return the log of a job. Raises: EngineError for an unknown id."""
         path = self._table.log_path(self.job(job_id).id)
         try:
             return path.read_text(encoding="utf-8", errors="replace")
@@ -83,11 +87,12 @@ class Jobs:
             return ""
 
     def cancel(self, job_id: str) -> JobRecord:
-        """End a job and the processes it started, and drop what it left half done; returns how the job ended.
+        """End a job and its child processes, delete its temporary files, and return its final record.
 
-        A job that was done before it could be ended stays done, and one that is keeping its result may take itself to
-        the end. A warm process is only ended with a job that does not heed its progress, and others carry on with the
-        jobs that wait. Raises: EngineError for an unknown id.
+        A job that finishes first stays finished, and a job that is storing its result gets time to complete. A warm
+        process is killed only if its job does not respond to the request; another one takes over the waiting jobs.
+
+        Raises: EngineError for an unknown id.
         """
         record = self.job(job_id)
         if not record.active:
@@ -102,7 +107,7 @@ class Jobs:
         return self.job(job_id)
 
     def dismiss(self, job_id: str) -> None:
-        """Forget a job that has ended. Raises: EngineError while it runs, or for an unknown id."""
+        """Delete a job that has ended. Raises: EngineError if it is active or unknown."""
         if self.job(job_id).active:
             raise EngineError("Job {id} is still running: cancel it first.", id=shown(job_id))
         self._table.forget([job_id])
@@ -124,7 +129,10 @@ class Jobs:
             ) from None
 
     def _same(self, kind: str, request: dict[str, Any]) -> str | None:
-        """A job that does the same. Makes room, and raises: EngineError where there is none."""
+        """Return the id of an active job with the same request, or None; delete expired jobs.
+
+        Raises: EngineError if too many jobs of the kind are active.
+        """
         found, now = self._table.jobs(), time.time()
         ended = [record for record in found if not record.active]
         kept_s = {record.id: kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S) for record in ended}
@@ -160,7 +168,7 @@ class Jobs:
 
     def _revive(self) -> None:
         for line in kinds.lines():
-            # The next look tries again, and until then the job reads as waiting, which it is.
+            # The next call tries again. Until then the job is still waiting.
             with contextlib.suppress(OSError):
                 if self._table.awaiting(line):
                     self._ensure_running(line)
@@ -170,7 +178,7 @@ class Jobs:
         return KEEPING_GRACE_S if record is not None and record.keeping else GRACE_S
 
     def _end_warm(self, job_id: str) -> None:
-        """Have a job end itself; where it does not, end the process that it keeps."""
+        """Ask a job to end itself, and kill its warm process if it does not."""
         self._table.ask_to_end(job_id)
 
         def is_over() -> bool:
@@ -178,7 +186,7 @@ class Jobs:
             return record is None or not record.active
 
         if not processes.wait_for(is_over, lambda: self._grace_s(job_id)):
-            # In a transaction, so that the process can take no other job, which would be ended in its place.
+            # In a transaction, so that the process cannot claim another job, which would be killed instead.
             with self._table.transaction():
                 record = self._table.job(job_id)
                 if record is None or not record.active or record.worker is None:

@@ -1,4 +1,4 @@
-"""What one visitor of a shared server may have, so that there is something left for the others."""
+"""Limits per visitor of a shared server, so that capacity is left for the others."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _trusted: Callable[[], bool] = lambda: True  # noqa: E731 - replaced as a whole 
 
 
 def ask_for_trust(ask: Callable[[], bool]) -> None:
-    """Let `ask` decide whether a visitor of a shared server is an admin; the command line and workers are trusted."""
+    """Set the function that tells whether the visitor is an admin. The command line and workers are trusted."""
     global _trusted  # noqa: PLW0603 - one app, one way to know its visitors
     _trusted = ask
 
 
 def check_paths(config: RunConfig) -> None:
-    """Raises: ConfigError for a file or folder of a shared server that a visitor names."""
+    """Refuse files and folders of a shared server in a visitor's config. Raises: ConfigError."""
     for field, path in named_paths(config):
         _check_path(field, path)
 
 
 def check_model(field: str, name: str) -> None:
-    """Raises: ConfigError for a model in a folder of a shared server that a visitor names."""
+    """Refuse a model in a folder of a shared server that a visitor names. Raises: ConfigError."""
     if is_path(name):
         _check_path(field, name)
 
@@ -43,13 +43,13 @@ def _check_path(field: str, path: str) -> None:
 
 
 def most_of_visitor() -> int | None:
-    """Runs of one visitor that may go on at a time; None where nobody shares the server."""
+    """Return the limit on active runs per visitor; None on a server that is not shared."""
     known = settings()
     return known.visitor_running if known.shared else None
 
 
 def check_waiting(store: Store, owner: str | None) -> None:
-    """Raises: EngineError where a visitor, or all of them, have as many runs waiting as they may."""
+    """Check the limits on queued runs, per visitor and in total. Raises: EngineError if one is reached."""
     known = settings()
     if not known.shared or owner is None:
         return
@@ -72,7 +72,7 @@ def check_waiting(store: Store, owner: str | None) -> None:
 
 
 def check_experiment(runs: int, owner: str | None) -> None:
-    """Raises: EngineError where an experiment of a visitor has more runs than it may."""
+    """Check the limit on the runs of a visitor's experiment. Raises: EngineError if it is exceeded."""
     known = settings()
     if known.shared and owner is not None and runs > known.visitor_experiment:
         raise EngineError(

@@ -1,4 +1,4 @@
-"""What this machine has to run on."""
+"""Hardware of this machine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from core.settings import LOCAL, settings
 
 NVIDIA = Path("/proc/driver/nvidia/gpus")
 CPU_FACTS = Path("/proc/cpuinfo")
-# Instruction sets that multiply matrices of bfloat16, as Linux names them.
+# Instruction sets for bfloat16 matrix products, as Linux names them.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 
 
 @cache
 def gpu_ids() -> tuple[str, ...]:
-    """The NVIDIA devices that a worker may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the NVIDIA devices that a worker may use, as in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return tuple(part.strip() for part in visible.split(",") if part.strip() not in ("", "-1"))
@@ -28,21 +28,24 @@ def gpu_ids() -> tuple[str, ...]:
 
 
 def visible_gpus() -> dict[str, str]:
-    """For the environment of a process that starts runs: a run sees one GPU, and the next one chooses among all."""
+    """Return environment variables that make all GPUs visible to a process that starts runs.
+
+    A run itself sees only its own GPUs.
+    """
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
 
 
 def has_gpu() -> bool:
-    """Whether runs will execute on a GPU: NVIDIA's, Apple's own, or one that they ask a cluster for."""
+    """Return True if runs will execute on a GPU: NVIDIA, Apple silicon, or one requested from a cluster."""
     if settings().engine != LOCAL:
         return settings().ray_gpus > 0
     return bool(gpu_ids()) or (platform.system() == "Darwin" and platform.machine() == "arm64")
 
 
 def has_bfloat16(device: str) -> bool:
-    """Tell whether a run's encoder computes faster in bfloat16 than in float32.
+    """Return True if a run's encoder computes faster in bfloat16 than in float32.
 
-    NVIDIA's GPUs do, and processors that have instructions for it.
+    NVIDIA GPUs do, and so do CPUs with instructions for it.
 
     Args:
         device: as in RunConfig.
@@ -52,13 +55,13 @@ def has_bfloat16(device: str) -> bool:
         return True
     if device == "mps" or (device == "auto" and has_gpu()):
         return False
-    # This machine is a node of the cluster, and speaks for the others.
+    # This machine is a node of the cluster and taken as typical of the others.
     return bool(BFLOAT16_FLAGS & _cpu_flags())
 
 
 @cache
 def _cpu_flags() -> frozenset[str]:
-    """Where they can be read without running a program: on Linux; none elsewhere."""
+    """Return the CPU's feature flags; empty on systems other than Linux."""
     try:
         lines = CPU_FACTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -67,7 +70,7 @@ def _cpu_flags() -> frozenset[str]:
 
 
 def slots() -> range:
-    """One run at a time per GPU; one on a machine without."""
+    """Return the slots for runs: one per GPU, or one without a GPU."""
     return range(max(1, len(gpu_ids())))
 
 

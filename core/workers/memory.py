@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory there is, and with which batch it would."""
+"""Check that a run fits into memory, and find the batch size that would."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from core.settings import LOCAL, settings
 from core.tasks import TaskData
 from core.workers.machine import gpu_ids
 
-# What a container may use; "max" where nothing limits it.
+# Memory limit of the container; "max" for none.
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 GB = 2**30
 
 
 def check_memory(config: RunConfig, data: TaskData) -> None:
-    """Refuse a prepared run that can never fit here, with the batch size that would.
+    """Refuse a prepared run that can never fit into memory here, and name the batch size that would.
 
     Raises: ConfigError.
     """
@@ -43,7 +43,7 @@ def check_memory(config: RunConfig, data: TaskData) -> None:
 
 
 def _remedy(needed: float, there: float, fits: int) -> Message:
-    """Args: needed, there: gigabytes; fits: how many texts would fit."""
+    """Args: needed, there: GB, in units of 2**30 bytes; fits: number of texts that would fit."""
     if fits:
         return Message(
             "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} keeps "
@@ -61,7 +61,7 @@ def _remedy(needed: float, there: float, fits: int) -> Message:
 
 
 def fitting_texts(config: RunConfig, number: int, data: TaskData, shape: EncoderShape, limit: float) -> int:
-    """The largest number of texts, read at a time in a phase, that fits into `limit` bytes; 0 where none does."""
+    """Return the largest micro-batch of a phase that fits into `limit` bytes; 0 if none does."""
     phase = config.phases[number]
     low, high = 0, phase.batch_size
     while low < high:
@@ -73,7 +73,7 @@ def fitting_texts(config: RunConfig, number: int, data: TaskData, shape: Encoder
 
 
 def limit_bytes(device: str) -> float | None:
-    """What a run may use in all, on the GPUs where it runs there; None where nobody knows: on another machine."""
+    """Return the memory limit of a run in bytes, on its GPU or this machine; None if unknown, as on a cluster."""
     if settings().engine != LOCAL:
         return None
     if device in ("auto", "cuda") and gpu_ids():
@@ -90,7 +90,7 @@ def _container_bytes() -> float:
 
 @cache
 def _gpu_bytes() -> float | None:
-    """Of the smallest GPU here; None where the driver does not say."""
+    """Return the memory of the smallest GPU here; None if the driver does not report it."""
     try:
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()

@@ -1,6 +1,6 @@
-"""Processes of runs and jobs: each has a session of its own, belongs to no server and ends with its children.
+"""Processes of runs and jobs. Each has a separate session, is independent of the server and ends with its children.
 
-How they use the processor, what they print, and whether their code is still that on disk.
+Also their CPU priority, their output, and a stamp of the code on disk.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from core.store.records import Liveness
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ROOT / "core"
-# Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
+# Windows has no sessions: a separate process group keeps the console's Ctrl-C away.
 DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-# A process that was asked to end has this long before it is ended.
+# Time for a process to end after it is asked to, before it is killed.
 GRACE_S = 1.0
-# One that has done all that it counts is only keeping its result, and has this long to get to the end.
+# The same for a job that is only storing its result.
 KEEPING_GRACE_S = 30.0
 LOOK_EVERY_S = 0.02
 NICENESS = 19
 AUTOGROUP = Path("/proc/self/autogroup")
-# The kernel takes one change in a tenth of a second, of all sessions together, from those without special rights.
+# The kernel accepts one change per 0.1 s from unprivileged processes, over all sessions.
 AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 5, 0.11
-# By default OpenMP's threads spin at every barrier. Beside another busy process one of them then waits for a processor
-# that the others hold by spinning. With threads that sleep a step beside such a process takes half the time, and one
-# with the machine to itself a quarter more (two cores, benchmarks/bench_contention.py).
+# By default OpenMP threads spin at every barrier. Next to another busy process, one thread then waits for a core that
+# the spinning ones hold. With passive waiting a step takes half the time next to such a process, and a quarter more
+# on an idle machine (two cores, benchmarks/bench_contention.py).
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
-# Thread pools are made when a library is imported. One thread also adds numbers in one order: the same map again.
+# Libraries create thread pools on import. With one thread, sums have a fixed order, so maps are reproducible.
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "RAYON")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
 }
 
 
 def child_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that we start: ours, where a person's own waiting policy holds, and `more`."""
+    """Return this process's environment plus `more`. PATIENT applies unless the user set OMP_WAIT_POLICY."""
     return {**PATIENT, **os.environ, **more}
 
 
 def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
-    """Start a process that writes into a file and outlives us. Raises: OSError.
+    """Start a process that writes to a file and outlives this one. Raises: OSError.
 
     Args:
-        environment: what it has besides ours.
-    Returns: its identity; None when it has ended already.
+        environment: additional variables.
+    Returns: its identity; None if it has already ended.
     """
     with log_path.open("ab") as log:
         process = subprocess.Popen(
@@ -72,13 +72,13 @@ def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]
     identity = None
     with contextlib.suppress(psutil.NoSuchProcess):
         identity = liveness_of(process.pid)
-    # While we live, a process that ended is our zombie until somebody has waited for it.
+    # A child that has ended stays a zombie of this process until it is waited for.
     threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
     return identity
 
 
 def end(process: Liveness, grace_s: Callable[[], float]) -> None:
-    """Ask a process and its group to end, and end them when they do not. One that has the pid by chance is let be."""
+    """Terminate a process and its group, and kill them after the grace period. A reused pid is not signalled."""
     for how in (signal.SIGTERM, KILL):
         if not is_alive(process, None):
             return
@@ -87,7 +87,7 @@ def end(process: Liveness, grace_s: Callable[[], float]) -> None:
 
 
 def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
-    """Until something is so, or too long. Returns: whether it is."""
+    """Wait until a condition holds. Returns: False on timeout."""
     began = time.monotonic()
     while not what():
         if time.monotonic() - began >= timeout_s():
@@ -97,9 +97,9 @@ def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
 
 
 def signal_group(pid: int, how: signal.Signals) -> None:
-    """To a process and its children."""
+    """Send a signal to a process and its group."""
     with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
-        # It leads its group unless somebody else started it, whose group would be ended with it.
+        # A process that another program started may not lead its group; then the group must not be signalled.
         if hasattr(os, "killpg") and os.getpgid(pid) == pid:
             os.killpg(pid, how)
         else:
@@ -107,14 +107,14 @@ def signal_group(pid: int, how: signal.Signals) -> None:
 
 
 def free_port() -> int:
-    """A port on this machine that nobody listens on."""
+    """Return a free local port."""
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def lower_priority() -> None:
-    """Let everything that answers a person go first."""
+    """Give interactive processes priority over this one."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)
         _lower_session()
@@ -123,7 +123,7 @@ def lower_priority() -> None:
 
 
 def _lower_session() -> None:
-    """Linux may share the processor among sessions first; a process's own niceness then counts only within its own."""
+    """Lower the session's priority: with autogroups, Linux applies a process's niceness only within its session."""
     if not AUTOGROUP.exists() or os.getsid(0) != os.getpid():
         return
     with contextlib.suppress(OSError):
@@ -136,26 +136,26 @@ def _lower_session() -> None:
 
 
 def code_stamp() -> str:
-    """Changes with every edit of a file that a process of ours may have imported."""
+    """Return a hash that changes with every edit of the app's code."""
     stamps = []
     for path in sorted(CODE.rglob("*.py")):
-        with contextlib.suppress(FileNotFoundError):  # an editor's own file, gone since
+        with contextlib.suppress(FileNotFoundError):  # a temporary file of an editor
             stat = path.stat()
             stamps.append(f"{path} {stat.st_mtime_ns} {stat.st_size}")
     return hashlib.sha256("\n".join(stamps).encode()).hexdigest()
 
 
-# What processes print
+# Output
 
 
 def log(text: str) -> None:
-    """Print a line into this process's log; a full disk must not hide what went wrong before."""
+    """Print a line to this process's log. A full disk must not hide the original error."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
 
 def print_into(path: Path) -> None:
-    """Have this process and its children print into a file, never a pipe, so that they outlive everybody."""
+    """Redirect the output of this process and its children to a file. Unlike a pipe, it needs no living reader."""
     flush()
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
@@ -166,7 +166,7 @@ def print_into(path: Path) -> None:
 
 @contextlib.contextmanager
 def output_to(path: Path) -> Iterator[None]:
-    """What this process and its children print meanwhile goes to a file, also what no Python prints."""
+    """Redirect the output of this process and its children to a file within the block, native code included."""
     flush()
     kept = [(number, os.dup(number)) for number in (1, 2)]
     print_into(path)

@@ -1,4 +1,4 @@
-"""What a run's events become in the store."""
+"""Recording of a run's events in the store."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from core.workers.processes import log
 
 
 class Recorder:
-    """Writes events into the store; draws each frame's map onto the one before."""
+    """Writes events to the store, and aligns each frame's map with the previous one."""
 
     def __init__(self, store: Store, attempt: Attempt, log: Callable[[str], None] = log) -> None:
-        """`log` takes lines for whoever looks for the cause of an error."""
+        """Args: log: appends a line to the run's log."""
         self._store, self._attempt, self._log = store, attempt, log
         self._frames: set[int] = set()
         self._last_map: Points | None = None
@@ -73,18 +73,18 @@ class Recorder:
                 attempt.end(Status(event.status))
 
     def _end_if_poor(self, step: int) -> None:
-        """Have a run of an experiment end where others are better, and the experiment is set up so."""
+        """Stop the run if its experiment stops runs early and others are better."""
         run_id = self._attempt.run_id
         reason = reason_to_end(self._store, run_id, step, self._store.run(run_id).steps)
         if reason is not None:
             self._log(str(reason))
             self._attempt.notice(reason)
             ExperimentTable(self._store.folder).end_early(run_id)
-            with contextlib.suppress(EngineError):  # somebody stopped it just now
+            with contextlib.suppress(EngineError):  # it has just ended
                 self._store.send(run_id, "stop")
 
     def _newest_map(self) -> Points | None:
-        """The map of the newest frame that can be read."""
+        """Return the map of the newest readable frame; None if there is none."""
         for step in sorted(self._frames, reverse=True):
             try:
                 return self._store.map_points(self._attempt.run_id, step)

@@ -1,4 +1,4 @@
-"""A worker's line to the store: beats, and hears what is asked of its run, however long a step takes."""
+"""Connection of a worker to the store: sends heartbeats and receives controls, however long a step takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLL_S = 0.2
 
 
 class ControlListener:
-    """Listens in a thread of its own for as long as the block lasts."""
+    """Polls for controls and sends heartbeats in a background thread within the block."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class ControlListener:
         apply: Callable[[str, str | None, float | None], None],
         replaced: Callable[[], None],
     ) -> None:
-        """Tie the listener to one attempt at a run.
+        """Bind the listener to one attempt at a run.
 
         Args:
-            apply: takes a control, as `core.store.Control` has it.
-            replaced: called where another attempt has the run: nothing that is done here counts any more.
+            apply: called with the kind, name and value of each control.
+            replaced: called once another attempt has the run, after which the store accepts no writes of this one.
         """
         self._attempt, self._apply, self._replaced = store.attempt(run_id, attempt_number), apply, replaced
         self._closed = threading.Event()
@@ -64,7 +64,7 @@ class ControlListener:
 
 
 class ControlState:
-    """What was asked of a run so far. It is the `Controls` of the training loop."""
+    """State of a run's controls. It implements the `Controls` of the training loop."""
 
     def __init__(self) -> None:
         self._stop, self._awake = threading.Event(), threading.Event()
@@ -88,7 +88,7 @@ class ControlState:
         self._awake.set()
 
     def apply(self, kind: str, name: str | None, value: float | None) -> None:
-        """Take a control, as `core.store.Control` has it."""
+        """Apply a control, given by its kind, name and value."""
         if kind == "stop":
             self.ask_stop()
         elif kind == "pause":
@@ -98,17 +98,17 @@ class ControlState:
         elif kind == "turn" and name is not None and value is not None:
             with self._lock:
                 self._turns.append((name, value))
-        # A stop that came before a pause holds.
+        # A stop overrides a later pause.
         if self._stop.is_set():
             self._awake.set()
 
 
 class WorkerControls(ControlListener):
-    """The link of a process that trains by itself; a polite kill is a stop, which leaves a checkpoint."""
+    """Controls of a process that trains on this machine. SIGTERM acts as a stop, which writes a checkpoint."""
 
     def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
         self.state = ControlState()
-        # The loop's next write is refused once another attempt has the run, and ends the worker.
+        # Once another attempt has the run, the store refuses the loop's next write, which ends the worker.
         super().__init__(store, run_id, attempt_number, self.state.apply, self.state.ask_stop)
 
     def __enter__(self) -> WorkerControls:

@@ -1,4 +1,4 @@
-"""The rows of runs: kept when a run is submitted, read by whoever carries it out, repeats it or shows it."""
+"""The rows of runs, stored when a run is submitted, and read to execute, repeat or display it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from core.tasks.kept import read_data, write_data
 
 
 class TaskSource:
-    """Where the rows of a config come from: its task, or what is kept of an earlier run with the very same rows."""
+    """Loader of a config's rows, from its task or from the stored rows of an earlier run."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is a store's; nothing is created in it by reading."""
+        """Args: folder: the store's folder. Reading creates nothing in it."""
         self._folder = folder
 
     def __call__(self, config: TaskConfig, seed: int) -> TaskData:
-        """The rows. Raises: TaskError, StoreError or ConfigError of `load_task`, when they are not kept either."""
+        """Load the rows from the task, or else stored ones. Raises: errors of `load_task` if both fail."""
         try:
             return load_task(config, seed, TaskLibrary(self._folder))
         except (TaskError, StoreError):
@@ -32,25 +32,26 @@ class TaskSource:
             return kept
 
     def kept(self, config: TaskConfig, seed: int) -> TaskData:
-        """The rows of a prepared config, first of all from what is kept. Raises: as calling it."""
+        """Load the rows of a prepared config, preferring stored ones. Raises: see `__call__`."""
         return self._kept(config) or self(config, seed)
 
     def _kept(self, config: TaskConfig) -> TaskData | None:
-        """What is kept under the hash of a config; None where it is not there, or damaged."""
+        """Read the stored rows of a config's hash; None if they are missing or damaged."""
         if config.content_hash is None:
             return None
         try:
             return read_data(rows_path(self._folder, config.content_hash), config.content_hash)
         except TaskError:
-            return None  # the rows may still be had from where they came, and are checked there
+            return None  # the task may still provide the rows, and checks them
 
 
 def majority_rate(folder: Path, run: RunRecord, split: str) -> float | None:
-    """Share of a split's rows that a run's commonest training class gets right.
+    """Return the accuracy of always predicting the most common training class.
 
     Args:
-        folder: of the store that has the run; split: "test" or "validation".
-    Returns: None where an earlier version made the run and its rows are gone.
+        folder: of the store that has the run.
+        split: "test" or "validation".
+    Returns: a fraction; None if an earlier version recorded the run and its rows are gone.
     """
     noted = run.facts.get("majority_rate" if split == VALIDATION else "test_majority_rate")
     return _rates(folder, run.config.task, run.config.seed).get(split) if noted is None else noted
@@ -66,14 +67,14 @@ def _rates(folder: Path, task: TaskConfig, seed: int) -> Mapping[str, float]:
 
 
 def keep_rows(folder: Path, data: TaskData) -> None:
-    """Keep the exact rows of a run that is about to be created, once for all runs with the same.
+    """Store the exact rows of a run that is about to be created. Runs with the same rows share one file.
 
-    Raises: TaskError when the disk is full or the folder cannot be written.
+    Raises: TaskError if the disk is full or the folder cannot be written.
     """
     path = rows_path(folder, data.content_hash)
     try:
         read_data(path, data.content_hash)
     except TaskError:
-        write_data(path, data)  # not here yet, or damaged
+        write_data(path, data)  # not stored yet, or damaged
     else:
-        os.utime(path)  # new again, so that nobody frees them before the run is there
+        os.utime(path)  # marks the file as new, so that it is not purged before the run exists

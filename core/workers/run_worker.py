@@ -1,4 +1,4 @@
-"""One attempt at one run, in a process of its own: train, and write every event into the store."""
+"""Worker process of a run: trains, and writes every event to the store."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from core.workers.run_controls import ControlState, WorkerControls
 from core.workers.run_rows import TaskSource
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
-# Runs that follow each other in a process: whatever a library does not give back is given back then.
+# Limit on consecutive runs in one process, after which memory that libraries leaked is freed.
 MOST_RUNS = 50
-# What CPU, CUDA and MPS say when memory is short, where they raise no class of its own.
+# Out-of-memory messages of CPU, CUDA and MPS that come without a specific exception class.
 MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
 
 def work(store_folder: Path, claim: Claim) -> int:
-    """Carry a claimed run to its end, then start the next one in the queue.
+    """Execute a claimed run, then start the next one in the queue.
 
-    Runs of experiments follow each other in this process: they are many and short, and one that begins here finds
-    libraries, threads and memory as the one before has left them.
+    Runs of experiments, which are many and short, follow each other in this process, so that they reuse its libraries,
+    threads and memory.
 
-    Returns: exit status of the last run, 0 only for a finished one. Every failure ends in the store as a plain message.
+    Returns: exit status, 0 only if the last run finished. Every failure is recorded in the store as a plain message.
     """
     store, code = Store(store_folder), code_stamp()
-    gc.freeze()  # libraries stay: a collection after each run would look through all of them for half a second
+    gc.freeze()  # exempts the libraries, which would add half a second to the collection after each run
     for carried in count(1):
         status = _carry(store, store.attempt(claim.id, claim.attempt), claim.slot)
         if status is None:
@@ -72,7 +72,7 @@ def work(store_folder: Path, claim: Claim) -> int:
 
 
 def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
-    """Carry a run to its end. Returns: how it ended; None where a later attempt has it."""
+    """Execute a run. Returns: its final status; None if a later attempt has replaced this one."""
     status = Status.FAILED
     try:
         if gpu_ids():
@@ -89,7 +89,7 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         log(traceback.format_exc())
         _fail(store, attempt, error)
     make_room(store)
-    # Given back before another run begins beside the end of this process.
+    # Free memory before another run begins, which may overlap with the exit of this process.
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
@@ -97,7 +97,7 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
 
 
 def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
-    """Claim the next run, where this process may carry it out: one of an experiment after one of an experiment."""
+    """Claim the next run for this process, if both runs belong to experiments and use one process."""
     try:
         run = store.run(ended.id)
         if not run.of_experiment or run.config.processes > 1:
@@ -107,13 +107,13 @@ def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
             return of_experiment and config.processes == 1
 
         return store.claim_next([ended.slot], liveness_of(), most_of_visitor(), accepts=may_follow)
-    except PlaygroundError as error:  # the run that ended may be deleted already, and the next starts as any other
+    except PlaygroundError as error:  # the ended run may be deleted already; the next one then starts in a new process
         log(str(error))
         return None
 
 
 def work_in_log(store_folder: Path, claim: Claim) -> int:
-    """As `work`, with what this process prints in the run's log."""
+    """Call `work` with this process's output redirected to the run's log."""
     print_into(Store(store_folder).log_path(claim.id))
     return work(store_folder, claim)
 
@@ -153,13 +153,13 @@ def training_events(
     known: Mapping[int, Predictions],
     log: Callable[[str], None],
 ) -> Generator[Event, None, None]:
-    """Train in as many processes as the run asks for, on this machine; between events it waits while it is paused.
+    """Train a run on this machine, in as many processes as its config requests. A pause takes effect between events.
 
     Args:
         weights: the folder of its checkpoint.
-        guard: as `Checkpoints` has it.
-        cache: the folder of what is computed before training.
-        translations, start, known, log: as `fine_tune` takes them.
+        guard: see `Checkpoints`.
+        cache: the folder for results computed before training.
+        translations, start, known, log: see `fine_tune`.
     Yields: the run's events.
     """
     checkpoints = Checkpoints(weights, config.checkpoint.every_steps, guard)
@@ -181,7 +181,7 @@ def training_events(
 
 
 def start_of(store: Store, config: RunConfig) -> Path | None:
-    """The weights that a run starts from. Raises: RunNotFoundError, TrainingError."""
+    """Return the file of weights that a run starts from, or None. Raises: RunNotFoundError, TrainingError."""
     if config.start is None:
         return None
     source = store.run(config.start)
@@ -197,7 +197,7 @@ def start_of(store: Store, config: RunConfig) -> Path | None:
 
 
 def known_predictions(store: Store, run_id: str) -> dict[int, Predictions]:
-    """What the frames of earlier attempts predict of the probe's validation rows, by step; of snapshots alone."""
+    """Return earlier attempts' predictions for the probe set's validation rows, by step, at steps with a snapshot."""
     run = store.run(run_id)
     if run.probe is None:
         return {}
@@ -206,7 +206,7 @@ def known_predictions(store: Store, run_id: str) -> dict[int, Predictions]:
 
 
 def make_room(store: Store, attempt: Attempt | None = None) -> None:
-    """Apply the disk budget; a run that begins although there is no room left says so."""
+    """Apply the disk budget. If the runs still exceed it, say so in the message of the run that begins."""
     try:
         excess = keep_within(store)
         if excess and attempt is not None:
@@ -216,18 +216,18 @@ def make_room(store: Store, attempt: Attempt | None = None) -> None:
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Whether memory was short."""
+    """Return True for an out-of-memory error."""
     text = str(error).lower()
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
 
 
 def failing_phase(run: RunRecord) -> int:
-    """The number, from 0, of the phase that the step belongs to at which a run ended."""
+    """Return the number, from 0, of the phase of the step at which a run failed."""
     return run.config.phase_at(run.last_step + 1)
 
 
 def plain_failure(error: BaseException, batch_size: int) -> Message:
-    """What a person reads of an error that ended a run."""
+    """Return the user-facing message for an error that ended a run."""
     if is_of_memory(error):
         if batch_size > 1:
             return Message(
@@ -246,11 +246,11 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
 
 
 def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:
-    """Queue a run again with fewer texts at a time, where its views allow that. Returns: whether it is."""
+    """Requeue a run with half the micro-batch, if its views allow that. Returns: True if it was requeued."""
     number = failing_phase(run)
     views = [view for term in run.config.phases[number].objective.terms for view in term.views]
     if any(view.entry.follows_gradient for view in views):
-        return False  # an adversarial step is found over the whole batch at once
+        return False  # an adversarial perturbation is computed over the whole batch
     return attempt.requeue_with_half_micro_batch(number)
 
 
@@ -262,7 +262,7 @@ def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
         batch_size = run.config.phases[failing_phase(run)].batch_size
         attempt.end(Status.FAILED, plain_failure(error, batch_size))
     except StoreError as problem:
-        # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.
+        # The store cannot be written, as on a full disk: the run shows as interrupted, and the log has the reason.
         log(str(problem))
 
 

@@ -1,7 +1,7 @@
-"""A warm process: it has imported what the work of its line needs, and carries that out, or forks a process for it.
+"""Warm processes. Each has imported the libraries of its queue, and executes work or forks a process for it.
 
-It ends when nobody has asked for IDLE_EXIT_S, when the store's folder goes away, and when the code was edited: what it
-remembers is then not what is written, and a new process takes the work that waits.
+A warm process exits after IDLE_EXIT_S without work, when the store's folder is deleted, or when the code has changed.
+In the last case a new process takes over the waiting work.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ from core.workers.machine import visible_gpus
 from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn
 
 IDLE_EXIT_S = 30 * 60
-# How often it looks for a job in line, and whether its code is still that on disk.
+# Intervals between checks for work, and between checks for changes of the code on disk.
 POLL_S = 0.03
 CODE_POLL_S = 2.0
-# After this number of processes in a row that ended while they loaded, whatever ends them (no memory) would end the
-# next one too.
+# Limit on consecutive processes that die while loading, such as for lack of memory: the next would die too.
 MAX_FAILED_STARTS = 3
 
 
 def serve(store_folder: Path, line: str) -> int:
-    """Carry out a line's jobs until there is a reason to leave. Returns: exit status."""
+    """Serve a queue until there is a reason to exit. Returns: exit status."""
     if not (store_folder / DATABASE).exists():
-        return 0  # the store went away before this process began
+        return 0  # the store was deleted before this process began
     table, server = JobTable(store_folder), WarmServer
     if line in kinds.SERVERS:
         module, _, name = kinds.SERVERS[line].partition(":")
@@ -56,27 +55,27 @@ def serve(store_folder: Path, line: str) -> int:
     except (OSError, StoreError):
         if table.exists():
             raise
-        # The store's folder went away, and takes this process with it.
+        # The store was deleted, so this process ends too.
     return 0
 
 
 def environment_of(line: str) -> dict[str, str]:
-    """What a line's process has in its environment besides ours."""
+    """Return the additional environment variables of a queue's warm process."""
     return visible_gpus() if line == RUNS else dict(ONE_THREAD)
 
 
 def ensure_running(
     table: JobTable, line: str, spawn: Callable[[], Liveness | None], leaving: Liveness | None = None
 ) -> None:
-    """Start a line's process unless one lives.
+    """Start the warm process of a queue unless one is alive.
 
     Args:
-        spawn: starts one, and names it; None when it has ended already.
-        leaving: a process that lives, and takes no more work.
-    Raises: OSError when no process can be started.
+        spawn: starts a process and returns its identity; None if it has already ended.
+        leaving: a process that is alive but accepts no more work.
+    Raises: OSError if no process can be started.
     """
     if _is_served(table, line, leaving):
-        return  # pages ask whenever they are drawn, and a look keeps nobody from writing
+        return  # pages call this on every rerun, and a read blocks no writer
     with table.transaction():
         if _is_served(table, line, leaving):
             return
@@ -94,13 +93,13 @@ def ensure_running(
 
 
 def _is_served(table: JobTable, line: str, leaving: Liveness | None) -> bool:
-    """Whether the named process lives; one that still loads counts."""
+    """Return True if the registered process is alive, even while it loads."""
     process = table.warm_process(line)
     return process is not None and process.alive and process.worker != leaving
 
 
 def _give_up(table: JobTable, line: str, times: int) -> None:
-    """End every job that waits, with the line's log as theirs; a run is begun by another process than this."""
+    """End every waiting job as failed, with the warm process's log as its log. Requeue runs for another process."""
     message = Message(
         "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
         "and start the job again; its log says more.",
@@ -116,7 +115,7 @@ def _give_up(table: JobTable, line: str, times: int) -> None:
 
 
 class WarmServer:
-    """This process, as the one that serves a line."""
+    """Server of a queue in this process."""
 
     def __init__(self, table: JobTable, line: str) -> None:
         self._table, self._line = table, line
@@ -125,7 +124,7 @@ class WarmServer:
         self._looked_at = self._used_at = time.monotonic()
 
     def serve(self) -> None:
-        """Carry out jobs until there is a reason to leave."""
+        """Execute work until there is a reason to exit."""
         if self._is_registered():
             self._settle()
             self._load()
@@ -133,11 +132,11 @@ class WarmServer:
                 time.sleep(POLL_S)
 
     def _settle(self) -> None:
-        """Arrange this process for what it will do."""
+        """Configure this process for its work."""
         lower_priority()
 
     def _is_registered(self) -> bool:
-        """Whether this is the process of the line; another one may have been quicker."""
+        """Register this process for its queue. Returns: False if another live process was registered first."""
         with self._table.transaction():
             named = self._table.warm_process(self._line)
             if named is not None and named.worker != self._me and named.alive:
@@ -151,13 +150,13 @@ class WarmServer:
             try:
                 importlib.import_module(name)
             except Exception:
-                # The job that needs it meets the same error, and says so to whoever asked for it.
+                # The job that needs the module fails with the same error, and reports it to the user.
                 traceback.print_exc()
         self._record(NOTHING)
         self._used_at = time.monotonic()
 
     def _turn(self) -> bool:
-        """Look once, and work where there is something to do. Returns: whether to look again."""
+        """Execute the next work, if any. Returns: False if the process should exit."""
         if not self._table.exists():
             return False
         if self._has_work():
@@ -192,16 +191,16 @@ class WarmServer:
         return named is not None and named.worker == self._me
 
     def _has_work(self) -> bool:
-        """Whether something waits for this process."""
+        """Return True if work waits for this process."""
         return bool(self._table.awaiting(self._line))
 
     def _claimed(self) -> tuple[Claim, dict[str, Any]] | None:
-        """The next work of the line, and its request."""
+        """Claim the next work of the queue. Returns: the claim and its request."""
         claim = self._table.claim_next(worker=self._me, line=self._line)
         return None if claim is None else (claim, {})
 
     def _left(self) -> bool:
-        """Whether nobody put a job in line until now, and nobody will count on this process from here on."""
+        """Deregister this process unless new work has arrived. Returns: True if the process may exit."""
         with self._table.transaction():
             if self._has_work():
                 return False
@@ -210,14 +209,14 @@ class WarmServer:
         return True
 
     def _hand_over(self) -> None:
-        """To a process that knows the code as it is now. In a transaction."""
+        """Start a process with the current code to take over. Must be called in a transaction."""
         log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
         command = [sys.executable, *sys.orig_argv[1:]]
         ensure_running(self._table, self._line, lambda: spawn(command, log_path, environment), leaving=self._me)
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         tempfile.tempdir = str(self._table.work_folder(claim.id))
-        # An error that reaches this place ends the process: a job whose end cannot be written must not read as running.
+        # An error here ends the process, so that a job whose end cannot be recorded does not show as running.
         with output_to(self._table.log_path(claim.id)):
             carry_out(self._table, claim)
         tempfile.tempdir = None
@@ -227,16 +226,16 @@ class WarmServer:
 
 
 class RunStarter(WarmServer):
-    """Forks a process for every run that was claimed for it: runs take long, and go on beside each other.
+    """Forks a process for every run claimed for it, because runs take long and may execute concurrently.
 
-    It runs no tensor operation and touches no GPU: neither thread pools nor CUDA survive a fork.
+    It executes no tensor operation and uses no GPU: neither thread pools nor CUDA survive a fork.
     """
 
     def _settle(self) -> None:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps forked processes
 
     def _claimed(self) -> None:
-        """Nothing: who claims a run knows which slots are free."""
+        """Claim nothing: the engine claims runs, because it knows which slots are free."""
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         # SQLite's locks do not survive a fork: the child must not inherit a connection.
@@ -257,7 +256,7 @@ class RunStarter(WarmServer):
         self._table.hand_over(claim, worker)
 
     def _become_worker(self, claim: Claim, settings: dict[str, str]) -> Never:
-        """In the forked child: a session of its own, the settings of whoever claimed the run, then the run."""
+        """Execute a run in the forked child, in a new session, with the settings of the process that claimed it."""
         status = 1
         try:
             os.setsid()
@@ -265,7 +264,7 @@ class RunStarter(WarmServer):
             for name in [name for name in os.environ if name.startswith(PREFIX)]:
                 del os.environ[name]
             os.environ.update(settings)
-            # Where we died after the fork, the next process has forked another one.
+            # If the parent died after the fork, its successor may have forked another child for this claim.
             if self._table.register(claim, liveness_of(), holder=self._me):
                 self._table.close()
                 run_worker = importlib.import_module("core.workers.run_worker")

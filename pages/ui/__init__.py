@@ -1,1 +1,1 @@
-"""Pieces that only Streamlit pages use."""
+"""Components of the Streamlit pages."""

@@ -1,4 +1,4 @@
-"""Bring a file: how it was read, which column is what, what is wrong with which row; then add it or leave it."""
+"""Add a file: show how it was read, map its columns, list its problem rows, then add or discard it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pages.ui.reads import cached
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)
-# The widgets that say how a file is read, and what their keys end in.
+# Fields of ReadingConfig that the form offers, with the suffixes of their widgets' keys.
 HOW_READ = {
     "encoding": "encoding",
     "delimiter": "comma",
@@ -42,14 +42,14 @@ HOW_READ = {
 DIALECT_ICONS = {"delimiter": ":material/view_column:", "quote": ":material/format_quote:", "escape": None}
 MAX_LISTED = 1_000
 PREVIEWED = 5
-# An uploaded file that nobody decides on is not kept in memory for ever.
+# An upload that the user neither adds nor cancels leaves the cache after this time.
 KEPT_S = 1800
 NONE = ""
 NEEDED = ("text", "label")
 
 
 def add_file() -> None:
-    """Draw the part of the page that reads a file."""
+    """Draw the view that adds a file."""
     show_added()
     round_number: int = state.remembered("upload.round", lambda: 0)
     left, right = st.columns([2, 1])
@@ -89,7 +89,7 @@ def add_file() -> None:
 
 
 def _max_mb() -> int:
-    """What is read of a file, and what the server takes of an upload."""
+    """Return the size limit of an upload: the smaller of the app's and the server's limit, in MB."""
     return min(settings().max_file_mb, int(st.get_option("server.maxUploadSize")))
 
 
@@ -113,7 +113,7 @@ def _accepted() -> str:
 
 
 def _options(file: Any) -> ReadingConfig:
-    """How the file is to be read: what was guessed, and what was changed in the widgets."""
+    """Draw how the file is read; return the guessed settings with the user's changes."""
     key = f"reading.{file.file_id}"
     with st.container(border=True):
         st.markdown(f"**{_('How it is read')}**")
@@ -151,14 +151,14 @@ def _options(file: Any) -> ReadingConfig:
 
 
 def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
-    """Which column is what: guessed, and editable."""
+    """Draw the guessed column mapping, which the user can edit; return the settings with it."""
     columns = list(table.columns)
     guess: ReadingConfig | None = None
     try:
         guess = guess_columns(table.columns, table.preview, unread=table.unread)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
-    key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns, other choices
+    key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns get new widgets
     labels = {
         "text": _("Text"),
         "text_b": _("Second text"),
@@ -210,12 +210,12 @@ def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Combin
 
 @cached(4, kept_s=KEPT_S)
 def _rows(files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]) -> Rows:
-    """What would be added; the same object as long as nothing is changed, so that it is split once."""
+    """Return the rows to add: the same object while nothing changes, so that they are split once."""
     return joined(_together(files, options).dropping(dropped), [file.name for file in files])
 
 
 def _problems(together: CombinedFiles) -> list[str]:
-    """List what is wrong; returns the kinds of optional problems whose rows go."""
+    """List the problems; return the kinds of optional problems whose rows the user drops."""
     counts = together.counts
     found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
     if not found:
@@ -252,7 +252,7 @@ def _problems(together: CombinedFiles) -> list[str]:
 
 
 def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
-    """The last step: a name, what will be there, and the button."""
+    """Draw the last step: a summary of the data, the name and the Add button."""
     problem = ""
     try:
         if rows.kind == "classes":
@@ -315,12 +315,12 @@ def _cancel_button(label: str) -> None:
 
 
 def _forget_files() -> None:
-    """Empty uploaders: those of another round."""
+    """Empty the uploaders by giving them the keys of another round."""
     state.remember("upload.round", state.remembered("upload.round", lambda: 0) + 1)
 
 
 def show_added() -> None:
-    """What was just added, with the two ways on."""
+    """Show the task that was just added, with links to browse it and to fine-tune on it."""
     task: LibraryTask | None = state.remembered("added", lambda: None)
     if task is None:
         return
@@ -331,7 +331,7 @@ def show_added() -> None:
             _("{name} is here, with {rows}.", name=name, rows=ngettext("{count} row", "{count} rows", task.rows)),
             width="content",
         )
-        # A link to the page that one is on would leave the address as it is.
+        # A link to the current page would leave the address unchanged.
         icon = ":material/table_rows:"
         st.button(_("Look at it"), icon=icon, key="added.look", on_click=look_at, args=(task.id,))
         if task.kind == "classes":
@@ -340,7 +340,7 @@ def show_added() -> None:
 
 
 def look_at(task_id: str) -> None:
-    """Have the page show this task."""
+    """Make the page show this task."""
     state.forget_widget("data.task")
     Data.VIEW.forget()
     Data.TASK.put(task_id)

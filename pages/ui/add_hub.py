@@ -1,4 +1,4 @@
-"""Fetch a data set of the Hugging Face Hub: one click for the known ones, a form for any other."""
+"""Fetch a data set from the Hugging Face Hub: one click for a listed one, a form for any other."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ POLL_S = 1.0
 JOB = "hub"
 LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
-# What is asked of any other data set, row by row.
+# Fields of the form for any other data set, row by row.
 OTHER_FIELDS = (
     ("repository", "config", "revision"),
     ("text", "text_b", "label"),
     ("train", "validation", "test"),
 )
-# What an empty field is filled with, or an example, where the field itself does not say so.
+# Placeholders of fields that do not define one.
 EXAMPLES = {"text": N_("such as text"), "label": N_("such as label")}
-# As the Hub has it, in every language.
+# Placeholders that are the same in every language.
 LITERAL = {"repository": "owner/name", "train": "train"}
 LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
 
 
 def add_hub() -> None:
-    """Draw the part of the page that fetches from the Hub."""
+    """Draw the view that fetches from the Hub."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.write(
         _(
@@ -94,7 +94,7 @@ def _start(request: HubRequest) -> None:
 
 
 def running_fetches() -> None:
-    """A line for each data set that is being fetched, or whose fetch has just ended."""
+    """Draw a line for each data set that is being fetched, or whose fetch has ended."""
     jobs = [job for job in reads.jobs().jobs() if job.kind == JOB]
     if jobs:
         st.fragment(_lines, run_every=POLL_S if any(job.active for job in jobs) else None)(

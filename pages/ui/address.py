@@ -1,4 +1,4 @@
-"""What the address of each page holds: one table a page, from which reading, writing and forgetting follow."""
+"""URL parameters of each page: one table per page defines how they are read, written and reset."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ Read = TypeVar("Read")
 
 SEPARATOR = ","
 ON = "on"
-# What an item can belong to: it means nothing once that is another.
+# Owner of an item. The item is meaningless once its owner changes.
 Owner = Literal["run", "runs compared", "twin", "first run compared", "experiment", "design", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[Value]):
-    """One thing that an address holds.
+    """One URL parameter.
 
     Attributes:
-        name: in the address.
-        kind: of its values.
-        default: its value where the address says nothing, which the address then leaves out; None where it follows from
-            what is shown.
-        problem: the end of the sentence about a value that it cannot be, behind "but"; marked with `N_` and translated
-            where it is said.
-        of: what it belongs to and is forgotten with.
+        name: name in the address.
+        kind: type of its values.
+        default: value of an absent parameter, never written to the address; None if it depends on what is shown.
+        problem: clause that follows "but" in the complaint about an invalid value; marked with `N_` and translated
+            when it is shown.
+        of: owner, with which it is reset.
         everywhere: whether every page has it.
     """
 
@@ -44,20 +43,20 @@ class Item(Generic[Value]):
 
     @property
     def text(self) -> str | None:
-        """What the address says, None for nothing; whoever uses it checks it."""
+        """Text of the parameter, None if absent; the caller validates it."""
         return state.text_in_url(self.name)
 
     def put(self, value: Value | None, default: Value | None = None) -> None:
-        """Have the address say a value, or nothing for None or the default."""
+        """Write a value to the address; None and the default remove the parameter."""
         usual = self.default if default is None else default
         state.put_in_url(**{self.name: None if value is None or value == usual else as_text(value)})
 
     def say(self, texts: str | list[str]) -> None:
-        """Have the address say what somebody else wrote for it, as often as it may come."""
+        """Write one or more texts that the caller has formatted."""
         state.put_all_in_url(self.name, [texts] if isinstance(texts, str) else texts)
 
     def read(self, read: Callable[[str], Read | None], default: Read) -> Read:
-        """What the address says, as `read` makes it out; the default, and a sentence, where that gives None."""
+        """Parse the parameter with `read`; if that returns None, complain and return the default."""
         text = self.text
         if not text:
             return default
@@ -69,10 +68,10 @@ class Item(Generic[Value]):
         return value
 
     def choice(self, choices: Iterable[Value], default: Value, problem: str = "") -> Value:
-        """Which of these the address says; the default, and a sentence, where it is none of them.
+        """Return the choice that the address names; if it names none of them, complain and return the default.
 
         Args:
-            problem: instead of the item's own, where that depends on what is shown.
+            problem: replaces the item's problem if it depends on what is shown.
         """
         text = self.text
         if text is None:
@@ -88,7 +87,7 @@ class Item(Generic[Value]):
         state.put_in_url(**{self.name: None})
 
     def run(self, store: Store) -> RunRecord | None:
-        """The run that the address names; None where it names none, and a sentence where there is no such run."""
+        """Return the run that the address names, or None; complain if no run has that id."""
         text = self.text
         if text is None:
             return None
@@ -100,7 +99,7 @@ class Item(Generic[Value]):
 
 
 def as_text(value: Any) -> str | None:
-    """How the address says a value; None where it says nothing."""
+    """Format a value for the address; None removes the parameter."""
     match value:
         case bool():
             return ON if value else None
@@ -113,21 +112,21 @@ def as_text(value: Any) -> str | None:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list in the address."""
+    """Split a list in the address into its non-empty items."""
     return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
 
 
 class Address:
-    """The table of a page: its attributes are the items."""
+    """Table of a page's URL parameters: its class attributes are the items."""
 
     @classmethod
     def items(cls) -> Mapping[str, Item[Any]]:
-        """By their names in the address."""
+        """Return the items by their names in the address."""
         return {item.name: item for item in vars(cls).values() if isinstance(item, Item)}
 
     @classmethod
     def of(cls, owner: Owner) -> list[Item[Any]]:
-        """List what belongs to a run, a twin and so on."""
+        """List the items of an owner, such as a run or a twin."""
         return [item for item in cls.items().values() if item.of == owner]
 
 
@@ -135,7 +134,7 @@ NO_RUN = N_("no run has that id")
 
 
 class EveryPage(Address):
-    """Parameters that every page takes."""
+    """Parameters of every page."""
 
     VERSION = Item("v", int, 1, N_("versions of links are numbers from 1 on"), everywhere=True)
     LANGUAGE = Item("lang", str, problem=N_("it is en, zh or ko"), everywhere=True)
@@ -156,8 +155,8 @@ class FineTune(Address):
     # Translators: these words stay as they are, as an address says them.
     AS = Item("as", str, "ended", N_("settings are launched or ended"))
     TASK = Item("task", str)
-    SET = Item("set", str)  # may come several times
-    GRID = Item("grid", str)  # the query of the grid form that led here, to which "Set up a grid" returns
+    SET = Item("set", str)  # may repeat
+    GRID = Item("grid", str)  # query of the grid form that opened this page; "Set up a grid" returns to it
 
 
 class Runs(Address):
@@ -176,14 +175,14 @@ class Data(Address):
 
 
 class Explore(Address):
-    """Beside these, the parameters of a map under their names in the registry, see `bound.bound_parameter`."""
+    """Parameters of Explore; those of a map have their registry names, see `bound.bound_parameter`."""
 
     RUN = Item("run", str, problem=NO_RUN)
     FRAME = Item("frame", int, problem=N_("the run has no frame at that step"), of="run")
     SELECTED = Item("sel", str, "", N_("the run has no such examples"), of="run")
     ANCHOR = Item("at", int, of="run")
     CAMERA = Item("view", str, "", N_("no map can be zoomed to that"), of="run")
-    SEARCH = Item("find", str, "", of="run")  # a search is one of the run's texts
+    SEARCH = Item("find", str, "", of="run")  # a search applies to the run's texts
     LAYERS = Item("layers", str, "", N_("weights are not kept of that step"), of="run")
     SINCE = Item("since", int, problem=N_("there is no frame at that step"), of="run")
     MAP = Item("map", str, "pca", N_("there is no such map"))
@@ -256,7 +255,7 @@ class Experiments(Address):
 
     EXPERIMENT = Item("experiment", str, problem=N_("there is no such experiment"))
     NEW = Item("new", str, problem=N_("there is no such protocol"))
-    SET = Item("set", str)  # may come several times
+    SET = Item("set", str)  # may repeat
     TASK = Item("task", str, problem=N_("there is no such task"), of="design")
     SEEDS = Item("seeds", int, problem=N_("that number of seeds is not possible"), of="design")
     STEPS = Item("steps", int, problem=N_("that number of steps is not possible"), of="design")

@@ -1,4 +1,4 @@
-"""Checks before launch: whether the encoder reads the texts, whether anchors find positives, and the run's cost."""
+"""Checks before launch: the encoder's fit to the texts, positives in a batch, readings per step, the classifier."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LANGUAGES = {"zh": CHINESE, "ko": KOREAN}
 OFFERED = 3
 CUT = 0.05
 MAX_EXAMPLES = 12
-# What the columns of the examples are called, by their names.
+# Headings of the example table, by column name.
 COLUMNS = {
     "Label": N_("Label"),
     "Label was": N_("Label was"),
@@ -50,15 +50,15 @@ COLUMNS = {
 }
 NARROW = ("Label", "Label was")
 STARVING = 0.1
-# CE + SCL with 400 rows of 80 classes, see "Many classes" in benchmarks/README.md.
+# Test accuracy of CE + SCL with 400 rows of 80 classes, see "Many classes" in benchmarks/README.md.
 RANDOM_START, PROBE_OF_STUDY = 0.609, 0.904
-# Test accuracy of the defaults less that of the probe, in points, over 14 sets of 7 to 99 classes (see there).
+# Test accuracy of the defaults minus that of the probe, in points, over 14 sets of 7 to 99 classes (see there).
 LEAST_ABOVE_PROBE, MOST_ABOVE_PROBE = -4.0, 10.7
 MAX_CLASS_ROWS, TABLE_PX = 5, 180
 
 
 def task_audit(config: RunConfig, data: TaskData) -> None:
-    """Sentences on the task under this encoder; none where all is well."""
+    """Show notes on the task and problems under this encoder; draw nothing if there are none."""
     for note in data.notes:
         st.caption(escaped(note))
     language, listed = LANGUAGES.get(language_of(data.train.texts)), LISTED.get(config.encoder.id)
@@ -95,7 +95,7 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
 
 
 def noise_sentence(data: TaskData) -> str:
-    """How many labels and texts are not what they were."""
+    """Count the training rows with a wrong label or changed words, in a sentence."""
     assert data.clean is not None
     rows = len(data.train)
     labels = sum(now != was for now, was in zip(data.train.labels, data.clean.labels, strict=True))
@@ -121,7 +121,7 @@ def noise_sentence(data: TaskData) -> str:
 
 
 def training_examples(data: TaskData) -> None:
-    """Some training rows as they will be learned from; where noise was made, what they were."""
+    """Show some training rows. With noise, show changed rows beside their originals."""
     now, was = data.train, data.clean
     with st.expander(_("Some of its training rows")):
         if was is None:
@@ -131,7 +131,7 @@ def training_examples(data: TaskData) -> None:
             reworded = [
                 i for i, text in enumerate(now.inputs) if text != was.inputs[i] and now.labels[i] == was.labels[i]
             ]
-            # Those with a wrong label and those with changed words in turn.
+            # Alternate rows with a wrong label and rows with changed words.
             both = chain.from_iterable(zip_longest(wrong, reworded))
             changed = [i for i in both if i is not None][:MAX_EXAMPLES]
             st.caption(sentences([noise_sentence(data), _("Some of them:") if changed else ""]))
@@ -157,7 +157,7 @@ def _row(data: TaskData, split: Split, i: int) -> dict[str, Any]:
 
 
 def batch_audit(config: RunConfig, data: TaskData) -> None:
-    """What anchors will find in a batch: positives class by class, following views and levels, and a remedy."""
+    """Show the expected positives of an anchor by class, given views and levels, with warnings and remedies."""
     blocks = encoder_shape(config.encoder.id).blocks
     for place, phase in enumerate(config.phases):
         plan = plan_phase(phase.objective, blocks)
@@ -197,7 +197,7 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
 
 
 def classifier_audit(config: RunConfig, classes: int) -> None:
-    """Say whether the classifier learns from the first step, what is scored where it does not, and how it starts."""
+    """Say what to expect from the classifier's start, when it learns, and what is scored until then."""
     if classes >= MANY_CLASSES and config.classifier_start == "probe":
         st.info(
             _(
@@ -322,7 +322,7 @@ def _starving(sampler: str, batch: int, share: float) -> None:
 
 
 def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
-    """When the queue is full, and how fast the encoder behind it moves."""
+    """Show when the queue is full, and the momentum of the encoder that fills it."""
     full, steps = -(-queue // phase.batch_size), phase.steps or 0
     if full < steps:
         held = _(
@@ -342,11 +342,11 @@ def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
 def _token_vectors(
     term: TermPlan, found: TokenCounts, views: Sequence[ClassViews], shares: Sequence[float], batch: int
 ) -> str:
-    """How many vectors there are, where texts may have fewer tokens than are asked for."""
+    """Describe the number of vectors in a batch; a short text may have fewer tokens than k."""
     k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
     vectors = f"{batch * sum(share * view.mean for share, view in zip(shares, views, strict=True)):,.0f}"
     short = mean(min(known, k) < clusters for known in found.tokens)
-    if not clusters:  # all of the tokens
+    if not clusters:  # no clustering: each token is a vector
         sentence = _(
             "{count:.1f} of at most {k} tokens of a text: about {vectors} vectors in a batch.",
             count=mean(min(known, k) for known in found.tokens),

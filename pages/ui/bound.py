@@ -1,4 +1,4 @@
-"""Controls that the address restores: it gives their first value, and holds their values."""
+"""Controls bound to URL parameters: the URL gives their first value and follows their changes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Tied:
-    """A control's key and the value that it starts with, as the different widgets take them.
+    """Key and start value of a control, as arguments for the different widgets.
 
-    A widget is never given another value: what it starts with is its default, which is in every answer, so that it
-    does not matter which of several answers a browser draws first. Whoever wants another value makes another widget.
+    A widget never gets another value. Its start value is the default in every response, so the order in which a browser
+    draws responses does not matter. Code that needs another value creates another widget.
     """
 
     key: str
@@ -38,17 +38,17 @@ class Tied:
 
     @property
     def by_index(self) -> dict[str, Any]:
-        """For a selectbox or radio buttons."""
+        """Arguments for a selectbox or radio buttons."""
         return {"key": self.key, "index": self.options.index(self.start)}
 
     @property
     def by_default(self) -> dict[str, Any]:
-        """For segments, pills or a multiselect."""
+        """Arguments for segments, pills or a multiselect."""
         return {"key": self.key, "default": self.start}
 
     @property
     def by_value(self) -> dict[str, Any]:
-        """For a slider, a toggle or a field."""
+        """Arguments for a slider, a toggle or a field."""
         return {"key": self.key, "value": self.start}
 
 
@@ -59,14 +59,14 @@ def bound(
     problem: str = "",
     labels: Collection[str] = (),
 ) -> tuple[Value, Tied]:
-    """What a control holds, and what its widget takes for it.
+    """Return the value of a control and the arguments of its widget.
 
-    A press that follows soon upon another still brings the address from before the first, so the address counts only
-    for a control that is not on the page yet. Of something that is no option, the page says so.
+    The second of two quick presses still carries the address from before the first. The address therefore counts only
+    for a control that is not on the page yet. The page complains about a value that is no option.
 
     Args:
-        default, problem: where they depend on what is shown; otherwise the item's own.
-        labels: of the options, where they depend on what is shown: a browser knows a choice by its label alone.
+        default, problem: replace those of the item if they depend on what is shown.
+        labels: labels of the options, if they depend on what is shown: a browser identifies a choice by its label.
     """
     listed = list(options)
     usual = item.default if default is None else default
@@ -75,7 +75,7 @@ def bound(
 
 
 def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()) -> tuple[list[str], Tied]:
-    """The same for a control with several values; what is no option is left out."""
+    """Like `bound`, for a control with several values; drop values that are no option."""
 
     def start() -> list[str]:
         text = item.text
@@ -85,12 +85,12 @@ def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequen
 
 
 def bound_switch(item: Item[bool]) -> tuple[bool, Tied]:
-    """The same for a switch, off unless the address says `on`."""
+    """Like `bound`, for a switch that is off unless the address says `on`."""
     return _tied(item, [], lambda: item.text == ON)
 
 
 def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tied]:
-    """The same for a slider; nonsense counts as the default."""
+    """Like `bound`, for a slider: clamp the number, and use the default for invalid text."""
     usual = item.default
     assert usual is not None
 
@@ -102,15 +102,15 @@ def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tie
 
 
 def bound_text(item: Item[str], most_chars: int) -> tuple[str, Tied]:
-    """The same for a line of text, empty unless the address says something; what is too long is cut."""
+    """Like `bound`, for a line of text, empty by default and cut to `most_chars`."""
     return _tied(item, [], lambda: (item.text or "")[:most_chars])
 
 
 def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
-    """The same for a number of a registry, which `parameter_widget` draws.
+    """Like `bound`, for a number from a registry, which `parameter_widget` draws.
 
     Args:
-        scope: what has the parameter; others may have one of the same name.
+        scope: owner of the parameter; another owner may have a parameter of the same name.
     """
     if parameter.kind == "integer":
         problem = _("it is a whole number {bounds}", bounds=parameter.bounds)
@@ -118,7 +118,7 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
         problem = _("it is a number {bounds}", bounds=parameter.bounds)
 
     def number(text: str) -> Any:
-        """The parameter as the address says it, None for what it cannot be."""
+        """Parse the parameter; return None if it is invalid."""
         try:
             value = int(text) if parameter.kind == "integer" else float(text)
             return parameter.check(parameter.name, value) if math.isfinite(value) else None
@@ -136,10 +136,10 @@ def bound_nearest(
     problem: str = "",
     known: Container[Number] | None = None,
 ) -> tuple[Number, Tied]:
-    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken.
+    """Like `bound`, for numbers: replace a known number that is no option here with the nearest option.
 
     Args:
-        known: those that the address may name; any number where None.
+        known: numbers that the address may name; None allows any number.
     """
     wanted = _as_number(item.text, default)
     if wanted is not None and wanted not in options and (known is None or wanted in known):
@@ -149,7 +149,7 @@ def bound_nearest(
 
 @dataclass(frozen=True, slots=True)
 class Valid:
-    """The numbers that a parameter may be, as `bound_nearest` takes them."""
+    """Valid values of a parameter, as the `known` of `bound_nearest`."""
 
     parameter: Parameter
 
@@ -162,10 +162,10 @@ class Valid:
 
 
 def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None) -> str:
-    """Draw the choices, named as people read them, side by side; returns which of them it is.
+    """Draw the choices side by side and return the chosen one.
 
     Args:
-        choices: with their names, marked with `N_`.
+        choices: labels by value, marked with `N_`.
     """
     value, tied = bound(item, list(choices), default)
     segments(label, choices, tied, wrap=True)
@@ -173,13 +173,13 @@ def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], defa
 
 
 def segments(label: str, choices: Mapping[str, str], tied: Tied, **look: Any) -> None:
-    """Draw choices side by side, one of which is always chosen. Args: look: as `st.segmented_control` takes it."""
+    """Draw choices side by side, one always chosen. Args: look: further arguments of `st.segmented_control`."""
     look = {"label_visibility": "collapsed", "required": True, **look}
     st.segmented_control(label, list(choices), format_func=lambda one: _(choices[one]), **look, **tied.by_default)
 
 
 def forget(items: Iterable[Item[Any]]) -> None:
-    """Have the address say nothing of these, and their controls start from their defaults."""
+    """Remove these items from the address and reset their controls to the defaults."""
     for item in items:
         item.forget()
         if item.name in _controls():
@@ -187,13 +187,13 @@ def forget(items: Iterable[Item[Any]]) -> None:
 
 
 def nearest(options: Sequence[Number], wanted: Number) -> Number:
-    """The option that is nearest to a number, the lower of two."""
+    """Return the option nearest to a number, the lower of two on a tie."""
     return min(options, key=lambda option: (abs(option - wanted), option))
 
 
 @dataclass(slots=True)
 class _Control:
-    """The widget that a control has now: the `number`th for these options, from a start value."""
+    """Current widget of a control: its family of options, its number and its start value."""
 
     family: str
     number: int
@@ -212,9 +212,9 @@ def _tied(
     default: Any = None,
     labels: Collection[str] = (),
 ) -> tuple[Any, Tied]:
-    """What a control holds, which the address then says unless it is the default.
+    """Return the value and the widget arguments of a control; write the value to the address unless it is the default.
 
-    It is another widget where it has other options, was left, or is to start again.
+    The control gets a new widget if its options change, if the visitor has left it, or if it is reset.
     """
     family = f"bound.{item.name}.{crc32(repr((options, *labels)).encode()):08x}"
     control = _controls().get(item.name)
@@ -234,7 +234,7 @@ def _controls() -> dict[str, _Control]:
 
 
 def _as_number(text: str | None, like: Number) -> Number | None:
-    """A number of the same kind, None for what is none."""
+    """Parse a finite number of the type of `like`; return None if the text is invalid."""
     try:
         value = type(like)(text or "")
         return value if math.isfinite(value) else None
@@ -243,7 +243,7 @@ def _as_number(text: str | None, like: Number) -> Number | None:
 
 
 def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
-    """What lists of runs call each of them, by id."""
+    """Return the labels of runs in lists, by id."""
     return {
         run.id: f"{title} · {task_label(run.config)} · {objective_label(run.effective)}"
         for run, title in zip(runs, run_titles(runs), strict=True)
@@ -251,12 +251,12 @@ def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
 
 
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
-    """Draw the runs to choose from, the one that the address names chosen at first; `key` is the page's own."""
+    """Draw the choice of a run, starting with the one that the address names; `key` is unique to the page."""
     labels = run_labels(runs)
     first = named.id if named is not None and named.id in labels else runs[0].id
-    if state.widget_value(key) not in (None, *labels):  # it was deleted meanwhile
+    if state.widget_value(key) not in (None, *labels):  # the run was deleted meanwhile
         state.set_widget(key, first)
-    # Once it was drawn the list counts: a choice that follows soon upon another still brings the address of the first.
+    # Once drawn, the list counts: the second of two quick choices still carries the address of the first.
     place = list(labels).index(first)
     picked = st.selectbox(
         _("Run"),

@@ -1,4 +1,4 @@
-"""Look through the texts of one task: filters, balance, lengths, duplicates, views of a text, download."""
+"""Browse the texts of one task: filters, class balance, lengths, duplicates, views of a text, download."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TRIPLET_LABELS = {
 
 
 def browse(head: DeltaGenerator) -> None:
-    """Draw the part of the page that shows one task; which one is chosen in the page's first line."""
+    """Draw the view of one task, chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
     offer_undo_of_tasks()
     names = [*TASKS, *own]
@@ -64,7 +64,7 @@ def browse(head: DeltaGenerator) -> None:
     try:
         with st.spinner(_("Reading"), show_time=False):
             listing = _listing(task_id, _stamp(task_id))
-    except PlaygroundError as error:  # the buttons above stay, so that it can be deleted
+    except PlaygroundError as error:  # the buttons above stay, so that the task can be deleted
         st.error(escaped(str(error)))
         return
     about.caption(_about(task_id, own.get(task_id), listing))
@@ -73,7 +73,7 @@ def browse(head: DeltaGenerator) -> None:
 
 
 def _stamp(task_id: str) -> float:
-    """What changes when a task does."""
+    """Return a time that changes when the task does."""
     if is_own(task_id):
         return reads.library().changed_at(task_id)
     return os.stat(TASKS[task_id].folder / "train.csv").st_mtime
@@ -81,9 +81,9 @@ def _stamp(task_id: str) -> float:
 
 @cached(6)
 def _listing(task_id: str, stamp: float) -> Listing:
-    """The rows in the splits that a run takes by default, and where its validation rows come from.
+    """Return the rows in the default splits of a run, with a note on the source of its validation rows.
 
-    Where the source names validation rows, all of them can be looked through.
+    If the source names validation rows, the listing has all of them.
     """
     library, task = reads.library(), TaskConfig(id=task_id)
     own = library.task(task_id) if is_own(task_id) else None
@@ -229,7 +229,7 @@ def _rows(task_id: str, listing: Listing) -> None:
         height=420,
         on_select="rerun",
         selection_mode="single-row",
-        key=f"data.rows.{hash((task_id, tuple(rows[:MAX_SHOWN])))}",  # other rows, another selection
+        key=f"data.rows.{hash((task_id, tuple(rows[:MAX_SHOWN])))}",  # other rows start without a selection
         column_config={
             "Row": st.column_config.NumberColumn(pgettext("noun", "Row"), width="small"),
             "Label": st.column_config.TextColumn(pgettext("noun", "Label"), width="small"),
@@ -302,7 +302,7 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
 
 
 def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int]:
-    """With a toggle, where any text appears more than once."""
+    """Report texts that appear more than once; a toggle keeps only their rows."""
     groups = _duplicates(task_id, _stamp(task_id))
     if not groups:
         st.caption(_("No text appears twice."))
@@ -334,7 +334,7 @@ def _duplicates(task_id: str, stamp: float) -> list[DuplicateGroup]:
 
 
 def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
-    """The rows under the names of columns that are translated where the table is drawn."""
+    """Return the rows as a table whose column names are translated when it is drawn."""
     texts = [listing.texts[row] for row in rows]
     columns: dict[str, list[object]] = {"Row": [row + 1 for row in rows]}
     if listing.classes:

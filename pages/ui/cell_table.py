@@ -1,4 +1,4 @@
-"""A table whose cells can be pressed; names of rows and columns wrap, however long they are."""
+"""A table with clickable cells, whose row and column names wrap at any length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import streamlit as st
 
 SCRIPT = Path(__file__).with_name("cell_table.js")
 STYLE = Path(__file__).with_name("cell_table.css")
-# More names than this, or longer ones, have no room side by side.
+# With more or longer column names than this, the names stand upright.
 LEVEL_NAMES, LEVEL_CHARS = 4, 16
 
 _mount = st.components.v2.component(
@@ -25,7 +25,7 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A row or a column: its name, from outside, and the colour of its mark, "" for none."""
+    """Heading of a row or a column: its untrusted name, and the colour of its mark, "" for none."""
 
     name: str
     colour: str = ""
@@ -33,14 +33,14 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell that can be pressed.
+    """A clickable cell.
 
     Attributes:
-        text, note: what is written, the note smaller below.
-        about: what the cell says, in a sentence, for the pointer and for screen readers.
-        strength: of its colour, 0 to 1.
-        kind: classes of the style.
-        chosen: whether it was pressed last.
+        text, note: content of the cell, and a smaller line below it.
+        about: sentence for the tooltip and for screen readers.
+        strength: strength of its colour, 0 to 1.
+        kind: CSS classes.
+        chosen: whether it was clicked last.
     """
 
     text: str
@@ -61,13 +61,13 @@ def cell_table(
     key: str,
     upright: bool | None = None,
 ) -> tuple[int, int] | None:
-    """Draw it; the cell that was just pressed.
+    """Draw the table and return the cell that was just clicked.
 
     Args:
-        cells: [rows][columns]; None for one that holds nothing.
-        label: what the table is, for those who cannot see it; corner: what rows and columns are.
-        upright: whether names of columns stand upright; by themselves where there are many, or long ones.
-    Returns: row and column, None when no cell was pressed.
+        cells: [rows][columns]; None for an empty cell.
+        label: description of the table for screen readers; corner: heading that names rows and columns.
+        upright: whether column names stand upright; None decides by their number and length.
+    Returns: row and column, None when no cell was clicked.
     """
     if upright is None:
         upright = len(columns) > LEVEL_NAMES or max((len(one.name) for one in columns), default=0) > LEVEL_CHARS
@@ -88,7 +88,7 @@ def cell_table(
 
 
 def checked_cell(value: Any, rows: int, columns: int) -> tuple[int, int] | None:
-    """A cell as the browser reports it, None for none and for nonsense: a browser can send anything."""
+    """Validate the cell that the browser reports, which can be anything; return None if it is absent or invalid."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
     row, column = value

@@ -1,4 +1,4 @@
-"""Controls of a run: pause, stop and resume, name and tags, export, and undo of deletions."""
+"""Controls of a run: pause, stop and resume, name and tags, export and import, and undo of deletions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FILE_NAME_CHARS = 80
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
-    """Stop, pause or resume, whichever the run's status allows; for somebody else's run, whose it is."""
+    """Draw the buttons that the run's status allows: pause, resume, stop. Name the owner of another visitor's run."""
     me = visitor()
     if settings().shared and run.owner != me.id:
         st.caption(_("Run of {owner}", owner=escaped(whose(engine.store, run.owner))), width="content")
@@ -52,7 +52,7 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
-        # After its last step a run scores and saves, and hears no more.
+        # After its last step, a run scores and saves, and no longer reads requests.
         over = run.last_step >= run.steps
         if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
             ask(lambda: engine.pause(run.id))
@@ -70,7 +70,7 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
 
 
 def ask(action: Callable[[], object]) -> None:
-    """Do what the user asked for, say in a sentence why it cannot be done, and draw the page again."""
+    """Run the user's action, leave a notice if it fails, and rerun the page."""
     state.forget("notice")
     try:
         action()
@@ -80,30 +80,30 @@ def ask(action: Callable[[], object]) -> None:
 
 
 def leave_notice(sentence: str) -> None:
-    """Show a sentence from the next drawing on."""
+    """Store a sentence that the page shows from the next rerun on."""
     state.remember("notice", (sentence, time.monotonic()))
 
 
 def show_notice() -> None:
-    """The sentence that the last action left behind, long enough to be read on a page that redraws itself."""
+    """Show the notice of the last action for `NOTICE_S` seconds, as a page may rerun itself meanwhile."""
     sentence, since = state.remembered("notice", lambda: ("", 0.0))
     if sentence and time.monotonic() - since < NOTICE_S:
         st.warning(escaped(sentence))
 
 
 def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], label: str, key: str) -> None:
-    """Delete runs, after saying how much room that makes. Args: label: as people read it."""
+    """Draw the button that deletes runs, with the disk space that this frees. Args: label: translated."""
     runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
     about = _("Frees {size}. It can be undone for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
-        # The store remembers them for the undo.
+        # The store keeps the runs for an undo.
         ask(lambda: engine.store.discard(*(run.id for run in runs)))
 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
-    """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
+    """Draw the form for a run's name and tags. Args: others: runs whose tags are offered too."""
     if not visitor().may_change(run.owner):
         return
     known = sorted({tag for one in (run, *others) for tag in one.tags})
@@ -113,7 +113,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
         state.set_widget(key, False)  # closed
     popover = st.popover(_("Name and tags"), icon=":material/edit:", key=key, on_change="rerun")
     with popover, st.form(f"name.{run.id}", border=False):
-        # Beside the name: below the tags, the list of known ones would cover it.
+        # Beside the name: below the tags, the dropdown of known tags would cover the button.
         left, right = st.columns([5, 3], vertical_alignment="bottom")
         name = left.text_input(
             _("Name"), run.name, max_chars=NAME_CHARS, placeholder=_("Run {number}", number=run.number)
@@ -129,7 +129,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
         )
 
         def save() -> None:
-            """Raises: ConfigError before either is stored."""
+            """Save name and tags. Raises: ConfigError before either is stored."""
             checked_name(name)
             checked_tags(tags)
             engine.store.rename(run.id, name)
@@ -141,7 +141,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
 
 
 def disk_line(engine: Engine, run: RunSummary) -> None:
-    """What a run takes on disk, and whether its weights are to be kept."""
+    """Draw the disk usage of a run, and the toggle that keeps its weights."""
     size = engine.store.size(run.id)
     parts = [
         _(words, size=size_text(part))
@@ -163,7 +163,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
 
 
 def _keep_toggle(engine: Engine, run: RunSummary) -> None:
-    # The key holds what the store says, so that another tab's click moves this toggle too.
+    # The key contains the stored value, so that a click in another tab moves this toggle too.
     key = f"keep.{run.id}.{run.keep_weights}"
 
     def turned() -> None:
@@ -187,7 +187,7 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
 
 
 def offer_undo_of_runs(engine: Engine) -> None:
-    """A line for all that were deleted together."""
+    """Draw an undo line for each group of runs that were deleted together."""
     own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
     for at, group in groupby(own, key=lambda run: run.at):
         runs = list(group)
@@ -247,7 +247,7 @@ def _time_left(discarded_at: float | None) -> str:
 
 def _line(words: str, key: str, undo: Callable[[], None]) -> None:
     def bring_back() -> None:
-        # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
+        # A callback runs before the page is drawn, so that a click on an expired button is answered too.
         try:
             undo()
         except PlaygroundError as error:
@@ -259,7 +259,7 @@ def _line(words: str, key: str, undo: Callable[[], None]) -> None:
 
 
 def export_menu(store: Store, run: RunRecord) -> None:
-    """Every form in which a run can be saved; what cannot be had now says why."""
+    """Draw the menu of export formats; an unavailable one says why."""
     with st.popover(_("Export"), icon=":material/download:", key=f"export.{run.id}"):
         name = st.selectbox(
             _("Export as"), list(EXPORTS), format_func=lambda one: _(EXPORTS[one].label), key=f"export.{run.id}.form"
@@ -280,7 +280,7 @@ def export_menu(store: Store, run: RunRecord) -> None:
 
 
 def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
-    """Two runs side by side as one page that opens anywhere."""
+    """Draw the button that saves two runs side by side as one standalone page."""
     page = EXPORTS["html"]
     why_not = page.refusal(store, first) or page.refusal(store, second)
     st.download_button(
@@ -299,7 +299,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
 
 
 def import_menu(store: Store) -> None:
-    """Open a replay that somebody sent; it becomes a run of the visitor's."""
+    """Draw the form that imports a replay as a run of this visitor."""
     with st.popover(_("Import a replay"), icon=":material/upload:"):
         st.caption(_("A replay is a run without its weights. Export on a run's page makes one."))
         file = st.file_uploader(
@@ -308,7 +308,7 @@ def import_menu(store: Store) -> None:
         if file is None:
             return
         try:
-            # What a browser calls its file, without folders and signs that a disk may refuse.
+            # The uploaded file's name, without folders and characters that a file system may refuse.
             plain = "".join(sign for sign in PureWindowsPath(file.name).name if sign.isprintable())[-FILE_NAME_CHARS:]
             with tempfile.TemporaryDirectory(prefix="scl-import-") as folder:
                 path = Path(folder) / (plain if plain.strip(". ") else "replay.zip")
@@ -321,6 +321,6 @@ def import_menu(store: Store) -> None:
 
 
 def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:
-    """What a download brings. The thread that makes it serves nobody, so it is given the language."""
+    """Return the bytes of a download. Its thread belongs to no visitor, so the caller passes the language."""
     with in_language(code):
         return export_bytes(export, store, *run_ids)

@@ -1,4 +1,4 @@
-"""The form of a run: its task, its encoder, and its phases."""
+"""The form of a run: its task, its encoder and its phases."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from pages.ui.parameter_widget import (
 from pages.ui.parts import escaped, summarised, task_names
 from pages.ui.phase_form import phases_form
 
-# Offered only where the settings of a run of an earlier version are used again.
+# Offered only when the form reuses the settings of a run from an earlier version.
 FORMER_SAMPLER = "balanced"
-# What makes a task harder, and what a press of a field's buttons adds.
+# Settings that make a task harder, with the increment of their fields.
 HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0, "back_translation": 0.1}
 SUMMARISED = ("train_size", "sampler", *HARDER)
 
 
 def task_field(start: TaskConfig) -> dict[str, Any]:
-    """Draw the choice of a task and read it, with what says where the rows of a file come from."""
+    """Draw the choice of a task and read it; for a file, include the settings of its source."""
     own = reads.own_tasks()
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 
@@ -66,13 +66,13 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
 
 
 def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
-    """Draw the settings of the training rows of a task, filled from `start`, and read them."""
+    """Draw the settings of a task's training rows, filled from `start`, and read them."""
     fields = fields_of(TaskConfig)
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
     if now["sampler"] == "auto" and task != FILE_TASK:
         own = reads.own_tasks().get(task)
         now["sampler"] = default_sampler(0 if own is None else len(own.classes))
-    summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # what was typed may be out of bounds
+    summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # a typed value may be out of bounds
     with summarised(summary, "form.rows"):
         query = {"task": task} if task != FILE_TASK else {}
         st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
@@ -91,7 +91,7 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
 
 
 def usual_of(task: str) -> Usual:
-    """The usual settings for a task. No bundled one has many classes, and those of a file are not known yet."""
+    """Return the usual settings for a task. No bundled task has many classes; those of a file are not known yet."""
     own = reads.own_tasks().get(task)
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
 
@@ -113,26 +113,26 @@ def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
 
 
 def use_balanced_sampler() -> None:
-    """Set the form's sampler, before it is drawn."""
+    """Set the form's sampler to class-balanced batches, before the form is drawn."""
     state.set_widget(state.form_key("sampler"), "class_balanced")
 
 
-# The widgets of the encoder's fields.
+# Widget names of the encoder's fields.
 ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length"}
 POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("its own pooling")}
 OWN = {"cls": N_("Its own: [CLS]"), "mean": N_("Its own: mean")}
-# As many frames as `default_frame_steps` spreads.
+# Number of frames that `default_frame_steps` spreads over a run.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
 
 
 def draft_form(start: RunConfig, origin: str) -> RunConfig:
     """Draw the widgets, filled from `start`, and read them.
 
-    The first screen has the task, the preset and the knobs of the objective; what follows is closed.
+    The first screen has the task, the preset and the knobs of the objective; the other sections start collapsed.
 
     Args:
-        origin: where `start` comes from, such as the run whose settings are used again.
-    Raises: ConfigError for a value that cannot be used.
+        origin: source of `start`, such as the run whose settings are reused.
+    Raises: ConfigError for an invalid value.
     """
     begin_fields()
     left, right = st.columns(2)
@@ -166,7 +166,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
     keys = {name: state.form_key(key) for name, key in ENCODER.items()}
     now = {name: state.widget_value(key, getattr(given, name)) for name, key in keys.items()}
     own = None
-    with suppress(PlaygroundError):  # one that the visitor may not name is explained by the launch card
+    with suppress(PlaygroundError):  # the launch card explains an encoder that the visitor may not use
         check_model("encoder.id", now["id"] or BUNDLED)
         own = known_pooling(now["id"] or BUNDLED)
     summary = [
@@ -183,7 +183,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
             known,
             index=known.index(given.id),
             accept_new_options=True,
-            # A Hub name, with its language where that is not English.
+            # A Hub name, with its language unless that is English.
             format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
             help=_(fields["id"].help),
             key=keys["id"],
@@ -228,7 +228,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             "resources": start.resources.model_dump(),
         }
         if (known := settings()).engine != LOCAL:
-            # What the run asks the cluster for; empty is what the server's settings say.
+            # Resources that the run requests from the cluster; an empty field means the server's default.
             cpus, gpus = (_("{number:g} by default", number=usual) for usual in (known.ray_cpus, known.ray_gpus))
             read["resources"] = {
                 "cpus": field(columns[2], start.resources, "cpus", step=1.0, placeholder=cpus),

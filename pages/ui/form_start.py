@@ -1,4 +1,4 @@
-"""Where the form starts: a run as launched or as its knobs ended, a link, a config file, or what was chosen last."""
+"""Starting point of the form: a run as launched or as it ended, a link, a config file, or the last draft."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CHOICES = {"ended": N_("As it ended"), "launched": N_("As launched")}
 
 
 def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
-    """The settings that the form starts from, and a name for where they come from.
+    """Return the settings of a run that the form starts from, and a name for their source.
 
-    Where the run's knobs were turned, the page asks which of the two kinds it should be.
+    If the run's knobs were turned, the page asks whether to use the settings as launched or as they ended.
     """
     launched, ended = as_launched(run.config), as_ended(run.effective, run.last_step)
     if ended == launched:
@@ -56,16 +56,16 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 
 
-# Browsers and servers let addresses be only so long.
+# Browsers and servers limit the length of an address.
 LINK_CHARS_MAX = 6_000
 LINK_SETTINGS_MAX = 200
 CONFIG_BYTES_MAX = 2**20
 
 
 def form_start(engine: Engine) -> tuple[RunConfig, str]:
-    """The draft that the form is filled from, and a name for where it comes from: the form begins again with another.
+    """Return the draft that fills the form, and a name for its source: another source restarts the form.
 
-    An address that this session wrote itself is no news: a press right behind another still brings the one before.
+    An address that this session wrote itself is ignored: the second of two quick presses still carries the earlier one.
     """
     given = tuple(state.texts_in_url(FineTune.SET.name))
     if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
@@ -82,15 +82,19 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
 
 
 def _begin(config: RunConfig, origin: str) -> None:
-    """Have the form begin with a draft, whatever its widgets hold."""
+    """Restart the form from a draft and discard the values of its widgets."""
     state.begin_form()
     state.remember("draft", config)
     state.remember("form.origin", origin)
 
 
 def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
-    """The draft of a link's settings; what cannot be used is named and left out. Args: item: theirs in the address."""
-    with suppress(PlaygroundError):  # some go together only, such as the weights that λ binds
+    """Return the draft of a link's settings; complain about unusable ones and leave them out.
+
+    Args:
+        item: name of the settings in the address.
+    """
+    with suppress(PlaygroundError):  # some are valid only together, such as the weights that λ binds
         return from_settings(texts[:LINK_SETTINGS_MAX])
     used: list[str] = []
     config = RunConfig()
@@ -105,10 +109,10 @@ def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
 
 
 def put_link(draft: RunConfig, now: Usual) -> None:
-    """Write into the address how this draft differs from the defaults.
+    """Write the draft's differences from the defaults to the address.
 
     Args:
-        now: what is usual for the task; a draft that has nothing of it has to say so.
+        now: usual settings for the task. If they differ from the defaults, a draft of defaults states its batch size.
     """
     texts = settings_text(without_defaults(draft))
     if not texts and now != usual(0, 0):
@@ -120,7 +124,7 @@ def put_link(draft: RunConfig, now: Usual) -> None:
 
 
 def without_defaults(draft: RunConfig) -> RunConfig:
-    """Steps and frames that nobody chose left open, as the form writes them out."""
+    """Return the draft with default steps and frames left open; the form always fills them in."""
     steps = [phase.steps or DEFAULT_STEPS for phase in draft.phases]
     phases = [
         phase.model_copy(update={"steps": None if phase.steps == DEFAULT_STEPS else phase.steps})
@@ -132,12 +136,12 @@ def without_defaults(draft: RunConfig) -> RunConfig:
 
 
 def forget_links() -> None:
-    """Have the form begin again with what a link says, even if somebody followed the same one before."""
+    """Forget the links that this session has used, so that following one again restarts the form."""
     state.forget("form.links")
 
 
 def forget_start() -> None:
-    """After a launch: the address is the run's."""
+    """Clear the form's source after a launch, when the address names the run."""
     _forget(FineTune.FROM, FineTune.AS, FineTune.TASK, FineTune.GRID)
     state.put_all_in_url(FineTune.SET.name, [])
     state.forget("form.origin")
@@ -149,7 +153,7 @@ def _forget(*items: Item[str]) -> None:
 
 
 def open_config() -> None:
-    """A small form that fills this one from a config file."""
+    """Draw a small form that fills the run's form from a config file."""
     with st.popover(_("Open a config"), icon=":material/upload_file:", type="tertiary"):
         st.caption(_("A JSON file, as a run's page and `python -m core export` write it. Nothing is started."))
         file = st.file_uploader(

@@ -1,4 +1,4 @@
-"""At the top of every page: the switch of languages, and *Copy link*."""
+"""Controls at the top of every page: the language switch and *Copy link*."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _switch = st.components.v2.component(
 
 
 def speak() -> None:
-    """Find out the visitor's language, before anything is written, and keep the address to it."""
+    """Set the visitor's language before any text is drawn, and keep the address in line with it."""
     ask_for_language(_spoken)
-    # The browser's language if there is a catalogue for it, English otherwise: zh-CN and zh-TW are zh.
+    # The browser's language if there is a catalogue for it, English otherwise. zh-CN and zh-TW count as zh.
     code, asked = (st.context.locale or "").split("-")[0].casefold(), EveryPage.LANGUAGE.text
     own = code if code in LANGUAGES else ENGLISH
     known = None if asked is None else _known(asked)
-    # A page that is left by the navigation leaves its address behind, and keeps the language.
+    # Navigation drops the address of the previous page; the session keeps the language.
     state.remember(SPOKEN, known or state.remembered(SPOKEN, str) or own)
     if asked is None or known:
         EveryPage.LANGUAGE.put(_spoken(), own)
 
 
 def language_switch() -> None:
-    """Draw the switch at the top of every page, and say where the address asks for a language that there is not."""
+    """Draw the language switch; complain if the address asks for an unknown language."""
     EveryPage.LANGUAGE.read(_known, ENGLISH)
     with st.container(key="language_switch"):
         given = {
@@ -58,7 +58,7 @@ def _known(text: str) -> str | None:
     return text if text in LANGUAGES else None
 
 
-# What links are written in. A link of a later version may say things that this one does not know.
+# Version of links. A link of a later version may have parameters that this one does not know.
 VERSION = 1
 
 _button = st.components.v2.component(
@@ -71,7 +71,7 @@ _button = st.components.v2.component(
 
 
 def copy_link() -> None:
-    """Draw the button that copies the address of what is shown, as others reach it."""
+    """Draw the button that copies a link to the current view, under the address that other users reach."""
     with st.container(key="copy_link"):
         link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
         words = {"words": script_messages("pages/ui/link.js")}
@@ -79,7 +79,7 @@ def copy_link() -> None:
 
 
 def take_version() -> None:
-    """Read the version of the link that led here, and take it out of the address; a later one is said."""
+    """Read the version of the link and remove it from the address; complain about a later version."""
     item = EveryPage.VERSION
     version = item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, VERSION)
     if version > VERSION:

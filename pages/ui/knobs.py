@@ -1,4 +1,4 @@
-"""The knobs of a run that goes on: a slider for each, and words for what was turned and not used yet."""
+"""Knobs of a live run: a slider for each, and a note on turns that no step has used yet."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pages.ui.visitor import require_own, visitor
 RATE_KNOB = Knob(
     N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the rate that the schedule gives: 0 stops learning.")
 )
-# The knobs that have a card.
+# Glossary cards of knobs.
 CARDS = {"temperature": "temperature", "lambda": "weight"}
 WHEN = N_("The next step uses it, and the curves mark it.")
 
 
 class Drawn(NamedTuple):
-    """The widget that this browser has for a knob: how many came before it, where it started, and what counted last."""
+    """Current widget of a knob in this browser: number of earlier widgets, start value, and value shown last."""
 
     revision: int
     start: float
@@ -45,7 +45,7 @@ def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
     used, launched = _used_and_launched(now)
     for name, knob in launched.items():
         in_use = used.rate_factor if name == RATE else used.objective.value_of(name)
-        # One scale for every value that the knob has had: a slider with other ends or steps is another widget.
+        # One scale for every value that the knob has had: a slider with other bounds or steps is another widget.
         turns = [turn for turn in now.config.knob_turns if now.config.phase_at(turn.step) == used.phase]
         had = [knob.value, *(turn.value for turn in turns if turn.name == name)]
         scale = slider_scale(knob.slider, had + ([now.pending[name]] if name in now.pending else []))
@@ -54,9 +54,9 @@ def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
 
 
 def pending_words(now: KnobState) -> list[str]:
-    """What was turned and no step has used yet: a run that is paused has no next step for a while.
+    """Describe the turns that no step has used yet: the next step of a paused run may be far off.
 
-    Said away from the slider, whose label would take a second line and push down what is below.
+    The text is away from the slider: a second line in a slider's label would push down everything below it.
     """
     if now.step > now.config.steps:
         return []
@@ -77,11 +77,11 @@ def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
 def _slider(
     engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale, *, over: bool
 ) -> None:
-    """One slider at the value that counts. Args: over: no step is left that could use another.
+    """Draw a slider at the current value. Args: over: no step is left that could use another value.
 
-    It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
-    another reason (a turn from another browser, one that was refused) makes a new widget of it: a browser that has not
-    drawn a value set from here may still send the one before, which would read as a turn back.
+    The widget, with the keyboard focus, stays while the value follows its turns. If the value changes for another
+    reason, such as a turn from another browser or a refused turn, a new widget replaces it. A browser that has not yet
+    drawn a value set by the server may still send the previous one, which would read as a turn back.
     """
     drawn = state.remembered(key, lambda: Drawn(0, value, value))
     held = state.widget_value(drawn.key(key))
@@ -91,7 +91,7 @@ def _slider(
 
     def turned() -> None:
         if state.remembered(key, lambda: drawn).revision != drawn.revision:
-            return  # a browser still sends what a widget held that it no longer has
+            return  # the browser still sends the value of a replaced widget
         try:
             require_own(run.owner)
             engine.turn(run.id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))

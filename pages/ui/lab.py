@@ -1,4 +1,4 @@
-"""The lab on the page: asks the process what the browser asks, and keeps the address."""
+"""The loss lab on its page: passes the browser's questions to the lab process, and keeps the address current."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pages.ui.address import LossLab
 from pages.ui.live_figure import plotly_url
 
 FOLDER = Path(__file__).with_name("lab")
-# Together they are one module, with the marks and icons of the maps.
+# Joined into one module, with the marks and icons of the maps.
 SCRIPTS = ("../plotly.js", "../softmax_bars.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
 SHOWN = "lab.shown"
 MOST_STEPS = 3000
 CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
-# What acts at first, and beside it.
+# Initial settings: by space, otherwise the usual one, and the second one.
 FIRST = {"simplex": Setting(loss="rdrop", learning_rate=5.0)}
 USUAL = Setting()
 SECOND = Setting(temperature=0.5)
@@ -46,7 +46,7 @@ _mount = st.components.v2.component(
 
 @dataclass
 class _Shown:
-    """What this browser shows: settings as it turned them last, and the last answer."""
+    """State of the lab in this browser: the latest settings, and the last answer."""
 
     space: str
     settings: list[Setting]
@@ -61,15 +61,15 @@ class _Shown:
 
 @st.cache_resource(show_spinner=False)
 def lab_process() -> LabProcess:
-    """One for the server."""
+    """Return the lab process, one for the server."""
     return LabProcess()
 
 
 def lab(stage: Stage, beside: bool) -> None:
-    """Draw the lab of a stage. Args: beside: a second setting from the same start."""
+    """Draw the lab of a stage. Args: beside: whether to show a second setting from the same start."""
     lab_process().warm_up()
     first, points = FIRST.get(stage.space), stage.points - 1
-    # From the address at first; then what this browser did last.
+    # Initially from the address, afterwards from the browser's last action.
     shown = state.remembered(
         SHOWN,
         lambda: _Shown(
@@ -85,7 +85,7 @@ def lab(stage: Stage, beside: bool) -> None:
 
 
 def forget_lab() -> None:
-    """Have the lab begin with what the address says."""
+    """Reset the lab to the state in the address."""
     state.forget(SHOWN)
 
 
@@ -93,7 +93,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
     _take(shown, stage)
     _mount(
         key=KEY,
-        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one is a data frame.
+        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
         data=[
             {
                 "origin": shown.origin,
@@ -124,7 +124,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
 
 
 def _described(loss: LabLoss) -> dict[str, Any]:
-    """A loss as the browser knows it."""
+    """Return the description of a loss for the browser."""
     extra = loss.extra
     return {
         "label": loss.label,
@@ -142,17 +142,17 @@ def _described(loss: LabLoss) -> dict[str, Any]:
 
 
 def _take(shown: _Shown, stage: Stage) -> None:
-    """Answer what the browser asked last, unless that was done, and note which step it shows."""
+    """Answer the browser's last question, unless it is answered already, and store the step that the browser shows."""
     held = state.widget_value(KEY)
     report = held.get("asked") if isinstance(held, Mapping) else None
-    # Nothing, what belongs to an earlier start, or nonsense.
+    # There is no report, or it is invalid or belongs to an earlier start.
     if not isinstance(report, Mapping) or report.get("origin") != shown.origin or type(report.get("number")) is not int:
         return
     question = report.get("question")
     if isinstance(question, Mapping) and report["number"] != shown.number:
         shown.number, shown.answer, shown.problem = report["number"], "", ""
         try:
-            # The stage is the page's: what a browser sends is of the same one, or of none.
+            # The page's stage overrides any stage that the browser sends.
             shown.answer = lab_process().ask(json.dumps({**question, "stage": stage.model_dump()}))
         except PlaygroundError as error:
             shown.problem = str(error)
@@ -161,11 +161,11 @@ def _take(shown: _Shown, stage: Stage) -> None:
         anchor = question.get("anchor")
         shown.anchor = anchor if isinstance(anchor, int) else None
     shown.moves = ()
-    with suppress(ValueError, TypeError):  # nonsense
+    with suppress(ValueError, TypeError):  # invalid moves
         text = moves_text([Move.model_validate(move) for move in report.get("moves") or ()])
         shown.moves = (read_moves(text, stage.points) or ()) if text else ()
     shown.step = report["step"] if type(report.get("step")) is int and 0 <= report["step"] <= MOST_STEPS else 0
-    if question is None:  # the browser rests; an address for every tick of a slider would fill its history
+    if question is None:  # the browser is idle; an address for every slider tick would fill its history
         _put(shown)
 
 
@@ -174,7 +174,7 @@ def _number(text: str, most: int) -> int | None:
 
 
 def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
-    """Make what is shown one of this stage: another stage begins at its start."""
+    """Adapt the state to this stage; another stage restarts the lab."""
     begun = json.dumps([stage.model_dump(), beside])
     while len(shown.settings) < 2:
         shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
@@ -189,7 +189,7 @@ def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
 
 
 def _put(shown: _Shown) -> None:
-    """Have the address say what is shown."""
+    """Write the state to the address."""
     LossLab.FIRST.put(setting_text(shown.settings[0]))
     LossLab.SECOND.put(setting_text(shown.settings[1]) if len(shown.settings) > 1 else None)
     LossLab.MOVED.put(moves_text(shown.moves))
@@ -201,7 +201,7 @@ BETWEEN, POINTS_BETWEEN = "_", "~"
 
 
 def setting_text(setting: Setting) -> str:
-    """Such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, where the loss has a further knob, its value."""
+    """Format a setting, such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, if the loss has one, its extra knob."""
     parts = [setting.loss, *(f"{value:g}" for value in (setting.weight, setting.temperature, setting.learning_rate))]
     if setting.extra is not None and setting.known.extra is not None:
         parts.append(f"{setting.extra:g}")
@@ -209,8 +209,8 @@ def setting_text(setting: Setting) -> str:
 
 
 def read_setting(text: str) -> Setting | None:
-    """None for what is none."""
-    # A loss from outside may have the mark in its name.
+    """Parse a setting; return None if the text is invalid."""
+    # The name of an external loss may contain the separator.
     loss = next((name for name in sorted(lab_losses(), key=len, reverse=True) if text.startswith(name + BETWEEN)), "")
     parts = text.removeprefix(loss + BETWEEN).split(BETWEEN)
     if not loss or not 3 <= len(parts) <= 4:
@@ -229,12 +229,12 @@ def moves_text(moves: Sequence[Move]) -> str:
 
 
 def read_moves(text: str, points: int) -> tuple[Move, ...] | None:
-    """None for what are none."""
+    """Parse moves; return None if one is invalid or there are too many."""
     found = []
     for part in text.split(POINTS_BETWEEN):
         number, view, *to = part.split(BETWEEN) if part.count(BETWEEN) >= 3 else ("", "")
         try:
-            # Numbers, so that a view is one of two whole ones.
+            # Converted to numbers, since a view must be one of two integers.
             move = Move.model_validate({"text": int(number), "view": int(view), "to": tuple(map(float, to))})
         except (ValidationError, ValueError):
             return None

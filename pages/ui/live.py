@@ -1,4 +1,4 @@
-"""A run as it happens: progress, knobs, map and curves, drawn again a few times a second until it ends."""
+"""The live page of a run: progress, knobs, map and curves, redrawn until the run ends."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pages.ui.parts import escaped, status_badge, tab_title
 from pages.ui.reads import run_now
 from pages.ui.waiting import beat
 
-# Before the first step the visitor waits for it; afterwards a new step is soon enough within a second.
+# Poll fast until the first step, which the visitor waits for; later, a delay of a second is short enough.
 WAITING_POLL_S = 0.3
-# Each look takes a quarter of a second of one core, most of it in the browser, which training on a laptop has to share.
+# A redraw takes 0.25 s of one core, mostly in the browser, and competes with training on a laptop.
 POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
-# A slim rail of what can be turned, the map, and the curves.
+# Relative widths of the knobs, the map and the curves.
 COLUMNS = (9, 26, 27)
 NEXT_PAGES = (
     (N_("Explore"), "explore", "scatter_plot", "run"),
@@ -40,7 +40,7 @@ LOG_BYTES = 8_000
 
 
 def live_view(engine: Engine, run: RunRecord) -> None:
-    """Draw the page of one run: again and again until it ends, and once more then."""
+    """Draw the page of one run, repeatedly until the run ends and once more then."""
     tab_title(run.title, _("Fine-tune"))
     st.fragment(_watch)(engine, run.id, polling=not run.status.ended, waiting=run.probe is None)
 
@@ -49,21 +49,21 @@ def _watch(engine: Engine, run_id: str, *, polling: bool, waiting: bool) -> None
     with st.container(key="live"):
         steps = _draw(engine, run_id, polling, waiting)
     if polling:
-        # No oftener than steps come: most looks would find what is drawn already.
+        # Poll no faster than steps arrive: most other redraws would show nothing new.
         recent = [step.values["step_s"] for step in steps[-RECENT_STEPS:] if "step_s" in step.values]
         pace_s = min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
         beat(WAITING_POLL_S if waiting else pace_s, key="live.beat")
 
 
 def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence[Step]:
-    """Returns: the steps that are drawn."""
+    """Draw the page once. Returns: the steps that are drawn."""
     try:
         run = engine.store.run(run_id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return ()
     if polling and (run.status.ended or (waiting and run.probe is not None)):
-        st.rerun()  # once, without the timer or at its usual pace
+        st.rerun()  # restart the fragment without a timer, or at the slower pace
     if run.status == Status.QUEUED:
         engine.dispatch()
     now = run_now(engine.store, run)
@@ -92,7 +92,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         draw_verdict(now)
     with right:
         draw_curves(now, curves)
-        # Below what keeps its height: the sentences below the map do not.
+        # Below the curves, whose height is fixed; the text below the map varies in height.
         disk_line(engine, run)
         with st.expander(_("Log")):
             st.code(log_tail(engine, run) or _("The log is empty."), language=None)
@@ -100,14 +100,14 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
 
 
 def _choice(label: str, options: Mapping[str, str], key: str) -> str:
-    """One of a few ways to look, the first at first."""
+    """Draw a choice, the first option by default, and return the picked option."""
     names, words = list(options), {name: _(text) for name, text in options.items()}
     return st.segmented_control(label, names, default=names[0], format_func=words.__getitem__, required=True, key=key)
 
 
 def _header(engine: Engine, run: RunRecord) -> None:
     config = run.config
-    # Longer with every knob that is turned: a third line would push the map down under the visitor's hand.
+    # Every turned knob lengthens the label; a third line would push the map down while the visitor uses it.
     objective = objective_label(run.effective if run.status.ended else config)
     parts = [task_label(config), *row_labels(config.task), config.encoder.id, trainable_label(config), objective]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
@@ -115,7 +115,7 @@ def _header(engine: Engine, run: RunRecord) -> None:
     parts.append(_("batch {sizes}", sizes=" → ".join(map(str, batches))))
     parts.append(_("seed {number}", number=config.seed))
     if run.device:
-        # Where it computes, and the encoder's precision, unless the run is older than that setting.
+        # The device, and the encoder's precision unless the run predates that setting.
         precision = [] if config.precision == "auto" else [config.precision]
         parts.append(listed([run.device, *precision, *([_("node {name}", name=run.place)] if run.place else [])]))
     with st.container(horizontal=True, vertical_alignment="center"):

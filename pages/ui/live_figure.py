@@ -1,8 +1,8 @@
 """A Plotly figure that is updated in place: one DOM node for its whole life.
 
 `st.plotly_chart` mounts a new chart whenever its data change, which loses zoom, selection and WebGL context. This
-component calls `Plotly.react` on one node; plotly.min.js is the file that the plotly package carries, served by
-Streamlit's static serving.
+component calls `Plotly.react` on one node. Streamlit serves plotly.min.js, copied from the plotly package, as a static
+file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from core.figures.template import Figure
 from core.messages import script_messages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Together they are one module.
+# Joined into one module.
 SCRIPTS = (Path(__file__).with_name("plotly.js"), Path(__file__).with_name("live_figure.js"))
 STYLE = Path(__file__).with_name("live_figure.css")
 
 
 @st.cache_resource(show_spinner=False)
 def plotly_url() -> str:
-    """Where the browser finds plotly.min.js; it is copied beside the app when it is not there yet."""
+    """Return the URL of plotly.min.js; copy the file to static/ if it is missing or differs in size."""
     source = plotly_script()
     target = ROOT / "static" / source.name
     if not target.exists() or target.stat().st_size != source.stat().st_size:
@@ -39,7 +39,7 @@ def plotly_url() -> str:
 
 
 def plotly_script() -> Path:
-    """plotly.min.js as the plotly package carries it. Raises: RuntimeError where plotly is not installed."""
+    """Return the path of plotly.min.js in the plotly package. Raises: RuntimeError if plotly is not installed."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:
         raise RuntimeError("plotly is not installed: run `make run`, which installs what is needed.")
@@ -56,7 +56,7 @@ _mount = st.components.v2.component(
 
 
 def as_text(figure: Figure) -> str:
-    """A figure as the browser reads it. Streamlit would encode it twice, each time that it is drawn."""
+    """Encode a figure as JSON for the browser. Streamlit would encode it twice on every draw."""
     return json.dumps(figure, separators=(",", ":"))
 
 
@@ -64,15 +64,14 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
     """Draw a figure, or update the one under `key` in place.
 
     Args:
-        figure: or its text, where that is kept.
+        figure: the figure, or its JSON if that is cached.
         height: pixels.
-        description: what the figure shows, for those who cannot see it.
-        version: identifies the figure, so that an unchanged one is not drawn again; "" where that
-            is not known.
+        description: description of the figure for screen readers.
+        version: identifies the figure, so that an unchanged one is not drawn again; "" if unknown.
     """
     _mount(
         key=key,
-        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one of them is a data frame.
+        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
         data=[
             {
                 "figure": figure if isinstance(figure, str) else as_text(figure),

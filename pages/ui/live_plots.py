@@ -1,4 +1,4 @@
-"""The map, the verdict and the curves of a run that is watched."""
+"""The map, the verdict and the curves of a live run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pages.ui.parts import escaped, probe_label
 from pages.ui.reads import RunNow, cached
 from pages.ui.waiting import complete_since, ensure_job
 
-# With the header, the scores and the player around it the map fills the screen.
+# The map fills the screen together with the header, the scores and the player.
 MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
 # Translators: of curves.
 CURVES = {"smooth": N_("Smooth"), "raw": N_("Raw")}
@@ -37,7 +37,7 @@ METHODS = {"pca": "PCA", "umap": "UMAP"}
 
 
 def draw_map(now: RunNow, method: str) -> None:
-    """Draw the newest maps: UMAP is some frames behind, and PCA stands in until its first."""
+    """Draw the map of the frames so far. UMAP lags some frames behind; PCA replaces it until its first map."""
     run = now.run
     assert run.probe is not None
     frames = frames_of(now.store, run, None)
@@ -74,7 +74,7 @@ def draw_map(now: RunNow, method: str) -> None:
 
 
 def draw_verdict(now: RunNow) -> None:
-    """Draw the verdict of loss, geometry and predictions on one contrastive term of the phase."""
+    """Draw the verdict on one contrastive term of the phase, from its loss, the geometry and the predictions."""
     run, config = now.run, now.config
     scores = {e.step: e for e in now.evaluations if e.split == VALIDATION}
     if not now.steps or not scores or run.probe is None:
@@ -83,12 +83,12 @@ def draw_verdict(now: RunNow) -> None:
     contrast = newest_contrast(now.steps, objective_at(config, now.steps[-1].step).objective, len(run.probe.classes))
     if contrast is None:
         return
-    largest = None  # the share of the texts that the classifier gives one class
+    largest = None  # fraction of the texts in the class that the classifier predicts most
     if scorers(config, [newest]) == ["classifier"]:
         try:
             predicted = now.store.logits(run.id, newest.step)[: run.probe.held_out].argmax(1)
             largest = float(np.bincount(predicted).max() / len(predicted))
-        except StoreError:  # the map says so
+        except StoreError:  # the map reports it
             pass
     start = _geometry(scores[0].values) if 0 in scores else None
     found = verdict(contrast, _geometry(newest.values), start, largest)
@@ -106,7 +106,7 @@ def _geometry(values: Mapping[str, float]) -> Geometry:
 
 
 def draw_curves(now: RunNow, kind: str) -> None:
-    """Draw the curves. Args: kind: of CURVES."""
+    """Draw the curves. Args: kind: a key of CURVES."""
     live_figure(
         _figure(now, kind),
         key="live.curves",
@@ -116,7 +116,7 @@ def draw_curves(now: RunNow, kind: str) -> None:
     )
 
 
-# The many who watch one run see the same.
+# All visitors who watch a run share its figure.
 @cached(32, RunNow)
 def _figure(now: RunNow, kind: str) -> str:
     run = now.run

@@ -1,4 +1,4 @@
-"""The status of a run in words: its pace, its place in the queue, its outcome and its warnings."""
+"""The status of a run in words: its pace, its position in the queue, its outcome and its warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.ui.reads import RunNow
 
 
 def draw_progress(now: RunNow) -> None:
-    """Draw the outcome of a run that has one, and a progress bar for any other."""
+    """Draw the outcome of a run, or a progress bar if it has no outcome."""
     run = now.run
     outcome = outcome_sentence(now.config, now.evaluations) if run.status.ended else None
     if outcome is not None:
@@ -33,12 +33,12 @@ def draw_progress(now: RunNow) -> None:
     closing = closing_work(run.config, run.facts, now.evaluations) if run.status.active else {}
     turned = [objective_label(now.config)] if now.config.knob_turns else []
     words = [*_pace_words(now, closing), *turned, *pending_words(now.knobs)]
-    # The bar counts what follows the last step as steps, so that it still moves then.
+    # The bar counts the work after the last step as further steps, so that it still moves then.
     st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
 
 
 def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
-    """Args: closing: what follows the last step, with the seconds that each part takes."""
+    """Describe the pace of a run. Args: closing: tasks after the last step, with the seconds that each takes."""
     store, run, phases = now.store, now.run, len(now.run.config.phases)
     words = [_("Step {step} of {steps}", step=f"{run.last_step:,}", steps=f"{run.steps:,}")]
     phase = run.config.phase_at(max(1, run.last_step)) + 1
@@ -69,7 +69,7 @@ def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
 
 
 def draw_messages(now: RunNow) -> None:
-    """Warn of contrastive terms that are 0 for want of positives, and show the outcome or the message of a run."""
+    """Warn of contrastive terms that are 0 for lack of positives, and show the run's failure, message and notes."""
     run = now.run
     used = objective_at(now.config, max(1, run.last_step))
     batch_size = run.config.phases[used.phase].batch_size
@@ -106,7 +106,7 @@ def draw_messages(now: RunNow) -> None:
 
 
 def waiting_words(store: Store, run: RunRecord) -> str:
-    """Return what a run waits for that has taken no step yet."""
+    """Describe what a run waits for before its first step."""
     on_cluster = settings().engine != LOCAL
     if run.status == Status.QUEUED:
         if run.config.start is not None:
@@ -120,9 +120,9 @@ def waiting_words(store: Store, run: RunRecord) -> str:
 
 
 def queue_words(place: Place | None, on_cluster: bool) -> str:
-    """Return how many runs begin before this one, and when it will, by the pace of the runs so far."""
+    """Describe how many runs are ahead of this one, and when it begins, given the pace of earlier runs."""
     before = 0 if place is None else place.before
-    if on_cluster:  # whose number of runs at a time is not known here
+    if on_cluster:  # the server does not know how many runs the cluster takes at a time
         if not before:
             return _("Next in line, waiting for room on the cluster.")
         return ngettext(

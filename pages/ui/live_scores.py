@@ -1,4 +1,4 @@
-"""The newest scores of a run as tiles, each of which says whether the classifier was scored or a linear probe."""
+"""The newest scores of a run as tiles; each says whether the classifier or a linear probe was scored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ POOLED = {"cls": "[CLS]", "mean": N_("mean of tokens"), "auto": N_("the encoderâ
 
 
 def draw_scores(now: RunNow) -> None:
-    """Draw the tiles: validation now, its macro-F1, the probe to beat, and test."""
+    """Draw the tiles: current validation accuracy and macro-F1, the probe to beat, and test accuracy."""
     run, config = now.run, now.config
     last = {evaluation.split: evaluation for evaluation in now.scores}
     validation, test, probe_test = last.get(VALIDATION), last.get("test"), last.get(BASELINE_TEST)
     learned, learns = classifier_learned(config, run.last_step), classifier_learns_from(config) is not None
-    # A linear probe was scored, or will be where nothing was scored yet.
+    # True if a linear probe was scored, or will be if nothing was scored yet.
     probed = not learned if validation is None else validation.probe_rows is not None
     test_probed = not learns if test is None else test.probe_rows is not None
     noise = ""
@@ -33,7 +33,7 @@ def draw_scores(now: RunNow) -> None:
         if validation is None
         else _("Scored on validation at every frame, last at step {step}.", step=f"{validation.step:,}")
     )
-    # The probe of a frame is fitted on fewer rows than the one to beat, so it is compared with that of frame 0.
+    # A frame's probe is fitted on fewer rows than the probe to beat, so it is compared with the probe of step 0.
     at_start = next((e for e in now.scores if e.split == VALIDATION and e.step == 0 and probed), None)
     reference = at_start or last.get(BASELINE)
     majority = _("The majority class alone gets {share}.", share=percent(run.facts.get("majority_rate", 0.0)))
@@ -87,7 +87,7 @@ def _about(evaluation: Evaluation | None, probed: bool) -> str:
 
 
 def _about_reference(evaluation: Evaluation | None, at_start: bool, pooling: str) -> str:
-    """Describe the probe that a score is compared with. Args: at_start: it is the one of frame 0."""
+    """Describe the probe that a score is compared with. Args: at_start: whether it is the probe of step 0."""
     rows = None if evaluation is None or evaluation.probe_rows is None else f"{evaluation.probe_rows:,}"
     if at_start and rows is None:
         return _("The same on the untrained encoder's vectors.")

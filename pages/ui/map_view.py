@@ -1,8 +1,8 @@
-"""One to six maps whose frames the browser scrubs and plays by itself.
+"""One to six maps whose frames the browser scrubs and plays without the server.
 
-What is big travels once, as bundles; what the page changes (colours, a selection, search hits) travels as it changes.
-The points are drawn on a plain canvas: it draws a frame of 2,000 points several times faster than WebGL does on a
-machine without a graphics card, and has no context that could be lost.
+Large data is sent once, as bundles. What the page changes (colours, a selection, search hits) is sent on every change.
+The points are drawn on a plain canvas. On a machine without a graphics card, it draws a frame of 2,000 points several
+times faster than WebGL, and it has no context that could be lost.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pages.ui import state
 
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
-# More examples than any map has: an address holds a bit for each id up to the largest.
+# Larger than any map. Bounds the address, which holds a bit for each id up to the largest.
 IDS_MAX = 2**20
 
 
 def map_name(spec: MapSpec, name: str) -> str:
-    """A map's name with the settings that it was made with, as people read them."""
+    """Return a map's name with its settings, translated."""
     labels = {one.name: _(one.label).lower() for one in spec.entry.parameters}
     settings = listed(f"{labels[setting]} {value:g}" for setting, value in spec.parameters)
     return with_more(name, settings) if settings else name
@@ -34,16 +34,16 @@ def map_name(spec: MapSpec, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One map: F frames of a run, and what is drawn on them.
+    """One map: F frames of a run, with the marks drawn on them.
 
     Attributes:
         examples, places, colours: bundles from `core.figures.map_data`.
-        steps: the F steps of the frames, growing.
-        title: shown above the map where there are several.
+        steps: the F steps of the frames, ascending.
+        title: shown above the map if there are several.
         notes: F short texts such as "validation 84.0%", or none.
-        space: zoom is kept as long as this stays the same, such as "PCA".
-        centroids: mark the middle of every class on the map.
-        anchor: the id of the example that the arrows start or end at; its ring has four ticks.
+        space: name of the space, such as "PCA"; the zoom is kept while it stays the same.
+        centroids: whether to mark the centre of every class.
+        anchor: id of the example that the arrows start or end at; its ring has four ticks.
     """
 
     examples: Bundle
@@ -87,13 +87,13 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class MapState:
-    """What is shown, as far as the page knows.
+    """State of the maps, as far as the page knows it.
 
     Attributes:
-        selected: ids of the selected examples, in the order in which they were selected.
-        frame: the step that the scrubber rests on, None while there is no frame.
-        clicked: the id that was clicked last, None before any was.
-        view: what the cameras show, "" for whole maps; give it back as `view=`.
+        selected: ids of the selected examples, in order of selection.
+        frame: step that the scrubber rests on, None while there is no frame.
+        clicked: id clicked last, None before any click.
+        view: state of the cameras, "" for whole maps; pass it back as `view=`.
     """
 
     selected: tuple[int, ...] = ()
@@ -104,13 +104,13 @@ class MapState:
 
 @dataclass
 class _Settled:
-    """One value that page and visitor both set: the one who spoke last counts.
+    """A value that both the page and the visitor set: the last change wins.
 
     Attributes:
-        asked: what the page asked for last.
-        number: grows when the page changes its mind; the browser then takes the page's value.
-        answered: what the page was answered last: the value, or the newest frame's step where nobody asked for a frame.
-        heard: the number of the visitor's last report.
+        asked: value that the page requested last.
+        number: grows when the page requests a new value; the browser then takes the page's value.
+        answered: last answer to the page: the value, or the newest frame's step if no frame was requested.
+        heard: number of the visitor's last report.
     """
 
     value: Any = None
@@ -120,11 +120,11 @@ class _Settled:
     heard: int = 0
 
     def after(self, report: Mapping[str, Any] | None) -> Any:
-        """The value, with a report that was not heard yet."""
+        """Return the reported value if the report is new, the current value otherwise."""
         return report["value"] if report is not None and report["number"] > self.heard else self.value
 
     def settle(self, asked: Any, report: Mapping[str, Any] | None) -> Any:
-        # A page that passes back what it was answered (from its address, say) asks for nothing new.
+        # A page that passes back an earlier answer, such as one from its address, requests nothing new.
         if self.number == 0 or asked not in (self.asked, self.after(report), self.value, self.answered):
             self.value, self.number = asked, self.number + 1
         else:
@@ -135,7 +135,7 @@ class _Settled:
 
 
 def _reports(held: Any) -> dict[str, dict[str, Any]]:
-    """What the browser reports, as far as it makes sense: a browser can send anything."""
+    """Return the valid reports of the browser, which can send anything."""
     reports = held.get("reports") if isinstance(held, Mapping) else None
     if not isinstance(reports, Mapping):
         return {}
@@ -149,7 +149,7 @@ def _reports(held: Any) -> dict[str, dict[str, Any]]:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """A reported value in the type of its field, None for nonsense."""
+    """Convert a reported value to the type of its field; return None if it is invalid."""
     if name == "selected":
         known = isinstance(value, list) and all(isinstance(i, int) and 0 <= i < IDS_MAX for i in value)
         return tuple(value) if known else None
@@ -191,19 +191,19 @@ def map_view(
     """Draw maps, or update those under `key` in place.
 
     Args:
-        panels: one to six; with several, the union of their steps is scrubbed and each shows its latest frame.
-        height: of one map, in pixels or as CSS has it; less where the page is narrow.
-        description: what the maps show, for those who cannot see them.
-        frame: the step to show, None for the newest.
-        selected: ids to select. Like `frame` and `view` it counts when the page asks for something new; passing back
-            what was returned, from the address or from anywhere, changes nothing.
-        lit: ids that stand out, the others are dimmed; None for no search.
-        trails: offer the switch for the paths of selected points.
-        play: play the frames again and again until the visitor pauses them, unless they prefer reduced motion; the page
-            hears nothing of it.
-        follow: the newest frame is shown to whoever was at the one before, also when they went there themselves.
-        name: of the files that PNG and SVG are saved to.
-        unit: what a frame is the number of; the browser has the words for it.
+        panels: one to six. With several, the scrubber has the union of their steps and each shows its latest frame.
+        height: height of one map, in pixels or as a CSS length; reduced on a narrow page.
+        description: description of the maps for screen readers.
+        frame: step to show, None for the newest.
+        selected: ids to select. Like `frame` and `view`, it takes effect only if the page requests a new value; passing
+            back a returned value, from the address or elsewhere, changes nothing.
+        lit: ids to highlight, with the others dimmed; None for no search.
+        trails: whether to offer the switch for the paths of selected points.
+        play: whether to loop the frames until the visitor pauses, unless they prefer reduced motion; the page gets no
+            reports of it.
+        follow: whether a visitor at the newest frame, even after scrubbing there, moves on to each new one.
+        name: name of the exported PNG and SVG files.
+        unit: unit that frames count; the browser has the words for it.
     """
     if len(panels) > MAX_PANELS:
         raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
@@ -216,7 +216,7 @@ def map_view(
     memory = _memory(key)
     _mount_view(
         key=key,
-        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one is a data frame.
+        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
         data=[
             {
                 "panels": [panel.as_json() for panel in panels],
@@ -245,10 +245,10 @@ def map_view(
 def map_state(
     *, key: str, newest: int | None, frame: int | None = None, selected: Sequence[int] = (), view: str = ""
 ) -> MapState:
-    """What `map_view` will show and return with the same arguments, for what has to be known before it is drawn.
+    """Return the state that `map_view` will return for the same arguments, for use before it is drawn.
 
     Args:
-        newest: the last step that has a map, None where there is none.
+        newest: last step that has a map, None if there is none.
     """
     memory, reports = _memory(key), _reports(state.widget_value(key))
     asked = {"selected": tuple(selected), "frame": frame, "clicked": None, "view": view}
@@ -259,10 +259,10 @@ def map_state(
 
 
 def map_now(key: str) -> MapState | None:
-    """What is shown under a key, once the visitor has changed anything there; None before.
+    """Return the state of the maps under a key, None before the visitor has changed anything there.
 
-    From then on a page passes this back, not what its address says: the address that a browser sends along with a click
-    can be the one of some clicks ago.
+    From then on, a page passes this back instead of the state in its address: the address that a browser sends with a
+    click can be several clicks old.
     """
     memory, reports = _memory(key), _reports(state.widget_value(key))
     if not reports:

@@ -1,4 +1,4 @@
-"""The objective of one phase: its knobs as sliders, its equation, and its terms, all made from the registries."""
+"""The objective of one phase: its knobs as sliders, its equation and its terms, all built from the registries."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from pages.ui.softmax_bars import example_softmax
 
 MOST_TERMS = 8
 COLUMNS = 3
-# A text view may be taken twice, as CERT does; the second one carries this mark in the widget.
+# A text view may be taken twice, as in CERT; the second one has this suffix in the widget.
 AGAIN = "#2"
 HELP = {
     "lambda": N_("How much the contrastive part counts; 0 leaves it out."),
     "weight": N_("How much this term counts in the sum."),
 }
-# The cards of knobs that are not called as their cards are; the weight of a single term has none.
+# Glossary cards of knobs whose names differ from their cards' names; the weight of a single term has none.
 CARDS = {"lambda": "weight", "weight": ""}
 
 
 def objective_form(number: int, objective: JSON) -> JSON:
     """Draw the objective of phase `number` and read it, in the JSON form of ObjectiveConfig.
 
-    Raises: ConfigError where loss, views, level and layers cannot go together.
+    Raises: ConfigError if loss, views, level and layers are incompatible.
     """
     above = st.container()
     entries = sorted((LOSSES[term["loss"]] for term in objective["terms"]), key=lambda entry: entry.contrastive)
@@ -68,7 +68,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
 
 
 def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
-    """Sliders for whatever can be turned, also later while the run is going; k of what contrasts tokens beside them."""
+    """Draw sliders for the knobs, which can also be turned during the run, and for k of terms that contrast tokens."""
     knobs = objective.knobs
     of_tokens = [place for place, term in enumerate(objective.terms) if term.level == "token"]
     if not knobs and not of_tokens:
@@ -94,9 +94,9 @@ def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
 
 
 def _equation(objective: ObjectiveConfig) -> None:
-    """Draw the objective with the numbers filled in, and what each term contrasts."""
+    """Draw the objective with its numbers filled in, and describe what each term contrasts."""
     several = len(objective.terms) > 1
-    # Cross-entropy by itself is known, and it is in the sum.
+    # Plain cross-entropy needs no separate equation: the sum contains it.
     of_terms = [
         line
         for _key, term in objective.as_written
@@ -167,7 +167,7 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
     current: dict[str, JSON] = {}
     for view in term["views"]:
         current[f"{view['view']}{AGAIN}" if view["view"] in current else view["view"]] = view
-    # Layers are views of pooled vectors in a loss on any number of views.
+    # Layers can be views only in a loss that reads pooled vectors and takes any number of views.
     of_layers = entry.reads == "vectors" and entry.views[1] is None
     options = []
     for view, known in VIEWS.items():
@@ -187,14 +187,14 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
 
 
 def _called(option: str) -> str:
-    """What people read for a view that may be picked."""
+    """Return the displayed name of a view option."""
     label = _(VIEWS[option.removesuffix(AGAIN)].label)
     # Translators: a view that is taken a second time.
     return _("{view}, again", view=label) if AGAIN in option else label
 
 
 def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
-    """A view with its own settings, from the registry."""
+    """Draw the settings of a view, from the registry, and read them."""
     view = option.removesuffix(AGAIN)
     entry = VIEWS[view]
     values = given or build(ViewConfig, {"view": view}).model_dump(mode="json")
@@ -212,15 +212,15 @@ def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
 
 
 def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[JSON]) -> JSON:
-    """What is no slider above: every setting of the term that its other settings leave a meaning."""
+    """Draw the settings of a term that are no sliders above, if its other settings leave them relevant; read them."""
     columns: list[DeltaGenerator] = []
     read: JSON = {}
     hidden: JSON = {}
     for parameter in entry.parameters:
         if parameter.name == "k":
-            continue  # in the form itself, beside the weights
+            continue  # `_knobs` draws it, beside the weights
         if not _matters(parameter, {**term, **read}, entry, views):
-            if not parameter.knob:  # what nobody sees must not stand in the way
+            if not parameter.knob:  # a hidden setting must not invalidate the term
                 hidden[parameter.name] = parameter.default
             continue
         if len(read) % COLUMNS == 0:
@@ -240,7 +240,7 @@ def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[
 
 def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:
     if parameter.knob:
-        # Cross-entropy's own are switched on here, and are sliders above once they are.
+        # Cross-entropy's extras are switched on here; from then on they are sliders above.
         return entry.extras and term[parameter.name] == parameter.default
     match parameter.name:
         case "level":
@@ -283,7 +283,7 @@ def _combine_and_add(number: int, objective: JSON) -> None:
 
 
 def structure(objective: ObjectiveConfig) -> tuple[Any, ...]:
-    """What makes an objective the kind it is, whatever its knobs say."""
+    """Return the structure of an objective, regardless of the values of its knobs."""
 
     def of_term(term: TermConfig) -> tuple[Any, ...]:
         extras = [

@@ -1,7 +1,7 @@
-"""One widget for one parameter of the registry; a number to type says in words what it cannot be.
+"""One widget for one parameter of the registry; an invalid number gets an error message.
 
-Streamlit's own bounds refuse a number without a word and leave the page at the one before, which then is not what the
-field shows.
+Streamlit's own bounds refuse a number without a message. The page then keeps the previous value, while the field shows
+another one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PROBLEMS = "number_field.problems"
 
 
 def number_field(place: Any, parameter: Parameter, value: float | None, *, key: str, **more: Any) -> Any:
-    """Draw the field and read it.
+    """Draw a number field and read it.
 
     Args:
         place: streamlit itself or a column.
-        more: as `st.number_input` takes it.
-    Returns: the number, or None where the field is empty; `value` where what was typed is out of bounds, which
-        `field_problem` then names.
+        more: further arguments of `st.number_input`.
+    Returns: the number, or None if the field is empty; `value` if the typed number is out of bounds, which
+        `field_problem` then reports.
     """
     more = {"step": 1 if parameter.kind == "integer" else None, "help": _(parameter.help) or None} | more
     if None in parameter.words:
@@ -44,33 +44,33 @@ def number_field(place: Any, parameter: Parameter, value: float | None, *, key: 
 
 
 def report_problem(place: Any, problem: ConfigError) -> None:
-    """Say below a field what is wrong with it, and have `field_problem` name it."""
+    """Show a problem below its field, and record it for `field_problem`."""
     place.markdown(f":red[{escaped(str(problem))}]")
     state.remembered(PROBLEMS, list[ConfigError]).append(problem)
 
 
 def begin_fields() -> None:
-    """Forget what was wrong when the fields were drawn before."""
+    """Forget the problems of the previous draw."""
     state.forget(PROBLEMS)
 
 
 def field_problem() -> ConfigError | None:
-    """What is wrong with the first field that is out of bounds, of those drawn since `begin_fields`."""
+    """Return the first problem of the fields drawn since `begin_fields`, or None."""
     return next(iter(state.remembered(PROBLEMS, list[ConfigError])), None)
 
 
 CHOSEN = "chosen"
 CHOSEN_BLOCKS = N_("Chosen blocks")
-# A span that hundredths would leave too few places in.
+# Spans up to this width need steps finer than hundredths.
 NARROW = 0.2
-# A span in which whole numbers are fine enough.
+# Spans wider than this need only whole numbers.
 WIDE = 50.0
 
 
 def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
     """Draw a parameter of a registry at its value and read it; numbers are sliders.
 
-    Raises: ConfigError for block numbers that cannot be read.
+    Raises: ConfigError for invalid block numbers.
     """
     if parameter.automatic:
         return _automatic(place, parameter, value, key)
@@ -87,7 +87,7 @@ def parameter_field(place: Any, parameter: Parameter, value: Any, *, key: str, *
     """Draw a field of a form at its value and read it; numbers are typed.
 
     Args:
-        more: as Streamlit's widget of that kind takes it.
+        more: further arguments of Streamlit's widget of that kind.
     """
     match parameter.kind:
         case "choice":
@@ -104,7 +104,7 @@ def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **mo
     """Draw a choice at its value and read it.
 
     Args:
-        more: as `st.selectbox` takes it, also the options and their labels where they are not all of the parameter's.
+        more: further arguments of `st.selectbox`, including options and labels if they are not all of the parameter's.
     """
     more = _offered(parameter) | more
     index = more["options"].index(value)
@@ -112,19 +112,19 @@ def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **mo
 
 
 def segmented_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
-    """The same for a few options, side by side; one is always chosen."""
+    """Like `choice_field`, for a few options side by side, one always chosen."""
     more = _offered(parameter) | more
     label, about = _(parameter.label), _(parameter.help) or None
     return place.segmented_control(label, default=value, required=True, help=about, key=key, **more)
 
 
 def _offered(parameter: Parameter) -> dict[str, Any]:
-    """A choice's options and what people read for them."""
+    """Return the options of a choice and the function that formats them."""
     return {"options": parameter.options, "format_func": partial(value_text, parameter=parameter)}
 
 
 def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
-    """A number that may be left to the rest of the run, or chosen."""
+    """Draw a number that is either automatic or chosen, and read it."""
     options = [AUTO, CHOSEN]
     picked = place.selectbox(
         _(parameter.label),
@@ -146,7 +146,7 @@ def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
 
 
 def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:
-    """A slider at a knob's value, over its span, made wider where the value lies outside of it."""
+    """Draw a slider at a knob's value and read it; a value outside the knob's span widens the scale."""
     scale = slider_scale(knob.slider, [knob.value])
     return float(
         place.slider(
@@ -164,7 +164,7 @@ def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Calla
 
 
 class Scale(NamedTuple):
-    """The ends of a slider, and how many decimals its values have."""
+    """The bounds of a slider, and the number of decimals of its values."""
 
     low: float
     high: float
@@ -180,7 +180,7 @@ class Scale(NamedTuple):
 
 
 def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
-    """The scale on which a slider can show each of these values: wider than its span, or finer, where it must be."""
+    """Return a scale that can show each of these values: wider or finer than the span if necessary."""
     low, high = min(span[0], *values), max(span[1], *values)
     fits = {digits: all(round(value, digits) == value for value in values) for digits in (0, 2, 3)}
     if high - low > WIDE and fits[0] and low == round(low) and high == round(high):
@@ -189,7 +189,7 @@ def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
 
 
 def _layers(place: Any, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:
-    """A relative choice, or block numbers to type."""
+    """Draw the choice of layers, relative or as typed block numbers, and read it."""
     named = value if isinstance(value, str) else CHOSEN
     options = [*RELATIVE_LAYERS, CHOSEN]
     picked = place.selectbox(

@@ -1,4 +1,4 @@
-"""Small pieces that several pages draw alike, the first line of each, and terms explained where they are used."""
+"""Elements that several pages share: page heads, tab titles, status badges, text formats and glossary cards."""
 
 from __future__ import annotations
 
@@ -35,40 +35,40 @@ COLUMNS = 3
 
 
 def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
-    """Labels of options, each with its mark where it is not the only one of its kind.
+    """Return labels of options; a label that occurs more than once gets its mark.
 
-    A browser says what was chosen by its label: of two that read alike the wrong one would be taken.
+    A browser identifies an option by its label: of two equal labels, the wrong option would be taken.
     """
     count = Counter(labels)
     return [label if count[label] == 1 else with_more(label, mark) for label, mark in zip(labels, marks, strict=True)]
 
 
 def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
-    """What people call the bundled tasks and their own, by id."""
+    """Return the displayed names of the bundled tasks and of the users' own, by id."""
     # Translators: a task that somebody brought, in the list of all tasks.
     yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
     return {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
 
 
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:
-    """The runs' titles, each with its number where two are called alike."""
+    """Return the runs' titles; equal titles get the run's number."""
     return distinct([run.title for run in runs], [_("run {number}", number=run.number) for run in runs])
 
 
 def missing_weights(run: RunSummary) -> None:
-    """Where something needs weights that the disk budget took: what is missing and what to do."""
+    """Say which weights of a run the disk budget dropped, and how to get them back; draw nothing if none."""
     sentence = missing_sentence(run)
     if sentence is not None:
         st.caption(escaped(sentence))
 
 
 def summarised(values: Sequence[str], key: str) -> DeltaGenerator:
-    """An expander whose label is the values inside; the key keeps it open while they change."""
+    """Return an expander labelled with the values inside; the key keeps it open while they change."""
     return st.expander(escaped(" · ".join(values)), key=key)
 
 
 def first_steps() -> None:
-    """What to do where there is no run yet: make one, or open the finished ones that Home has."""
+    """Draw the links for a server without runs: start one, or open a finished one on Home."""
     with st.container(horizontal=True):
         st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
         st.page_link("pages/home.py", label=_("Open a finished one on Home"), icon=":material/replay:")
@@ -79,7 +79,7 @@ def status_badge(run: RunSummary) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: under 1 s, 42 s, 3 min 20 s, 2 h 5 min."""
+    """Format seconds, such as under 1 s, 42 s, 3 min 20 s, 2 h 5 min."""
     if 0 < seconds < 0.5:
         return _("under 1 s")
     seconds = max(0, round(seconds))
@@ -100,12 +100,12 @@ def ago(moment: float) -> str:
 
 
 def escaped(text: Text) -> str:
-    """Text from outside, safe in Streamlit's Markdown: no markup, no formula, no HTML, no directive."""
+    """Escape untrusted text for Streamlit's Markdown: no markup, no formula, no HTML, no directive."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|~$:&" else c for c in " ".join(str(text).split()))
 
 
 def probe_label(probe: Probe) -> str:
-    """Which texts are on a map."""
+    """Describe the texts on a map."""
     train = len(probe.ids) - probe.held_out
     held_out = ngettext("{count} validation text", "{count} validation texts", probe.held_out)
     if not train:
@@ -122,7 +122,7 @@ APP_NAME = "SCL Playground"
 
 
 def page_head(title: str) -> DeltaGenerator:
-    """Draw the page's `<h1>`; the container that is returned continues that line."""
+    """Draw the page's `<h1>`; return the container that continues its line."""
     head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")
     head.title(title, anchor=False, width="content")
     return head
@@ -137,21 +137,21 @@ def in_columns(entries: Iterable[Entry]) -> Iterator[tuple[DeltaGenerator, Entry
 
 
 def tab_title(*parts: str) -> None:
-    """Name the browser's tab: the most special part first, the app last."""
+    """Set the title of the browser's tab: the most specific part first, the app last."""
     st.set_page_config(page_title=" · ".join([*parts, APP_NAME]))
 
 
 def card(name: str, before: str = "") -> str:
-    """What a term means, as Markdown for the help of whatever is called so.
+    """Return the card of a glossary term, as Markdown for a help text.
 
     Args:
-        before: what the help says beside that; translated here where it is only marked.
+        before: help text above the card; translated here if it is only marked.
     """
     return "\n\n".join(filter(None, [_(before), _as_markdown(GLOSSARY[name])]))
 
 
 def explained(*names: str) -> None:
-    """A line of terms; each opens its card."""
+    """Draw a line of terms, each of which opens its card."""
     with st.container(horizontal=True, gap="small", key=f"explained_{names[0]}"):
         for name in names:
             st.caption(_(GLOSSARY[name].title), help=card(name), width="content")

@@ -1,4 +1,4 @@
-"""The phases of a fine-tune in the form: preset, objective, what learns, optimiser; in tabs where there are two."""
+"""The phases of a fine-tune in the form: preset, objective, trainable part and optimiser; two phases are in tabs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pages.ui.parameter_widget import number_field, parameter_field, segmented_f
 from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 
-# The settings of what learns that belong to one way of it, and what a press of a field's buttons adds.
+# Settings that belong to one trainable part, with the increment of their fields.
 OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "last_blocks": {"blocks": 1},
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
 CUSTOM = N_("Your own")
-# The widgets of fields that are called otherwise.
+# Widget names that differ from the field's name.
 WIDGETS = {
     "name": "optimiser",
     "classifier_learning_rate": "classifier_rate",
@@ -47,11 +47,11 @@ def phases_form(
     """Draw the phases and read them, in the JSON form of PhaseConfig.
 
     Args:
-        encoder_id: the encoder that learns, whose size decides the default rates.
-        now: what is usual for the task.
-        origin: where `start` comes from; the form begins again when it changes.
-        preset_place: where the choice of a preset is drawn.
-    Raises: ConfigError for a mix that cannot go together.
+        encoder_id: the encoder, whose size decides the default learning rates.
+        now: usual settings for the task.
+        origin: source of `start`; the form restarts when it changes.
+        preset_place: container in which the choice of a preset is drawn.
+    Raises: ConfigError for incompatible settings.
     """
     editable = [
         phase.model_dump(mode="json") | {"steps": phase.steps or DEFAULT_STEPS, "epochs": None} for phase in start
@@ -68,7 +68,7 @@ def phases_form(
             )
         )
     shape = None
-    with suppress(PlaygroundError):  # an encoder that cannot be had now is explained by the launch card
+    with suppress(PlaygroundError):  # the launch card explains an unavailable encoder
         check_model("encoder.id", encoder_id)
         shape = encoder_shape(encoder_id)
     if len(phases) == 1:
@@ -94,7 +94,7 @@ def phases_form(
 
 
 def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
-    # The preset whose kind of objective this is, whatever its knobs say.
+    # Presets with the structure of these objectives, regardless of the values of knobs.
     now = [_structure(phase["objective"]) for phase in phases]
     alike = [name for name, p in PRESETS.items() if [_structure(o) for o in p.objectives] == now]
     picked: str | None = phases_state.picked_preset()
@@ -158,7 +158,7 @@ def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> l
 
     trainable = phase["trainable"] | {"part": now("trainable", phase["trainable"]["part"])}
     trainable |= {name: now(name, trainable[name]) for name in OF_PART.get(trainable["part"], {})}
-    learning = TrainableConfig.model_construct(**trainable)  # what was typed may be out of bounds
+    learning = TrainableConfig.model_construct(**trainable)  # a typed value may be out of bounds
     rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
     if rate is None and shape is not None:
         rate = default_rates(learning, shape).encoder
@@ -173,7 +173,7 @@ def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> l
 
 
 def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
-    """Draw how a phase learns and read it; returns the phase with it."""
+    """Draw the optimiser settings of a phase and read them; return the phase with them."""
     start, trainable = phase["optimiser"], phase["trainable"]
     default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
 
@@ -182,7 +182,7 @@ def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
         return {name: parameter_field(place, fields_of(section)[name], values[name], key=widget, **more)}
 
     def rate(place: DeltaGenerator, name: str, usual: float | None) -> JSON:
-        """An empty field is the default, which it shows where that is known."""
+        """Draw a learning rate and read it. An empty field means the default, its placeholder if known."""
         known = {} if usual is None else {"placeholder": f"{usual:.1e}"}
         return field(place, OptimiserConfig, start, name, step=1e-5, format="%.1e", **known)
 

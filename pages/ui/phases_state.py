@@ -1,7 +1,7 @@
-"""The phases that the form edits, between reruns: kept as JSON, also while they are no valid config.
+"""The phases that the form edits, kept between reruns as JSON, even while they are no valid config.
 
-Widgets carry a revision in their keys. Whatever changes the structure, a preset, a term more or less, another loss,
-counts it up, so that every widget begins again at the value that now holds.
+The keys of widgets contain a revision. A change of structure (a preset, an added or removed term, another loss)
+increments the revision, so that every widget restarts at its current value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]
 
 
 def start_from(phases: list[JSON], origin: str) -> list[JSON]:
-    """The phases being edited; those given, when they come from somewhere else than the ones before."""
+    """Return the phases being edited; a new origin replaces them with those given."""
     if state.remembered("phases.origin", lambda: None) != origin:
         state.remember("phases.origin", origin)
         state.remember("phases.preset", _made_for_showing(phases))
@@ -32,10 +32,10 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
 
 
 def take_usual(now: Usual, origin: str) -> list[JSON]:
-    """Move phases that still have the usual settings of the former task to those of the picked one.
+    """Replace the previous task's usual settings in the phases with those of the current task, and return the phases.
 
     Args:
-        origin: where the phases come from; what a link, a file or a run says stays as it is said.
+        origin: source of the phases; the settings of a link, a file or a run stay as they are.
     """
     known = state.remembered("phases.usual", dict[str, Usual])
     before = known.get(origin, now if origin else usual(0, 0))
@@ -54,7 +54,7 @@ def take_usual(now: Usual, origin: str) -> list[JSON]:
 
 
 def _made_for_showing(phases: list[JSON]) -> str:
-    """The preset for showing something whose settings these are, as a link or a run has them; "" where none is."""
+    """Return the demonstration preset whose settings these are, as in a link or a run; "" if there is none."""
     for name, entry in PRESETS.items():
         if entry.group != SHOWING or len(entry.objectives) != len(phases):
             continue
@@ -67,12 +67,12 @@ def _made_for_showing(phases: list[JSON]) -> str:
 
 
 def key(number: int, name: str) -> str:
-    """The key of a widget of phase `number`."""
+    """Return the key of a widget of phase `number`."""
     return f"form.{number}.{name}.{state.remembered('phases.revision', lambda: 0)}"
 
 
 def keep(number: int, phase: JSON) -> None:
-    """What the widgets of a phase say now."""
+    """Store the current settings of a phase."""
     _phases()[number] = phase
 
 
@@ -81,9 +81,9 @@ def keep_objective(number: int, objective: JSON) -> None:
 
 
 def apply_preset(widget: str) -> None:
-    """Take the phases of the preset that was picked; what learns, batch, optimiser and steps stay.
+    """Apply the phases of the picked preset; the trainable part, batch size, optimiser and steps stay.
 
-    They come from the first phase: the second may train a part that its preset chose.
+    These come from the first phase, since the second may train a part that its preset chose.
     """
     chosen = PRESETS.get(state.widget_value(widget))
     if chosen is None:
@@ -92,7 +92,7 @@ def apply_preset(widget: str) -> None:
     steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
     first = phases[0] | {"steps": steps}
     before = PRESETS.get(picked_preset())
-    if chosen.rates or (before and before.rates):  # rates for showing something come and go with it
+    if chosen.rates or (before and before.rates):  # a demonstration preset's rates come and go with it
         first |= {"optimiser": first["optimiser"] | OWN_RATES}
     made = chosen.phases(first)
     state.remember("phases.preset", chosen.name)
@@ -100,12 +100,12 @@ def apply_preset(widget: str) -> None:
 
 
 def picked_preset() -> str:
-    """The preset that was picked last, whatever was changed since; "" for none."""
+    """Return the preset picked last, regardless of later changes; "" for none."""
     return str(state.remembered("phases.preset", str))
 
 
 def change_loss(number: int, place: int, widget: str) -> None:
-    """Another loss in a term's place, with its own defaults; it takes the views that it needs."""
+    """Replace the loss of a term, with the new loss's defaults and the views that it needs."""
     objective = _phases()[number]["objective"]
     loss = state.widget_value(widget)
     entry = LOSSES.entry(loss)
@@ -117,7 +117,7 @@ def change_loss(number: int, place: int, widget: str) -> None:
 
 
 def add_term(number: int) -> None:
-    """One more term; the weights are free from then on."""
+    """Add a term; the weights are free from then on."""
     objective = _phases()[number]["objective"]
     loss = "cross_entropy" if all(t["loss"] != "cross_entropy" for t in objective["terms"]) else "supcon"
     _with_terms(number, [*objective["terms"], full_term({"loss": loss, "weight": 0.5})], "additive")
@@ -132,7 +132,7 @@ def remove_term(number: int, place: int) -> None:
 
 
 def change_combine(number: int) -> None:
-    """Between weights bound by λ and weights of their own."""
+    """Switch between weights bound by λ and free weights."""
     objective = _phases()[number]["objective"]
     terms = objective["terms"]
     if objective["combine"] == "convex":
@@ -145,7 +145,7 @@ def change_combine(number: int) -> None:
 
 
 def add_phase() -> None:
-    """A contrastive phase in front of the one that is there, with half of its steps."""
+    """Insert a contrastive phase before the existing one, with half of its steps."""
     last = _phases()[-1]
     first = max(1, last["steps"] // 2)
     contrastive = last | {"objective": full_objective(CONTRASTIVE), "steps": first}

@@ -1,4 +1,4 @@
-"""Cached reads of the store. A key names everything that a value depends on."""
+"""Cached reads of the store. A cache key names everything that a value depends on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from core.workers.machine import has_bfloat16, has_gpu
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
-# What a value is known by. A resumed run goes on from where it was; one that was started over is another.
+# Cache keys by type. A resumed run keeps its key; a run that is started over gets another.
 KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
     Store: lambda store: str(store.folder),
     RunRecord: attrgetter("id", "begun_attempt"),
@@ -47,14 +47,14 @@ KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
 def cached(
     max_entries: int, *types: type, spinner: bool | str = False, kept_s: float | None = None
 ) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Cache a function's results, which callers do not change.
+    """Cache a function's results, which callers must not change.
 
-    Its arguments and the language that is spoken say which result it is.
+    The arguments and the current language identify a result.
 
     Args:
-        types: of arguments that are known by their `key`, beside those of `KNOWN_BY`.
-        spinner: what the page says while it computes, marked with `N_`.
-        kept_s: for how long, in seconds; as long as there is room where None.
+        types: argument types that are identified by their `key`, in addition to those of `KNOWN_BY`.
+        spinner: text shown while the function computes, marked with `N_`.
+        kept_s: lifetime of a result in seconds; None keeps it while there is room.
     """
     hashed: dict[str | type[Any], Callable[[Any], Any]] = {**KNOWN_BY, **dict.fromkeys(types, attrgetter("key"))}
 
@@ -65,7 +65,7 @@ def cached(
 
         @lru_cache
         def cache(code: str) -> Callable[..., Made]:
-            """All languages share one cache, whose key has the language; the spinner's text is of the cache itself."""
+            """Return the cache with the spinner in a language. All languages share its results, keyed by language."""
             said = _(spinner) if isinstance(spinner, str) else spinner
             return st.cache_resource(show_spinner=said, max_entries=max_entries, ttl=kept_s, hash_funcs=hashed)(kept)
 
@@ -85,7 +85,7 @@ def _store(folder: str) -> Store:
 
 @st.cache_resource(show_spinner=False)
 def engine_of(folder: str) -> Engine:
-    """The engine of a store's folder, which nobody has to start."""
+    """Return the engine of a store's folder; callers need not start it."""
     return chosen_engine(_store(folder))
 
 
@@ -100,7 +100,7 @@ def _jobs(folder: str) -> Jobs:
 
 
 def open_engine() -> Engine:
-    """The engine of this server, with a warm process on its way, the queue moving and the deleted runs gone."""
+    """Return this server's engine; warm it up, dispatch the queue and purge deletions that can no longer be undone."""
     engine = engine_of(str(default_folder().absolute()))
     engine.warm_up()
     engine.dispatch()
@@ -110,22 +110,22 @@ def open_engine() -> Engine:
 
 
 def library() -> TaskLibrary:
-    """The tasks that people brought to this server's store."""
+    """Return the library of tasks that users added to this server's store."""
     return _library(str(default_folder().absolute()))
 
 
 def own_tasks() -> dict[str, LibraryTask]:
-    """The brought tasks that can be learned, by id."""
+    """Return the added tasks that a run can train on, by id."""
     return {task.id: task for task in library().tasks() if task.kind == "classes"}
 
 
 def jobs() -> Jobs:
-    """The long jobs of this server's store, such as fetching a data set."""
+    """Return the long jobs of this server's store, such as fetching a data set."""
     return _jobs(str(default_folder().absolute()))
 
 
 class StepLog:
-    """The steps of one attempt at a run, grown by what is new since the last look."""
+    """Steps of one attempt at a run; each read appends the new ones."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
@@ -143,18 +143,18 @@ def _step_log(store: Store, run: RunRecord) -> StepLog:
 
 
 def steps(store: Store, run: RunRecord) -> list[Step]:
-    """All steps of a run so far; only new ones are read."""
+    """Return all steps of a run so far; read only the new ones."""
     return _step_log(store, run).grown(store, run.id)
 
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """A run as one look at the store finds it.
+    """Snapshot of a run in the store.
 
     Attributes:
-        config: in effect, with the knobs as they were turned so far.
-        scores: the evaluations that mean something.
-        turns: of knobs, as the curves mark them.
+        config: effective config, with all knob turns so far.
+        scores: the meaningful evaluations.
+        turns: knob turns, as the curves mark them.
     """
 
     store: Store
@@ -171,13 +171,13 @@ class RunNow:
 
     @property
     def key(self) -> str:
-        """Count what has come so far: it is only added to."""
+        """Key of the snapshot. Counts identify it, because data is only appended."""
         counts = f"{len(self.steps)} {len(self.scores)} {len(self.turns)}"
         return f"{self.run.id} {self.run.begun_attempt} {counts}"
 
 
 def run_now(store: Store, run: RunRecord) -> RunNow:
-    """Read all that the page of a run shows of its progress."""
+    """Read everything that the page of a run shows of its progress."""
     evaluations = store.evaluations(run.id)
     return RunNow(
         store,
@@ -198,9 +198,9 @@ def _prepared(draft: RunConfig, stamps: tuple[tuple[str, float, int], ...]) -> t
 
 
 def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
-    """A draft with its defaults filled in, and its data; read again when a file changes.
+    """Return a draft with its defaults filled in, and its data; read it again when a file changes.
 
-    Raises: ConfigError, TaskError or EncoderError in one sentence.
+    Raises: ConfigError, TaskError or EncoderError with a one-sentence message.
     """
     check_paths(draft)
     stamps: list[tuple[str, float, int]] = []
@@ -211,6 +211,6 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
         except (OSError, ValueError):
             stamps.append((str(path), 0, 0))
     if is_own(draft.task.id):
-        with contextlib.suppress(TaskError, StoreError):  # preparing says what is wrong
+        with contextlib.suppress(TaskError, StoreError):  # `prepare` reports the problem
             stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
     return _prepared(draft, tuple(stamps))

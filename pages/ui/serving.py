@@ -1,4 +1,4 @@
-"""Limits on what a browser may ask of this server: its names, the size of uploads, reruns of pages."""
+"""Limits on browser requests: host names, sizes of uploads and reruns of pages."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ UPLOADS_HELD = 4
 
 
 def check_host() -> None:
-    """Refuse a browser whose page was opened by a name that is not this server's.
+    """Refuse a browser whose page was opened under a name that is not this server's.
 
-    A page elsewhere can have its own name lead to this machine (DNS rebinding); its browser then sends that name.
+    A hostile page can make its name resolve to this machine (DNS rebinding); the browser then sends that name.
 
     Raises: EngineError.
     """
     host = _called_by()
-    if host is None:  # no browser: each of them sends one
+    if host is None:  # not a browser: every browser sends a Host header
         return
     name, known = _name(f"//{host}"), settings()
     own = {"localhost", st.get_option("server.address"), st.get_option("browser.serverAddress")}
     own |= {_name(known.address or ""), *(known.host or "").replace(",", " ").split()}
     with suppress(ValueError):
         ip_address(name)
-        return  # no other page can make an IP address lead here
+        return  # a hostile page cannot make an IP address resolve to this machine
     if name not in {one.lower() for one in own if one}:
         raise EngineError(
             "This server is not called {host}: open it by its own name, or name that one in SCL_ADDRESS or SCL_HOST.",
@@ -46,7 +46,7 @@ def check_host() -> None:
 
 
 def bound_uploads() -> None:
-    """Refuse uploads that no page takes before they are in memory, and hold only the newest of a session."""
+    """Refuse uploads above the largest limit of any page before they are in memory; keep only a session's newest."""
     most = max(settings().max_file_mb, BYTES_MAX // 2**20)
     if st.get_option(UPLOAD_MB) != most:
         config.set_option(UPLOAD_MB, most)
@@ -57,10 +57,10 @@ def bound_uploads() -> None:
 
 
 class NewestUploads(MemoryUploadedFileManager):
-    """Streamlit's store of uploads, which by itself holds whatever a session sends until it ends."""
+    """Store of a session's newest uploads; Streamlit's own store keeps all of them until the session ends."""
 
     def add_file(self, session_id: str, file: UploadedFileRec) -> None:
-        """Add a file; the oldest of its session go until all together are as large as one upload may be."""
+        """Add a file; first remove the oldest of its session until count and total size are within the limits."""
         most = int(st.get_option(UPLOAD_MB)) * 2**20
         held = dict(self.file_storage.get(session_id, {}))
         for old in list(held):
@@ -72,19 +72,18 @@ class NewestUploads(MemoryUploadedFileManager):
 
 
 def mend_reruns() -> None:
-    """Carry out what a browser asks for where Streamlit 1.67 does too much or too little.
+    """Correct two kinds of rerun requests that Streamlit 1.67 handles wrongly.
 
-    - A map or a timer may ask for its fragment between the press on a link and the new page. That is carried out after
-      the new page's own run and in the name of the page that was left, whereupon the browser clears the new one:
-      refused.
-    - Changes of one moment are sent together, in the name of one fragment where a widget of a fragment is among them;
-      the others, such as a pressed button of the page, would not be seen: the whole page is run.
+    - A map or a timer may request its fragment between the click on a link and the new page. Streamlit runs it after
+      the new page, in the name of the previous page, and the browser then clears the new page. The request is refused.
+    - Simultaneous changes arrive in one request, in the name of a fragment if one of its widgets is among them. Other
+      changes, such as a pressed button of the page, would be lost. The whole page is run instead.
     """
     AppSession.request_rerun = _request_rerun  # type: ignore[assignment, method-assign]
 
 
 _rerun = AppSession.request_rerun
-# What components and buttons send, and only when something was done with them; others send their defaults too.
+# Kinds of values that components and buttons send only after an action; other widgets send their defaults too.
 DONE = ("json_value", "json_trigger_value", "trigger_value", "string_trigger_value")
 
 
@@ -92,7 +91,7 @@ def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
     if asked is not None:
         changed = _changed(session, asked)
         if asked.page_script_hash:
-            wanted = session._client_state  # this is the page that runs, or ran last
+            wanted = session._client_state  # the state of the page that runs, or ran last
             if not asked.fragment_id:
                 wanted.page_script_hash = asked.page_script_hash
             elif asked.page_script_hash != wanted.page_script_hash:
@@ -106,7 +105,7 @@ def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
 
 
 def _changed(session: AppSession, asked: ClientState) -> list[str]:
-    """The ids of the widgets that are not as this session's browser last sent them."""
+    """Return the ids of the widgets that have changed since this session's previous request."""
     sent: dict[str, bytes] = session.__dict__.setdefault("widgets_sent", {})
     changed = []
     for one in asked.widget_states.widgets:

@@ -20,7 +20,7 @@ from pages.ui.reads import cached
 
 FOLDER = Path(__file__).parent
 HEIGHT = 92
-# The replay whose first frame has the example, and how many of its texts are a batch.
+# The replay whose first frame has the example, and the size of the example's batch.
 EXAMPLE, BATCH = "ce-scl", 16
 
 _mount = st.components.v2.component(
@@ -35,10 +35,10 @@ _mount = st.components.v2.component(
 def softmax_bars(
     similarities: ArrayLike, shares: ArrayLike, positives: Sequence[bool], temperature: float, *, key: str
 ) -> None:
-    """Draw the bars and say what they are.
+    """Draw the bars and a caption that explains them.
 
     Args:
-        similarities, shares, positives: of the texts beside the anchor, [N − 1] each.
+        similarities, shares, positives: values of the other texts of the anchor's batch, [N − 1] each.
     """
     alike, share = np.asarray(similarities, np.float64), np.asarray(shares, np.float64)
     bars = [
@@ -68,14 +68,14 @@ def softmax_bars(
 
 
 def example_softmax(temperature: float, *, key: str) -> None:
-    """The same for a review before any training, where nothing has been launched yet. Args: temperature: > 0."""
+    """Draw the bars of an example before training, for use before any launch. Args: temperature: > 0."""
     similarities, positives = _example()
     softmax_bars(similarities, softmax(similarities / temperature), positives, temperature, key=key)
 
 
 @cached(1)
 def _example() -> tuple[NDArray[np.float64], list[bool]]:
-    """Cosines of the first text of a batch with the others, and which of them have its label."""
+    """Return the cosines of a batch's first text with the others, and for each other text whether it has its label."""
     contents = read(SHIPPED[EXAMPLE].path)
     rows = batch_rows(len(contents.probe.ids), BATCH)
     z = normalised(contents.arrays[f"embeddings.{contents.run.frames[0]}"][rows].astype(np.float64))

@@ -1,6 +1,6 @@
-"""What a page remembers: the only place that touches session_state and query_params.
+"""State of a page: the only module that accesses session_state and query_params.
 
-What must outlive a refresh is in the URL or in the store; session state holds only what may be lost.
+State that must survive a refresh is in the URL or in the store; session state holds only what may be lost.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ APP = Path(__file__).resolve().parents[2] / "app.py"
 
 COMPLAINTS = "complaints"
 EVERY_PAGE = "every page"
-# Time enough to read a sentence or two.
+# Long enough to read a sentence or two.
 COMPLAINT_S = 30
 
 
 def mark_app() -> None:
-    """This session went through app.py."""
+    """Record that this session went through app.py."""
     st.session_state["app"] = True
 
 
 def require_app() -> None:
-    """Go through app.py, if this page was not called by it.
+    """Run app.py if it did not call this page.
 
-    A fresh server takes the folder pages/ for Streamlit's older kind of app: until somebody has called `st.navigation`,
-    it runs a page that is opened by its address on its own, without theme and navigation.
+    A fresh server takes the folder pages/ for Streamlit's older kind of multipage app. Until a session has called
+    `st.navigation`, it runs a page that is opened by its URL without app.py, so without theme and navigation.
     """
     if "app" not in st.session_state:
         runpy.run_path(str(APP))
@@ -46,18 +46,18 @@ def require_app() -> None:
 
 
 def text_in_url(name: str) -> str | None:
-    """What the URL says under a name, None when it does not have it; the caller checks it."""
+    """Return the text of a URL parameter, None if absent; the caller validates it."""
     text: str | None = st.query_params.get(name)
     return text
 
 
 def texts_in_url(name: str) -> list[str]:
-    """All that the URL says under a name that may come several times; the caller checks it."""
+    """Return all texts of a URL parameter that may repeat; the caller validates them."""
     return list(st.query_params.get_all(name))
 
 
 def put_all_in_url(name: str, texts: Sequence[str]) -> None:
-    """Have the URL say these under a name, or nothing."""
+    """Set all texts of a URL parameter; no texts drop it."""
     if not texts:
         st.query_params.pop(name, None)
     elif st.query_params.get_all(name) != list(texts):
@@ -65,7 +65,7 @@ def put_all_in_url(name: str, texts: Sequence[str]) -> None:
 
 
 def put_in_url(**values: str | float | None) -> None:
-    """Set or (None) drop parameters of this page's URL."""
+    """Set parameters of this page's URL; None drops a parameter."""
     for name, value in values.items():
         if value is None:
             st.query_params.pop(name, None)
@@ -74,11 +74,11 @@ def put_in_url(**values: str | float | None) -> None:
 
 
 def complain(name: str, text: str, problem: str, *, everywhere: bool = False) -> None:
-    """Say on the page what the URL has wrong under a name.
+    """Show on the page why a URL parameter is invalid.
 
     Args:
-        problem: ours, or escaped; translated here where it is only marked.
-        everywhere: whether every page has such a name, and none of them says it again by itself.
+        problem: trusted or escaped text; translated here if it is only marked.
+        everywhere: whether every page has this parameter; app.py then repeats the complaint, not the page.
     """
     # Translators: {problem} is a clause, such as "no run has that id".
     sentence = _(
@@ -91,7 +91,7 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
 
 
 def complain_of_error(name: str, text: str, error: PlaygroundError) -> None:
-    """Say on the page what the URL has under a name that cannot be used, and that it is left out."""
+    """Show on the page that a URL parameter is unusable and left out."""
     sentence = _(
         "The address asks for {name} = {value}, which is left out: {error}",
         name=name,
@@ -107,12 +107,12 @@ def _say(name: str, sentence: str, page: str) -> None:
 
 
 def repeat_complaints(only: str = "", but: str = "", *, everywhere: bool = False) -> None:
-    """Say again what the address had wrong a moment ago: a page that draws itself again would take it away unread.
+    """Show recent complaints about the URL again: a page that reruns itself would remove them unread.
 
     Args:
-        only: of this name alone; otherwise of all names.
-        but: not of this name, which is said elsewhere.
-        everywhere: of the names that every page has, instead of the page's own.
+        only: parameter whose complaint is repeated; "" repeats those of all parameters.
+        but: parameter to skip, as its complaint is shown elsewhere.
+        everywhere: repeat complaints about the parameters of every page instead of the page's own.
     """
     here = EVERY_PAGE if everywhere else _page()
     for name, (sentence, page, said_at) in remembered(COMPLAINTS, dict[str, tuple[str, str, float]]).items():
@@ -126,12 +126,12 @@ def _page() -> str:
 
 
 def in_session() -> bool:
-    """Whether this thread serves a visitor; jobs and timers of the server serve nobody."""
+    """Return whether this thread serves a visitor; jobs and timers of the server do not."""
     return get_script_run_ctx(suppress_warning=True) is not None
 
 
 def remembered(name: str, default: Callable[[], Value]) -> Value:
-    """A value of this browser session, made when first asked for."""
+    """Return a value of this browser session, created on first use."""
     key = f"remembered.{name}"
     if key not in st.session_state:
         st.session_state[key] = default()
@@ -148,23 +148,23 @@ def forget(name: str) -> None:
 
 
 def widget_value(key: str, default: Any = None) -> Any:
-    """The value of a keyed widget, also of one that is drawn further down; `default` before it was drawn."""
+    """Return the value of a keyed widget, even of one drawn further down; `default` before it was drawn."""
     return st.session_state.get(key, default)
 
 
 def forget_widget(key: str) -> None:
-    """Let a keyed widget be drawn again from its default."""
+    """Reset a keyed widget to its default."""
     st.session_state.pop(key, None)
 
 
 def form_key(name: str) -> str:
-    """The key of a widget of the form; it changes when the form begins again, as a browser keeps what a key showed."""
+    """Return the key of a form widget; it changes when the form restarts, as a browser keeps the value of a key."""
     revision = remembered("form.revision", int)
     return f"form.{name}.{revision}" if revision else f"form.{name}"
 
 
 def begin_form() -> None:
-    """Have the form's widgets be drawn from their defaults again."""
+    """Restart the form, with all widgets at their defaults."""
     remember("form.revision", remembered("form.revision", int) + 1)
 
 

@@ -1,4 +1,4 @@
-"""Of the texts of a task: how long they are for an encoder, and what each view makes of one."""
+"""Details of a task's texts: their lengths in an encoder's tokens, and the views of one text."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ DEFAULT_LENGTH = EncoderConfig().max_length
 
 
 def lengths(texts: Sequence[Input]) -> str:
-    """Draw the histogram and a sentence; returns the encoder that was chosen."""
+    """Draw the histogram of lengths and a summary; return the chosen encoder."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{_('Lengths in tokens')}**", width="content")
         picked = st.selectbox(
             _("Tokens of"), list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
         )
     encoder = picked or BUNDLED
-    count = min(len(texts), COUNTED)  # spread over all
+    count = min(len(texts), COUNTED)  # spread evenly over all texts
     chosen = [texts[i * len(texts) // count] for i in range(count)]
     try:
         counted = _counts(encoder, chosen)
@@ -91,7 +91,10 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
 
 
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
-    """At once where the tokenizer is here; else from a job, once somebody asks for it. None while there are none."""
+    """Return the token counts, None while there are none.
+
+    They are counted at once if the tokenizer is here, otherwise in a job that the user starts.
+    """
     check_model("encoder", encoder)
     file = tokenizer_file(encoder)
     if file is not None:
@@ -124,7 +127,7 @@ def _wait(job_id: str) -> None:
 
 
 def _draw_active(job: JobRecord, *, key: str, icon: str | None = None) -> None:
-    """Draw how far a job is, and the button that ends it."""
+    """Draw the progress of a job, and the button that cancels it."""
     st.caption(f"{escaped(job.message or _('Starting'))} …")
     if st.button(_("Cancel"), icon=icon, key=key):
         reads.jobs().cancel(job.id)
@@ -137,9 +140,9 @@ def _counted(encoder: str, file: str, changed_ns: int, texts: list[Input]) -> To
 
 
 TRANSLATE = "back_translation"
-# Tags say to a screen reader what colour and line say to the eye.
+# Tags tell a screen reader what colours and lines show.
 TAGS = {"same": "span", "removed": "del", "added": "ins", "changed": "mark", "moved": "em"}
-# Of the words of a text, as the legend has them.
+# Legend of the marks on the words of a text.
 MARKS: Mapping[Mark, str] = {
     "changed": N_("changed"),
     "added": N_("added"),
@@ -149,7 +152,7 @@ MARKS: Mapping[Mark, str] = {
 
 
 def text_views_of(text: Input, encoder: str) -> None:
-    """Draw the views of one text or pair under the encoder whose tokens some of them need."""
+    """Draw the views of one text or pair; some of them need the tokens of the encoder."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     rate = left.slider(_("Share of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
     draw: int = state.remembered("views.draw", lambda: 0)
@@ -191,7 +194,7 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
 
 
 def _row(preview: ViewPreview) -> str:
-    """A view of the text as a row of the table."""
+    """Return a view of the text as a row of the table."""
     title, label = html.escape(_(preview.sentence), quote=True), html.escape(_(preview.label))
     between = " " if preview.unit == "tokens" else ""
     sides = [between.join(_piece(segment) for segment in segments) for segments in preview.segments]
@@ -207,7 +210,7 @@ def _piece(segment: Segment) -> str:
 
 
 def _round_trip(text: Input, preview: ViewPreview) -> None:
-    """Back-translation needs two models, so it is asked for and made in a process of its own."""
+    """Draw back-translation, which needs two models and therefore runs on request in a separate process."""
     with st.expander(_(preview.label)):
         st.caption(_(preview.sentence))
         settings: dict[str, Value] = {
@@ -236,7 +239,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
     try:
         job: JobRecord = reads.jobs().job(job_id)
     except PlaygroundError:
-        st.rerun()  # it ended long ago and was forgotten: it is offered again
+        st.rerun()  # the job ended long ago and was removed: offer it again
     if job.active:
         _draw_active(job, key="views.cancel")
         return

@@ -1,4 +1,4 @@
-"""Tables of texts, and the buttons below tables: to save one as a file, to select its examples."""
+"""Tables of texts, and the buttons below tables that save one as a file or select its examples."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from core.representation.examples import ExampleScores
 Cell = str | float | bool | None
 
 MAX_ROWS = 200
-# What a column of numbers takes, and the space around any; names share the rest.
+# Width of a number column, and padding of every column; name columns share the rest.
 NUMBER_REM, PADDING_REM = 3.4, 1.4
 TEXT_CHARS, NAME_CHARS = 600, 80
 EXAMPLES = N_("Examples")
-# How numbers of a column are written, where it is not three decimals.
+# Number formats of columns, by default three decimals.
 FORMS: Mapping[str, Callable[[float], str]] = {
     # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
     **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept"), N_("Accuracy")), percent),
@@ -38,10 +38,10 @@ def text_table(
     """Draw columns of equal length; each text is below its other cells, over the whole width.
 
     Args:
-        columns: by name, in English and marked, as it is translated here; True is a dot, False and None are empty.
-        height: pixels, above which the table scrolls.
-        classes: names that get their colour in front, as on the map.
-        label: what the table is, for those who cannot see it; marked in the same way.
+        columns: cells by English name, which is marked and translated here; True is a dot, False and None are empty.
+        height: maximum height in pixels, above which the table scrolls.
+        classes: names that get a dot of their colour in front, as on the map.
+        label: description of the table for screen readers; marked in the same way.
     """
     names = [name for name in columns if name != WIDE]
     worded = max(1, sum(_kind(columns[name]) == "words" for name in names))
@@ -82,7 +82,7 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
         dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
         name = " ".join(value[: 2 * TEXT_CHARS].split())
         whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
-        # A name is broken behind its joints rather than within a word.
+        # A name may break after a separator, but not within a word.
         breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(cut(name, NAME_CHARS)))
         return f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
     return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'
@@ -94,7 +94,7 @@ def cut(text: str, most: int) -> str:
 
 
 def example_columns(probe: Probe, scores: ExampleScores, rows: Sequence[int]) -> dict[str, list[Cell]]:
-    """Label, prediction, confidence and text of some examples; those that were trained on are marked."""
+    """Return label, prediction, confidence and text of some examples; training examples are marked."""
     columns: dict[str, list[Cell]] = {
         N_("Label"): [probe.classes[probe.labels[row]] for row in rows],
         N_("Prediction"): [probe.classes[scores.predicted[row]] for row in rows],

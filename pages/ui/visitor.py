@@ -1,6 +1,6 @@
-"""Who looks at this page, on a server that several people share, and what is theirs.
+"""Visitors of a shared server, and the runs and experiments that they own.
 
-A visitor is known by Streamlit's login where that is configured, else by a cookie that the server has signed.
+Streamlit's login identifies a visitor if it is configured; otherwise a cookie does, which the server has signed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pages.ui.reads import cached
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
-# The browser's component, the cookie that it gave last, and the one that it may replace.
+# Keys of the browser component, of the cookie that it sent last, and of the cookie that it may replace.
 KEEPING, TAKEN, REPLACED = "visitor", "visitor.taken", "visitor.replaced"
 NAME_POPOVER, NAMED = "visitor.name_popover", "visitor.named"
-# Guessing a key takes this long for each guess.
+# Delay after each wrong key, against guessing.
 WRONG_KEY_S = 1.0
-# As many wrong keys within this time lock the field for as long, for all visitors: a new browser is easily made.
+# This many wrong keys within this time lock the field for as long, for all visitors: a guesser can change browsers.
 WRONG_KEYS_MOST, LOCKED_S = 10, 600.0
 _wrong_keys_at: deque[float] = deque(maxlen=WRONG_KEYS_MOST)
 DIGITS = 10_000
@@ -51,18 +51,18 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever looks. Attributes: id: None where nobody shares the server, and everything is everybody's."""
+    """The visitor of a page. Attributes: id: None on a server that is not shared, where every visitor is an admin."""
 
     id: str | None
     is_admin: bool
 
     def may_change(self, owner: str | None) -> bool:
-        """Whether what belongs to `owner` is theirs to stop, turn, rename or delete."""
+        """Return whether this visitor may stop, turn, rename or delete what belongs to `owner`."""
         return self.is_admin or (self.id is not None and self.id == owner)
 
 
 def visitor() -> Visitor:
-    """Whoever looks at this page."""
+    """Return the visitor of this page."""
     known = settings()
     if not known.shared:
         return Visitor(None, is_admin=True)
@@ -73,7 +73,7 @@ def visitor() -> Visitor:
 
 
 def greet() -> None:
-    """Have the browser of somebody without a login be known again."""
+    """Recognise a browser without a login by its cookie, and renew that cookie."""
     ask_for_trust(lambda: not state.in_session() or visitor().is_admin)
     if not settings().shared or _email() is not None:
         return
@@ -99,18 +99,21 @@ def greet() -> None:
 
 
 def require_own(owner: str | None) -> None:
-    """Raises: EngineError for what belongs to somebody else: a page may be older than the rule."""
+    """Check that this visitor may change what belongs to `owner`, as the page in the browser may be outdated.
+
+    Raises: EngineError if it belongs to another visitor.
+    """
     if not visitor().may_change(owner):
         raise EngineError("This belongs to somebody else, and only they or an admin can change it: start your own.")
 
 
 def whose(store: Store, owner: str | None) -> str:
-    """Whose something is, in words for a list; "" where nobody shares the server."""
+    """Return the displayed name of an owner; "" on a server that is not shared."""
     return all_whose(store, [owner])[0]
 
 
 def all_whose(store: Store, owners: list[str | None]) -> list[str]:
-    """`whose` of many."""
+    """Return the displayed names of several owners, as in `whose`."""
     if not settings().shared:
         return [""] * len(owners)
     me, names = visitor(), store.visitor_names()
@@ -128,14 +131,14 @@ def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
 
 
 def _nameless(visitor_id: str) -> str:
-    """Digits: letters that are drawn by chance may spell a word."""
+    """Return a name made of digits, as random letters may spell a word."""
     number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS
     # Translators: somebody without a name, such as "visitor 0381".
     return _("visitor {number}", number=f"{number:04d}")
 
 
 def who_am_i(store: Store) -> None:
-    """What others read of this visitor, and a way to become an admin; nothing where nobody shares the server."""
+    """Draw the visitor's public name and the admin form; draw nothing on a server that is not shared."""
     known, me = settings(), visitor()
     if not known.shared or me.id is None:
         return
@@ -220,19 +223,19 @@ def _forget_form(store: Store, me: str) -> None:
 
 
 def _email() -> str | None:
-    """Of somebody who is logged in, where Streamlit's login is configured."""
+    """Return the email of a visitor who is logged in by Streamlit's login, otherwise None."""
     user = st.user.to_dict()
     email = user.get("email") if user.get("is_logged_in") else None
     return str(email) if email else None
 
 
 def _from_cookie() -> str:
-    """The visitor of a cookie that this server has signed, else a new one."""
+    """Return the visitor's id in a cookie that this server has signed, otherwise a new id."""
     return _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id()
 
 
 def _visitor_of(signed: str) -> str | None:
-    """The visitor of a cookie; None for one that this server has not signed."""
+    """Return the visitor's id in a cookie, None if this server has not signed it."""
     try:
         return str(_signer(str(default_folder().absolute())).loads(signed))
     except BadSignature:

@@ -1,4 +1,4 @@
-"""Jobs that take a while: asked for once, reported while they go on, and not asked for again after a cancel."""
+"""Long jobs: started once, reported while they are active, and not restarted after a cancel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pages.ui import reads, state
 from pages.ui.parts import escaped
 
 POLLING = "explore.polling"
-# Of a page that otherwise draws itself only when something on it is changed.
+# Interval on a page that otherwise reruns only on input.
 FOLLOW_S = 0.7
-# A look takes some 25 ms of one core. All pages together may take a third of one from training.
+# A poll takes about 25 ms of one core. All pages together may take a third of a core from training.
 BETWEEN_LOOKS_S = 1 / 13
 
 _mount = st.components.v2.component(
@@ -33,17 +33,17 @@ _mount = st.components.v2.component(
 
 
 def job_of(kind: str, request: dict[str, Any]) -> JobRecord | None:
-    """The newest job that does this, None when nobody asked for it."""
+    """Return the newest job for this request, None if there is none."""
     return next((job for job in reads.jobs().jobs() if job.kind == kind and job.request == request), None)
 
 
 def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float = 0.0) -> bool:
-    """Have something done that is missing, and say how far it is.
+    """Start a job whose result is missing, and show its progress.
 
     Args:
         label: marked with `N_`, and translated here.
-        since: what was done before this moment was not all: ask again. Seconds since the epoch.
-    Returns: whether it is still going on, or has ended since the page looked; then the page looks again by itself.
+        since: seconds since the epoch; a job that was created before and has finished is incomplete and runs again.
+    Returns: whether the job is active, or has ended since the page read its result; the page then polls.
     """
     job = job_of(kind, request)
     if job is None or (job.status == Status.FINISHED and job.created_at < since):
@@ -52,7 +52,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
         job = job_of(kind, request)
     if job is None:
         return False
-    if job.status == Status.FINISHED:  # perhaps only after the page had read what there is
+    if job.status == Status.FINISHED:  # possibly after the page has read the results
         seen = state.remembered("waiting.seen", set[str])
         new = job.id not in seen
         seen.add(job.id)
@@ -69,19 +69,19 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
 
 
 def ask(kind: str, request: dict[str, Any], label: str, **values: object) -> None:
-    """Start what somebody pressed a button for, and draw the page again; a sentence where it cannot be started.
+    """Start the job of a button and rerun the page; show why if the job cannot start.
 
     Args:
-        label: marked with `N_`; values: for its places.
+        label: marked with `N_`; values: values of its placeholders.
     """
     if _started(kind, request, Message(label, **values)):
         st.rerun()
 
 
 def is_going_on(kind: str, request: dict[str, Any]) -> bool:
-    """Whether what was asked for is being done; how far it is, or why it was not done, is drawn.
+    """Return whether a requested job is active; draw its progress, or the reason why it did not finish.
 
-    The page is drawn again when it ends.
+    The page reruns when the job ends.
     """
     job = job_of(kind, request)
     if job is None:
@@ -107,7 +107,7 @@ def _follow(job_id: str) -> None:
     try:
         job = reads.jobs().job(job_id)
     except PlaygroundError:
-        st.rerun()  # it ended and was forgotten: the page says what there is
+        st.rerun()  # the job ended and was removed: the page shows the current state
     if not job.active:
         st.rerun()
     _going_on(job, job.label)
@@ -128,26 +128,26 @@ def _going_on(job: JobRecord, label: Text) -> None:
 
 
 def complete_since(run: RunSummary) -> float:
-    """Before this moment a run had not all its frames: nothing that was made of them then is complete."""
+    """Return the moment when a run had all its frames; results made before it are incomplete."""
     return math.inf if run.status.active else run.ended_at or 0.0
 
 
 def poll_while(busy: bool) -> None:
-    """Look again by itself while something goes on, and not otherwise; the fragment is made again for a change."""
+    """Poll only while `busy`; rerun the page when that changes, so that it creates the fragment anew."""
     if state.remembered(POLLING, lambda: False) != busy:
         state.remember(POLLING, busy)
         st.rerun()
 
 
 class Turns:
-    """When each page that follows something looks: one after the other, so that many do not all look at once."""
+    """Schedule of the pages that poll: they take turns, so that many pages do not poll at once."""
 
     def __init__(self) -> None:
         self._taken: list[float] = []
         self._lock = threading.Lock()
 
     def next_s(self, after_s: float, now: float) -> float:
-        """Seconds until a page's next turn, `after_s` or as much more as others take. Args: now: in seconds."""
+        """Return the seconds until a page's next turn: `after_s`, or more if turns are taken. Args: now: in seconds."""
         with self._lock:
             self._taken = [at for at in self._taken if at > now - BETWEEN_LOOKS_S]
             turn = now + after_s
@@ -162,12 +162,12 @@ _turns = st.cache_resource(show_spinner=False)(Turns)
 
 
 def beat(after_s: float, *, key: str) -> None:
-    """Have the fragment that calls this run again `after_s` seconds after its answer has reached the browser.
+    """Rerun the calling fragment `after_s` seconds after its response has reached the browser.
 
-    Only while its page is in sight, and later where many pages follow something: a class should not take the machine
-    from the run that it watches. `st.fragment(run_every=…)` goes on in a tab that nobody sees, and at one pace.
+    It reruns only while its page is visible, and later if many pages poll: a class should not take the machine from
+    the run that it watches. `st.fragment(run_every=…)` also reruns in hidden tabs, and always at the same pace.
     """
     after_s = _turns().next_s(after_s, time.monotonic())
-    # Another number each time: without a change the browser would not wind its clock up again.
+    # A new number each time: without a change, the browser would not restart its timer.
     data = {"after_ms": round(1000 * after_s), "number": time.monotonic_ns() // 1000}
     _mount(key=key, data=data, on_beat_change=lambda: None, height="content")

@@ -1,1 +1,1 @@
-"""The experiments of the papers and notes, one file for each source; the registry collects what the files end in."""
+"""The experiments of the papers and notes, one file per source; the registry collects the entries of each file."""

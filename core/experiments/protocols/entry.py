@@ -1,4 +1,4 @@
-"""What a protocol is: a question, the design that answers it, and what was published."""
+"""A protocol: a question, the design that answers it, and the published figures."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from core.experiments.design import LEAN, Axis, Design, Level, axis_of
 from core.messages import N_
 from core.representation.paired import LEVEL, fewest_seeds
 
-# At least; more where the number of comparisons asks for more.
+# Minimum number of seeds; more comparisons may need more.
 SEEDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Figures that somebody published, to print beside ours.
+    """Published figures, to print beside the results measured here.
 
     Attributes:
-        header, rows: a table as it is printed; the first column names what was trained.
-        setting: encoder, data and how often it was run.
-        source: who published it.
+        header, rows: the table to print; the first column names the trained model.
+        setting: encoder, data and number of runs.
+        source: the publication.
     """
 
     header: tuple[str, ...]
@@ -35,17 +35,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """An experiment of a paper or of the notes. Its words are marked, and translated where they are shown.
+    """An experiment from a paper or from the notes. Its texts are marked for translation and translated on display.
 
     Attributes:
-        question: what it answers, as people ask it.
-        axes: what is varied, given the draft that people chose.
-        settings: of the draft that it starts from, beside the defaults.
-        baseline: by axis name, what the other levels are compared with.
-        reference: a cell outside the grid, which all are compared with.
-        sources: runs that levels start from, by label.
-        differs: how our setting differs from the published one.
-        measure, split: what its table shows first.
+        question: the question it answers.
+        axes: function from the user's draft to the varied axes.
+        settings: settings of its base draft that differ from the defaults.
+        baseline: by axis name, the level that the other levels are compared with.
+        reference: a cell outside the grid that all cells are compared with.
+        sources: runs that levels start from.
+        differs: differences between this setting and the published one.
+        measure, split: the score its table shows first.
     """
 
     name: str
@@ -65,14 +65,16 @@ class Protocol:
 
     @property
     def base(self) -> RunConfig:
-        """The draft that it starts from, before anybody changed anything."""
+        """The unmodified draft of the protocol."""
         return changed(RunConfig(), {**LEAN, **self.settings})
 
     def design(self, base: RunConfig | None = None, seeds: Sequence[int] = ()) -> Design:
-        """The design on a draft, its own by default, under as many seeds as can show a difference. Raises: ConfigError.
+        """Return the design for a draft, with enough seeds to show a difference.
 
         Args:
-            seeds: instead of these.
+            base: the draft; that of the protocol if None.
+            seeds: seeds to use instead.
+        Raises: ConfigError.
         """
         base = self.base if base is None else base
         made = Design(
@@ -91,13 +93,13 @@ class Protocol:
 
 
 def objectives(*names: str) -> Axis:
-    """An axis over presets, called as their lists call them."""
+    """Return an axis over presets, labelled as in the list of presets."""
     return Axis(
         name=N_("Objective"), levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names)
     )
 
 
 def varied(setting: str, *values: Any, name: str = "") -> Axis:
-    """An axis over one setting."""
+    """Return an axis over one setting."""
     made = axis_of(setting, values)
     return made.model_copy(update={"name": name}) if name else made

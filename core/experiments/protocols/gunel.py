@@ -1,4 +1,4 @@
-"""The experiments of Gunel et al.: few rows, noise in them, transfer, and the size of a batch."""
+"""The experiments of Gunel et al.: few-shot training, noise, transfer and batch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments of the source notes: R-Drop's stages, views of a text, and contrast between tokens and layers."""
+"""The experiments of the source notes: stages of R-Drop, views of a text, and contrast between tokens and layers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LAYER_VECTORS = Published(
 
 
 def _scl(label: str, *views: str) -> Level:
-    """CE and SCL on the text and these views of it."""
+    """Return a level that trains CE and SCL on the text and these views of it."""
     settings: dict[str, Any] = {"preset": "multi-view-scl"}
     return Level(label=label, settings=settings | {"objective.terms.0.views": [{"view": view} for view in views]})
 

@@ -1,4 +1,4 @@
-"""A run as one Python script: its loop (`standalone`), the losses as they are written (`sources`), and its rows.
+"""A run as one Python script: its loop (`standalone`), the source of its losses (`sources`) and its rows.
 
-May import what training may, the store and the rows of runs.
+May import: the imports allowed to training, the store and the rows of runs.
 """

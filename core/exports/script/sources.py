@@ -1,4 +1,4 @@
-"""Definitions of the project as they are written, with all that they use, for a file that cannot import the project."""
+"""Collect source definitions of the project with their dependencies, for a file that cannot import the project."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ INSTALLED = {*sys.stdlib_module_names, "torch", "transformers", "numpy"}
 
 
 class SourceError(Exception):
-    """What a file should hold does not fit into one."""
+    """A definition cannot be copied into a single file."""
 
 
 class Sources:
-    """Collects definitions by module and name, each once, behind those that it uses."""
+    """Definitions by module and name, each once, after those that it uses."""
 
     def __init__(self, known: Mapping[str, str], own: Iterable[str] = ()) -> None:
-        """`known`: names of core that the file defines in its own way, and how; `own`: names that it gives values."""
+        """Start an empty collection.
+
+        Args:
+            known: names of core that the file redefines, with their definitions.
+            own: names to which the file assigns values.
+        """
         self.imports: dict[str, set[str]] = defaultdict(set)
         self.packages = {"core"}
         self.texts: dict[str, str] = {}
@@ -29,7 +34,7 @@ class Sources:
         self._known = known
 
     def add(self, module: str, name: str) -> None:
-        """Take a definition over. Raises: SourceError for one that cannot stand in one file with the others."""
+        """Add a definition with its dependencies. Raises: SourceError for one that does not fit into the file."""
         if name in self._known and module.startswith("core."):
             self.texts[name] = self._known[name]
             return
@@ -55,7 +60,7 @@ class Sources:
             raise SourceError(f"{self._homes[name]} and {home} both define {name}")
         if name in self.texts or isinstance(node, ast.Import | ast.ImportFrom):
             return
-        self.texts[name] = ""  # on its way: a definition may use itself
+        self.texts[name] = ""  # marks it as in progress, because definitions may refer to each other
         for used in ast.walk(node):
             if isinstance(used, ast.Name) and used.id != name and used.id in _definitions(module):
                 self.add(module, used.id)
@@ -65,9 +70,9 @@ class Sources:
 
 @cache
 def _definitions(module: str) -> dict[str, tuple[ast.stmt | None, str]]:
-    """The names that a module defines or imports at its top, with the statements and their text.
+    """Return the names that a module binds at top level, with their statements and source text.
 
-    None for what is bound twice, or in another way than by a definition, an import or a plain assignment.
+    The statement is None for a name that is bound twice, or not by a definition, an import or a plain assignment.
     """
     try:
         source = inspect.getsource(importlib.import_module(module))
@@ -86,7 +91,7 @@ def _definitions(module: str) -> dict[str, tuple[ast.stmt | None, str]]:
 
 
 def _bound(node: ast.stmt, *, plain: bool) -> set[str]:
-    """The names that a statement at the top of a module binds or, where it is not a plain one, may change."""
+    """Return the names that a top-level statement binds or, if it is not a plain one, may change."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(one.asname or one.name).partition(".")[0] for one in node.names}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):

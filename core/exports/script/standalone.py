@@ -1,4 +1,4 @@
-"""What scripts have in common: the encoder, the steps of a phase, and what is printed and kept."""
+"""Code shared by all scripts: the encoder, the steps of a phase, and the output."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from core.encoders.readout import pooled_vectors
 from core.models.source import hub_answers
 from core.training.optimisers import make_optimiser, parameter_groups, set_rates, take_clipped_step
 
-# A term's name, its weight, and its loss: a scalar, or one with its pieces.
+# Name, weight and loss of a term; the loss is a scalar, optionally with its pieces.
 TermValue = tuple[str, float, Tensor | tuple[Tensor, dict[str, Tensor]]]
 
 
 class ScriptEncoder(PlainEncoder):
-    """Texts to vectors, and the modules that a phase trains."""
+    """An encoder that pools texts and selects the modules that a phase trains."""
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
-        """One vector per text, [B, H] float32."""
+        """Return one vector per text, [B, H] float32."""
         groups = self._groups(texts)
         found = torch.cat([self._pooled([texts[i] for i in members]) for members in groups])
         return found[torch.tensor([i for members in groups for i in members], device=found.device).argsort()]
@@ -40,13 +40,13 @@ class ScriptEncoder(PlainEncoder):
         batch = self._batch(texts)
         first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa
         with ExitStack() as stack:
-            if first_only:  # nobody reads the other tokens of the last block
+            if first_only:  # other tokens of the last block are not used
                 stack.enter_context(first_tokens_only(self.blocks[-1], batch.first))
             hidden = self._last_hidden(batch)
         return hidden[:, 0].float() if first_only else pooled_vectors(hidden, batch, self.pooling)
 
     def learning(self, part: str, blocks: int) -> list[nn.Module]:
-        """The outermost modules of "all", of the "last_blocks" with the classifier, or of the "classifier"."""
+        """Return the outermost modules of "all", the "last_blocks" with the classifier, or the "classifier"."""
         if part == "all":
             return [self]
         head = [self.model.get_submodule(path) for path in self.family.head_modules]
@@ -64,12 +64,14 @@ def train(
     optimiser: Any,
     autocast: torch.autocast,
 ) -> list[dict[str, float]]:
-    """Take the steps of a phase. Returns: of each its loss and its parts, in nats.
+    """Train one phase.
 
     Args:
-        rows: by number, the class of each and its text; batches: the numbers of each step.
-        terms: (encoder, vectors [readings, B, H], labels [B]) → the terms, in the order in which they draw.
-        readings: how often the encoder reads each text in a step, under dropout masks of their own.
+        rows: by number, the class and the tokens of a row.
+        batches: the row numbers of each step.
+        terms: (encoder, vectors [readings, B, H], labels [B]) → the terms, in the order in which they draw randomness.
+        readings: number of forward passes per text and step, each with its own dropout mask.
+    Returns: the loss and its parts in nats, for each step.
     """
     device, found = encoder.model.device, []
     encoder.requires_grad_(False)
@@ -78,7 +80,7 @@ def train(
     parameters = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
     stepper = make_optimiser(parameter_groups(encoder, optimiser), optimiser, device)
     for step, numbers in enumerate(batches, 1):
-        encoder.eval()  # what is frozen runs without dropout
+        encoder.eval()  # frozen modules run without dropout
         for module in learning:
             module.train()
         set_rates(stepper, learning_rate_factor(step, len(batches), optimiser.warmup_fraction))
@@ -100,7 +102,7 @@ def train(
 
 
 def arguments(encoder: str | None) -> argparse.Namespace:
-    """What the command line says; `encoder` is the run's own, None where it has to be said."""
+    """Parse the command line. Args: encoder: default encoder of the run; None makes the option required."""
     parser = argparse.ArgumentParser(description="Repeat a fine-tune of SCL Playground step by step.")
     about = "folder or Hub name of the run's encoder" + (f" [{encoder}]".replace("%", "%%") if encoder else "")
     parser.add_argument("--encoder", default=encoder, required=encoder is None, help=about)
@@ -110,7 +112,7 @@ def arguments(encoder: str | None) -> argparse.Namespace:
 
 
 def installed(package: str) -> str | None:
-    """The folder of the encoder that a package brings; None where the package is not installed."""
+    """Return the folder of the encoder in a package; None if the package is not installed."""
     spec = importlib.util.find_spec(package)
     return str(Path(spec.origin).parent / "model") if spec and spec.origin else None
 
@@ -118,7 +120,7 @@ def installed(package: str) -> str | None:
 def load(
     name: str, revision: str | None, classes: Sequence[str], model_type: str, *settings: Any
 ) -> tuple[ScriptEncoder, Any]:
-    """An encoder with a fresh classification head, drawn from torch's random state, and its tokenizer."""
+    """Load an encoder with a fresh classification head, drawn from torch's random state, and its tokenizer."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     given: dict[str, Any] = {"revision": revision, "local_files_only": Path(name).is_dir() or not hub_answers()}
@@ -138,7 +140,7 @@ def load(
 
 
 def tokens_of(tokenizer: Any, texts: Sequence[str | tuple[str, str]], max_length: int) -> list[Tokens]:
-    """Texts, or pairs of texts, as the encoder reads them."""
+    """Tokenise texts or pairs of texts."""
     sides = [list(texts)] if isinstance(texts[0], str) else [list(side) for side in zip(*texts, strict=True)]
     found = tokenizer(*sides, truncation=True, max_length=max_length)
     types = found.get("token_type_ids") or [()] * len(texts)
@@ -146,7 +148,7 @@ def tokens_of(tokenizer: Any, texts: Sequence[str | tuple[str, str]], max_length
 
 
 def finish(given: argparse.Namespace, steps: Sequence[Mapping[str, float]], losses: Sequence[float]) -> None:
-    """Compare the steps' losses with the run's own, and write the table that was asked for."""
+    """Write the requested table, and compare the losses with those of the run."""
     if given.output is not None:
         names = list(dict.fromkeys(["step", *(name for step in steps for name in step)]))
         with Path(given.output).open("w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""The text of a run's script: with torch and transformers alone where its terms read the texts as they are."""
+"""Generate a run's script. It needs only torch and transformers if the terms read unmodified texts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from core.workers.run_rows import TaskSource
 
 LOOP = ("ScriptEncoder", "TermValue", "arguments", "finish", "installed", "load", "tokens_of", "train")
 USED = {"core.exports.script.standalone": LOOP, "core.losses.evaluate": ("Contrasted", "TermInput", "torch")}
-# What a script has in place of classes of the project that only name the type of an argument.
+# Replacements for project classes that a script uses only as argument types.
 KNOWN = {
     "Encoder": "Encoder = PlainEncoder",
     "OptimiserConfig": "OptimiserConfig = argparse.Namespace",
     "Tokenizer": "Tokenizer = Callable[..., Any]",
 }
-# What a file can hold that people still open.
+# Maximum number of characters of text in a script that an editor can still open.
 MOST_CHARS = 20_000_000
 WIDTH = 120
 HEAD = '''"""{title}
@@ -115,18 +115,18 @@ for event in train(config, data, translations=default_folder() / "cache" / "tran
 
 
 def run_script(store: Store, run: RunRecord) -> str:
-    """The text of the script; the same run always gives the same.
+    """Return the text of the script, which is deterministic for a run.
 
-    Raises: TaskError where the run's rows are gone, EncoderError where its encoder is.
+    Raises: TaskError if the run's rows are missing, EncoderError if its encoder is.
     """
     config = run.effective
     if _reads_texts_as_they_are(config):
         data, given = TaskSource(store.folder).kept(config.task, config.seed), config.encoder
         encoder, _ = load_encoder(given.id, classes=data.classes, pooling=given.pooling, max_length=given.max_length)
         plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
-        safe = any(encoder.folder.glob("*.safetensors"))  # a script reads no other weights
+        safe = any(encoder.folder.glob("*.safetensors"))  # a script reads safetensors only
         if safe and all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
-            # Definitions of a loss from outside may not fit into one file, and texts may be too many.
+            # The source of a plug-in loss may not fit into one file, and the texts may be too long.
             with suppress(SourceError):
                 return _standalone(store, run, plans, encoder, data)
     values = _assigned("CONFIG", json.loads(without_folders(config).to_json()))
@@ -134,7 +134,7 @@ def run_script(store: Store, run: RunRecord) -> str:
 
 
 def _reads_texts_as_they_are(config: RunConfig) -> bool:
-    """Whether a run's passes read its rows unchanged and whole, in batches that are computed at once."""
+    """Return True if the run reads its rows unchanged and complete, without splitting batches."""
     terms = [term for phase in config.phases for term in phase.objective.terms]
     return not (
         config.knob_turns
@@ -145,7 +145,7 @@ def _reads_texts_as_they_are(config: RunConfig) -> bool:
         or any(whole(term.parameters, "queue") or term.parameters.get("mixup") for term in terms)
         or any(term.parameters.get("projection", "none") != "none" for term in terms)
         or any(view.entry.kind not in ("pass", "head") for term in terms for view in term.views)
-        # What frozen blocks give is kept, and rounded as it was packed when a text came first.
+        # Outputs of frozen blocks are cached; their rounding depends on the packing when a text was first read.
         or (config.precision != "float32" and any(phase.trainable.part != "all" for phase in config.phases))
     )
 
@@ -196,7 +196,7 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
 
 
 def _rows(config: RunConfig, data: TaskData) -> tuple[dict[int, tuple[int, Any]], list[list[list[int]]]]:
-    """The class and text of each row that is read, and the rows of each step, by phase."""
+    """Return the class and text of each row used, and the rows of each step, by phase."""
     labels, batches = data.train.labels, []
     for phase in config.phases:
         sampler = make_sampler(config.task.sampler, labels, phase.batch_size, config.seed)
@@ -209,7 +209,7 @@ def _rows(config: RunConfig, data: TaskData) -> tuple[dict[int, tuple[int, Any]]
 
 
 def _terms(number: int, plan: Plan, sources: Sources) -> str:
-    """A function that computes a phase's terms from its vectors."""
+    """Return the source of a function that computes a phase's terms from its vectors."""
     lines = [f"def terms_{number}(encoder: ScriptEncoder, vectors: Tensor, labels: Tensor) -> Sequence[TermValue]:"]
     lines += ['    """The loss of each term in nats, as SCL Playground computes it."""']
     for place, one in enumerate(plan.terms):
@@ -221,7 +221,7 @@ def _terms(number: int, plan: Plan, sources: Sources) -> str:
             key, masked = f"vectors_{n}", f"nn.functional.dropout(vectors[{n}], {rate})"
             name = f"{key}_masked_{mask}_{rate}".replace(".", "_").replace("-", "_")
             read |= {key: f"vectors[{n}]"} if mask is None else {name: masked}
-        # Once, at the term that reads it first: dropout draws in this order.
+        # Emit each input once, at its first term, because dropout draws in this order.
         lines += [line for name, how in read.items() if (line := f"    {name} = {how}") not in lines]
         layers = f"layers=(Contrasted(torch.stack([{', '.join(read)}], 1)),)"
         given = f"logits=({', '.join(read)},)" if one.term.entry.reads == "logits" else layers
@@ -237,7 +237,7 @@ def _given(values: Mapping[str, object]) -> str:
 
 
 def _plain(text: str) -> str:
-    """With nothing in it that could end a string, begin a line or change the direction of text."""
+    """Remove characters that could end a string, begin a line or change the text direction."""
     return "".join(sign for sign in text if sign.isprintable()).replace("\\", "/").replace('"', "'")
 
 
@@ -252,5 +252,5 @@ def _head(run: RunRecord) -> str:
 
 
 def _assigned(name: str, value: object) -> str:
-    """An assignment of plain values, with everything escaped that cannot be seen."""
+    """Return an assignment of plain values, with invisible characters escaped."""
     return f"{name} = {pformat(value, width=WIDTH, sort_dicts=False, compact=True)}"

@@ -1,4 +1,4 @@
-"""Maps that hold still: every frame's points start from, and are turned onto, those of the frame before."""
+"""Maps that hold still: the points of every frame start from, and are aligned with, those of the previous frame."""
 
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.entry import PROJECTIONS, Projection, by_library, still

@@ -1,4 +1,4 @@
-"""Turn one map onto another: only what the model moved is left."""
+"""Align one map with another, so that points move only because the model changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Points = NDArray[np.float32]
 
 
 def align(points: Array, onto: Array) -> NDArray[np.float64]:
-    """Turn and mirror centred `points` [N, D] so that they lie as near to `onto` as they can.
+    """Rotate and reflect centred `points` [N, D] so that they lie as close to `onto` as possible.
 
     Source: Schönemann 1966, the orthogonal Procrustes problem.
     """
@@ -20,15 +20,15 @@ def align(points: Array, onto: Array) -> NDArray[np.float64]:
 
 
 def centred(points: Array) -> Points:
-    """`points` [N, D] with their mean at 0."""
+    """Shift `points` [N, D] to mean 0."""
     exact = np.asarray(points, np.float64)
     return (exact - exact.mean(0)).astype(np.float32)
 
 
 def settled(points: Array, onto: Array, farthest: float = np.inf) -> NDArray[np.float64]:
-    """`points` [N, D] turned and mirrored onto the map before; they keep its centre.
+    """Rotate and reflect `points` [N, D] onto the previous map, with that map's centre.
 
-    Args: farthest: no point goes farther from its place before, in widths of that map (its longest side).
+    Args: farthest: limit on a point's distance from its previous position, in widths of that map (its longest side).
     """
     exact, start = np.asarray(points, np.float64), np.asarray(onto, np.float64)
     middle = start.mean(0)

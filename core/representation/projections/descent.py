@@ -1,4 +1,4 @@
-"""How points follow the forces on them."""
+"""Gradient descent of points under the forces on them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 from core.representation.geometry import Array
 from core.representation.projections.kernels import Coordinates
 
-# A frame in which this much of the graph's weight is new is a frame that a map has to follow at full pace.
+# If at least this fraction of the graph's weight is new, the map follows the frame at full pace.
 WHOLLY_NEW = 0.25
-# All pairs up to this many points; beyond, a point meets this many others in each step, other ones every time.
+# Up to this many points, all pairs interact. Beyond, each step draws new groups of at most this size.
 MOST_AT_ONCE = 2500
 GAINED, KEPT, LEAST_GAIN = np.float32(0.2), np.float32(0.8), np.float32(0.01)
 
 
 def pace(change: float) -> float:
-    """How long the steps from one frame's map to the next are, 0 to 1, from how much of the graph is new.
+    """Return the step length from one frame's map to the next, 0 to 1, for the fraction of the graph that is new.
 
-    Points would creep on for ever, clusters a little farther apart with every step. Where nothing changed the map has
-    nothing to follow, so it rests; where little changed it moves little.
+    At a constant step length, points would creep on forever, and clusters would drift apart with every step. This way
+    the map rests if nothing changed, and moves little if little changed.
     """
     return min(1.0, change / WHOLLY_NEW)
 
 
 def reach(at: float) -> float:
-    """How far a point may go at a pace of 0 to 1, in widths of the map: nowhere at 0, a third at 0.5, anywhere at 1.
+    """Return how far a point may move at a pace of 0 to 1, in widths of the map: 0 at 0, 1/3 at 0.5, ∞ at 1.
 
-    A single point may find its old place unstable and leave for another cluster however little changed; it then goes
-    there by stages, over several keyframes.
+    The old position of a single point may be unstable, so that it leaves for another cluster however little changed. It
+    then moves there in stages, over several keyframes.
     """
     return at / (1 - at) / 3 if at < 1 else math.inf
 
@@ -45,14 +45,14 @@ def descend(
     *,
     adaptive: bool = False,
 ) -> Array:
-    """Points [N, D] after one step per rate along `force`, with momentum.
+    """Move points [N, D] along `force`, one step per rate, with momentum.
 
     Args:
         start: [N, D], D 2 or 3.
         force: coordinates [3, N] → a new array [3, N].
-        longest: no point goes farther in one step, in the map's own units.
-        adaptive: whether every coordinate has a gain of its own: 1 at first, 0.2 more with each step whose force goes
-            the way the point already goes, a fifth less with each other step, and never below 0.01.
+        longest: limit on the length of a step, in the map's own units.
+        adaptive: whether every coordinate has a separate gain. It starts at 1, grows by 0.2 with each step whose force
+            agrees with the velocity, shrinks by a fifth with each other step, and is never below 0.01.
     Source of the gains: Jacobs 1988, delta-bar-delta, with the constants of van der Maaten's t-SNE.
     """
     points = np.zeros((3, len(start)), np.float32)
@@ -71,7 +71,7 @@ def descend(
 
 
 def meetings(points: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Who meets whom in one step: everybody, or groups of at most 2,500 that are drawn for every step."""
+    """Yield the groups of points that interact in one step: all points, or newly drawn groups of at most 2,500."""
     if points <= MOST_AT_ONCE:
         yield np.arange(points)
         return

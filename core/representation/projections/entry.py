@@ -1,6 +1,6 @@
-"""How vectors become points: each projection of this folder ends its own file with an entry, which says what it is.
+"""The registry of projections. Each projection module of this folder ends with an entry that describes it.
 
-Nothing heavy is imported before one is fitted.
+Heavy libraries are imported only when a projection is fitted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MODES: Mapping[Mode, str] = {"each": N_("Follow the model"), "once": N_("Fit onc
 
 @dataclass(frozen=True, slots=True)
 class PreviousMap:
-    """A frame that has its map already.
+    """A frame that already has a map.
 
     Attributes:
         embeddings: [N, H].
-        points: [N, D], the places of the same examples.
+        points: [N, D], the coordinates of the same examples.
     """
 
     embeddings: Array
@@ -33,7 +33,7 @@ class PreviousMap:
 
 
 class Fit(Protocol):
-    """Embeddings [N, H] → [N, D], going on from the map before where there is one."""
+    """Fit embeddings [N, H] → [N, D], starting from the previous map if there is one."""
 
     def __call__(
         self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None
@@ -41,23 +41,23 @@ class Fit(Protocol):
 
 
 class Onto(Protocol):
-    """Embeddings [M, H] → [M, D] on the map of a reference frame."""
+    """Place embeddings [M, H] → [M, D] on the map of a reference frame."""
 
     def __call__(self, embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A projection as people and forms see it, and as maps are made with it.
+    """A projection: its computation and its presentation in forms.
 
     Attributes:
-        place: where it comes in lists.
-        onto: how other frames come onto the map of one (None: it has no mode "once").
-        caution: a short sentence that is shown with every map, about what it cannot show; empty for none.
+        place: position in lists.
+        onto: places other frames on the map of one (None: the projection has no mode "once").
+        caution: a short sentence, shown with every map, on what the map cannot show; empty for none.
         linear: whether a point is a linear function of its normalised vector.
-        quick: whether every frame is fitted, instead of keyframes with the others placed between.
-        library: the library that lays it out, for comparing ours with it; empty for our own, which hold still.
-        same_as: our own projection of the same kind, where a library lays it out.
+        quick: whether every frame is fitted; otherwise only keyframes are, and the others are interpolated.
+        library: the library that lays it out, for comparison; empty for our own projections, which hold still.
+        same_as: for a library's projection, our own projection of the same kind.
     """
 
     name: str
@@ -76,19 +76,19 @@ class Projection:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """What it can do, the usual mode first."""
+        """The available modes, the usual one first."""
         return ("each",) if self.onto is None else ("each", "once")
 
 
-# A projection from outside is added by `PROJECTIONS.register`.
+# Extensions add a projection with `PROJECTIONS.register`.
 PROJECTIONS: Registry[Projection] = Registry("method")
 
 
 def still() -> dict[str, Projection]:
-    """Our own, which hold still."""
+    """Return our own projections, which hold still."""
     return {name: entry for name, entry in PROJECTIONS.items() if not entry.library}
 
 
 def by_library() -> dict[str, Projection]:
-    """By the name of one of our own, the same as a library lays it out."""
+    """Return the projections of libraries, by the name of our own projection of the same kind."""
     return {entry.same_as: entry for entry in PROJECTIONS.values() if entry.library}

@@ -1,4 +1,4 @@
-"""The weighted graph that a map is laid out by."""
+"""The weighted neighbour graph from which a map is laid out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOSE_ENOUGH = 1e-9
 
 
 def bisected(score: Callable[[Floats], Floats], target: float, rows: int) -> Floats:
-    """The x > 0 of each row at which `score(x)` [rows], falling in x, meets the target; 2^63 where it never does."""
+    """Find the x > 0 of each row at which `score(x)` [rows], falling in x, meets the target; 2^63 if it never does."""
     low, high, x = np.zeros(rows), np.full(rows, np.inf), np.ones(rows)
     for _ in range(BISECTIONS):
         excess = score(x) - target
@@ -31,10 +31,10 @@ def bisected(score: Callable[[Floats], Floats], target: float, rows: int) -> Flo
 
 
 def memberships(distances: Floats) -> Floats:
-    """How much each neighbour belongs: exp(−(d − ρ)/σ), 1 for the nearest.
+    """Compute the membership weight of each neighbour: exp(−(d − ρ)/σ), 1 for the nearest.
 
-    ρ is a row's smallest distance that is not 0; σ makes its weights add up to log2(k + 1), as UMAP counts a point
-    among its own k + 1 neighbours, and is no less than a thousandth of the row's mean distance.
+    ρ is a row's smallest non-zero distance. σ makes the row's weights sum to log2(k + 1), because UMAP counts a point
+    among its own k + 1 neighbours. σ is at least a thousandth of the row's mean distance.
 
     Args:
         distances: [M, k], nearest first.
@@ -47,7 +47,7 @@ def memberships(distances: Floats) -> Floats:
     rho = np.where(distances > 0, distances, np.inf).min(1)
     beyond = np.maximum(distances - np.where(np.isinf(rho), 0.0, rho)[:, None], 0.0)
     inverse = bisected(lambda x: np.exp(-beyond * x[:, None]).sum(1), float(np.log2(k + 1)), rows)
-    # A row without ρ is a row of copies, which gets the mean over all rows.
+    # A row without ρ has only copies as neighbours; it gets the mean over all rows.
     mean = np.where(np.isinf(rho), distances.mean(), distances.mean(1)) * k / (k + 1)
     narrowest = 1e-3 * np.maximum(mean, SAME)
     return np.exp(-beyond * np.minimum(inverse, 1 / narrowest)[:, None])
@@ -55,7 +55,7 @@ def memberships(distances: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Weighted edges among N examples, both ways.
+    """Weighted edges among N examples, in both directions.
 
     Attributes:
         size: N.
@@ -77,12 +77,12 @@ class Graph:
 
     @property
     def starts(self) -> Indices:
-        """[N + 1]: the edges of row i are starts[i] … starts[i + 1]."""
+        """Offsets [N + 1]: the edges of row i are starts[i] to starts[i + 1] − 1."""
         return np.searchsorted(self.rows, np.arange(self.size + 1))
 
 
 def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Floats], Floats]) -> Graph:
-    """The graph of neighbour lists [N, k]; an edge's weight is `joined(weight there, weight back)`, absent ones 0."""
+    """Build the graph of neighbour lists [N, k] with edge weights `joined(weight there, weight back)`, 0 if absent."""
     size, k = neighbours.shape
     rows, columns = np.repeat(np.arange(size), k), neighbours.ravel()
     keys, where = np.unique(np.concatenate([rows * size + columns, columns * size + rows]), return_inverse=True)
@@ -93,7 +93,7 @@ def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Fl
 
 
 def changed(graph: Graph, before: Graph) -> float:
-    """How much of two graphs' weight differs: 1 − Σ min / Σ max over edges, from 0 (the same) to 1."""
+    """Fraction of two graphs' weight that differs: 1 − Σ min / Σ max over edges, from 0 (equal) to 1."""
     keys = np.union1d(graph.keys, before.keys)
     now, then = np.zeros(len(keys)), np.zeros(len(keys))
     now[np.searchsorted(keys, graph.keys)] = graph.weights

@@ -1,10 +1,10 @@
-"""The pushes and pulls between points on a map, in loops that numba compiles at the first call.
+"""The forces that push and pull points on a map, in loops that numba compiles at the first call.
 
-Coordinates are [3, N] in single precision, the third row 0 on a flat map: one loop serves both, and a row at a time is
-what a processor reads fastest. Every point pushes every other: nothing is drawn by lot.
+Coordinates are [3, N] in single precision, with a third row of zeros on a flat map. So one loop serves 2 and 3
+dimensions, and reads contiguous rows, which is fastest. Every point pushes every other; no pairs are sampled.
 """
 
-# The loops are plain Python until `compiled`: numba must not be imported where the server imports this.
+# The loops are plain Python until `compiled`: the server imports this module, and must not import numba.
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ Coordinates = NDArray[np.float32]
 
 @cache
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop as machine code. One thread, so that the same input gives the same digits."""
+    """Compile the loop to machine code. It runs on one thread, so that the same input gives the same digits."""
     import numba
 
-    # Sums may be taken in another order and roots approximated, always in the same way on one machine.
+    # Sums may be reordered and roots approximated, but always in the same way on one machine.
     return numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy", nogil=True)(loop)
 
 
 def push_by_table(
     moving: Coordinates, others: Coordinates, table: Coordinates, slope: Coordinates, per_unit: Any, out: Coordinates
 ) -> None:
-    """Into `out` [3, M]: the sum over others of table(distance) · (difference); constant beyond the table's end."""
+    """Write to `out` [3, M]: Σ table(distance) · (difference) over the others; constant beyond the table's end."""
     x, y, z = others[0], others[1], others[2]
     last = np.float32(table.shape[0] - 1)
     for i in range(moving.shape[1]):
@@ -71,7 +71,7 @@ def pull_by_power(
 
 
 def push_by_student(points: Coordinates, out: Coordinates) -> float:
-    """Into `out` [3, N]: Σ (difference) / (1 + d²)² over the others; gives Σ 1 / (1 + d²) over pairs both ways."""
+    """Write to `out` [3, N]: Σ (difference) / (1 + d²)² over the others. Return Σ 1 / (1 + d²) over ordered pairs."""
     x, y, z = points[0], points[1], points[2]
     total = 0.0
     for i in range(x.shape[0]):
@@ -85,7 +85,7 @@ def push_by_student(points: Coordinates, out: Coordinates) -> float:
             sum_x += dx * weight
             sum_y += dy * weight
             sum_z += dz * weight
-        total += float(near - np.float32(1))  # a point is no neighbour of its own
+        total += float(near - np.float32(1))  # exclude the point itself
         out[0, i], out[1, i], out[2, i] = sum_x, sum_y, sum_z
     return total
 

@@ -1,4 +1,4 @@
-"""PCA of one frame, turned onto the frame before."""
+"""PCA of one frame, aligned with the previous frame."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from core.representation.projections.entry import PreviousMap, Projection
 
 
 def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) -> Points:
-    """The first principal components of the normalised rows.
+    """Project the normalised rows on their first principal components.
 
     Args:
         embeddings: [N, d].
-        previous: [N, D] map of the same points one frame earlier; the new one is turned and mirrored onto it
-            (orthogonal Procrustes, no scaling), so that points move because the model moved.
-        dims: D, components that are kept; those that the rows do not have are 0.
+        previous: [N, D] map of the same points one frame earlier. The new map is rotated and reflected onto it
+            (orthogonal Procrustes, no scaling), so that points move only because the model changed.
+        dims: D, the number of components; components that the rows lack are 0.
     Returns: [N, D], centred.
     """
     z = normalised(embeddings)
@@ -34,12 +34,12 @@ def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) ->
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """`pca_map`, turned onto the map before; it has no settings and throws no dice."""
+    """Compute `pca_map`, aligned with the previous map. It has no settings and no randomness."""
     return pca_map(embeddings, None if before is None else before.points, dims)
 
 
 def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points:
-    """Rows [M, d] on the axes, and from the centre, of the frame that the reference map was fitted on."""
+    """Project rows [M, d] with the axes and the centre of the frame that the reference map was fitted on."""
     fitted = normalised(reference.embeddings)
     centre, dims = fitted.mean(0), reference.points.shape[1]
     _, _, axes = np.linalg.svd(fitted - centre, full_matrices=False)
@@ -48,12 +48,12 @@ def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Valu
 
 
 def _filled(points: NDArray[np.float64], dims: int) -> NDArray[np.float64]:
-    """Fewer rows or columns than dimensions: the others are 0."""
+    """Pad with zero columns up to `dims`, for rows with fewer components."""
     return np.pad(points, ((0, 0), (0, dims - points.shape[1])))
 
 
 def _signs(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A component's sign is arbitrary: the point farthest out gets a positive one."""
+    """Fix the arbitrary sign of each component, so that the farthest point has a positive coordinate."""
     farthest = points[np.abs(points).argmax(0), range(points.shape[1])]
     return np.where(farthest < 0, -1.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Vectors from outside on a map that is there."""
+"""Placement of new vectors on an existing map."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from core.representation.projections.alignment import Points
 from core.representation.projections.graph import Floats, memberships
 
 NEIGHBOURS = 10
-# Coordinates are single precision: axes along which points spread less than this part of the widest would only carry
-# their rounding.
+# Coordinates are in single precision. Axes along which points spread less than this fraction of the widest would carry
+# only rounding errors.
 NARROWEST = 1e-4
 
 
 def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool, k: int = NEIGHBOURS) -> Points:
-    """Where new vectors lie on the map of one frame.
+    """Place new vectors on the map of one frame.
 
-    On a linear map, the principal components, turned or not, it lies where their axes put it: the points P and the
-    centred, normalised examples Z give them back as W = Zᵀ P (PᵀP)⁺, exactly for a frame that was fitted itself, since
-    there P = Z W, WᵀW = 1 and W spans principal axes. Otherwise a vector lies at the weighted mean of its k nearest
-    examples' places, with the weights of UMAP's own start for new points: exp(−(d − ρ)/σ), adding up to log2(k + 1)
-    before they are made shares.
+    On a linear map (principal components, rotated or not), a vector is projected on the map's axes. The points P and
+    the centred, normalised examples Z give the axes as W = Zᵀ P (PᵀP)⁺. This is exact for a frame that was itself
+    fitted, since there P = Z W, WᵀW = 1 and W spans principal axes. On other maps, a vector lies at the weighted mean
+    of the positions of its k nearest examples. The weights are those with which UMAP starts new points:
+    exp(−(d − ρ)/σ), which sum to log2(k + 1) before they are normalised.
     A vector that equals an example lies where the example lies.
 
     Args:
@@ -30,7 +30,7 @@ def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool
         embeddings: [N, H] of the same frame.
         vectors: [M, H].
         linear: whether the map is linear in the normalised vectors (`Projection.linear`).
-        k: neighbours, ≥ 1; at most N are taken.
+        k: number of neighbours, ≥ 1, at most N; larger values are lowered to N.
     Returns: [M, D].
     """
     rows, new = normalised(embeddings), normalised(vectors)
@@ -40,7 +40,7 @@ def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool
 def _by_axes(points: Points, rows: Floats, new: Floats) -> Array:
     centre, middle = rows.mean(0), points.mean(0, dtype=np.float64)
     spread = points - middle
-    # Spreads are squared in PᵀP. The points' sum is 0, so the examples need not be centred for Zᵀ P.
+    # PᵀP squares the spreads, and so the limit. The points sum to 0, so Zᵀ P needs no centred examples.
     axes = rows.T @ spread @ np.linalg.pinv(spread.T @ spread, rcond=NARROWEST**2, hermitian=True)
     return (new - centre) @ axes + middle
 

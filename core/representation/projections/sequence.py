@@ -1,4 +1,4 @@
-"""A run's frames as maps, each as soon as it can be had."""
+"""The maps of a run's frames, each as soon as it can be computed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Done = Callable[[int], Points | None]
 
 
 class Placed(NamedTuple):
-    """One frame's map: points [N, D]."""
+    """The map of one frame: points [N, D]."""
 
     step: int
     points: Points
 
 
 def keyframes(planned: Sequence[int], present: Sequence[int], *, ended: bool) -> tuple[int, ...]:
-    """The present steps that are fitted, ascending.
+    """Return the present steps that are fitted, ascending.
 
-    At most 24 of the planned steps, the first and the last among them, spread evenly over their order: they are settled
-    before a run starts, so that more frames change nothing about earlier ones. The first present step is fitted in any
-    case, and the last one when no more frames will come.
+    Keyframes are at most 24 of the planned steps, evenly spaced and including the first and the last. They are fixed
+    before a run starts, so that later frames do not change earlier maps. The first present step is always fitted, and
+    the last one if no more frames will come.
     """
     steps, there = sorted(set(planned)), sorted(set(present))
     if not there:
@@ -47,16 +47,17 @@ def keyframes(planned: Sequence[int], present: Sequence[int], *, ended: bool) ->
 def map_frames(
     spec: MapSpec, planned: Sequence[int], present: Sequence[int], read: Read, done: Done, *, ended: bool
 ) -> Iterator[Placed]:
-    """The maps that are missing, in the order in which they can be computed: a keyframe, then the frames before it.
+    """Yield the missing maps in the order in which they can be computed: a keyframe, then the frames before it.
 
-    Same spec and frames: same coordinates to the last digit, whatever was done before, on one machine. Frames after the
-    last keyframe wait for the next one; mode "once" waits for the run's end, since its reference is the last frame.
+    On one machine, the same spec and frames give the same coordinates to the last digit, whatever was computed before.
+    Frames after the last keyframe wait for the next one. Mode "once" waits for the run's end, since its reference is
+    the last frame.
 
     Args:
-        planned: the steps of all frames that the run is to have.
-        present: the steps of the frames that are there.
+        planned: the steps of all planned frames.
+        present: the steps of the frames that exist.
         read: step → embeddings [N, H].
-        done: step → the points that an earlier call gave, or None.
+        done: step → the points from an earlier call, or None.
         ended: whether no more frames will come.
     """
     steps = sorted(set(present))
@@ -71,14 +72,14 @@ def map_frames(
 
 
 def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
-    """Each point at the part d_a / (d_a + d_b) of the way from its place in keyframe a to that in b.
+    """Interpolate each point at d_a / (d_a + d_b) of the way from its position in keyframe a to that in b.
 
-    Equal vectors share one place, the mean of theirs.
+    Equal vectors share one position, the mean of theirs.
 
     Args:
         points: [N, D] of a and b.
         vectors: [N, H] of a and b.
-        here: [N, H], whose distances from those of a and b are d_a and d_b; 0 / 0 counts as 0.
+        here: [N, H] of the frame; d_a and d_b are its distances from the vectors of a and b. 0 / 0 counts as 0.
     """
     unit = normalised(here)
     d_a, d_b = (np.linalg.norm(unit - normalised(end), axis=1) for end in vectors)
@@ -106,7 +107,7 @@ def _by_keyframes(
 
 def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
     place = spec.entry.onto
-    assert place is not None  # a spec has no mode that its method lacks
+    assert place is not None  # MapSpec rejects a mode that its method lacks
     points = done(steps[-1])
     if points is None:
         points = _fit(spec, steps[-1], None, read)
@@ -124,7 +125,7 @@ def _fit(spec: MapSpec, step: int, before: tuple[int, Points] | None, read: Read
 
 
 def _one_thread() -> AbstractContextManager[object]:
-    """Matrix products add up in another order on another number of threads; the last digit then differs."""
+    """Limit libraries to one thread: the number of threads changes the order of sums, and so the last digit."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     return threadpool_limits(limits=1)

@@ -1,4 +1,4 @@
-"""Which map is meant: everything that its coordinates follow from, besides the frames."""
+"""The specification of a map: everything that determines its coordinates, besides the frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.messages import listed
 from core.parameters import Value, checked
 from core.representation.projections.entry import PROJECTIONS, Mode, Projection
 
-# Raise it with every change that moves a point: maps made before it then have another key.
+# Raise it with every change that moves a point, so that older maps have a different key.
 VERSION = 2
 DIMS = (2, 3)
 MOST_SEED = 2**32 - 1
@@ -26,8 +26,8 @@ class MapSpec:
     Attributes:
         dims: 2 or 3.
         mode: "each" fits the frames one after another, "once" fits the last one and places the others on its map.
-        parameters: (name, value) pairs; those left out are at their defaults.
-    Raises: ConfigError for a field that cannot be used.
+        parameters: (name, value) pairs; missing ones get their defaults.
+    Raises: ConfigError for an invalid field.
     """
 
     method: str = "pca"
@@ -54,17 +54,17 @@ class MapSpec:
 
     @property
     def settings(self) -> dict[str, Value]:
-        """The parameters by name."""
+        """Parameters by name."""
         return dict(self.parameters)
 
     @property
     def key(self) -> str:
-        """A name for files, such as "umap-2d-each-1f0c…": equal for equal specs, another one when VERSION is raised."""
+        """A file name such as "umap-2d-each-1f0c…": equal for equal specs, and different for every VERSION."""
         text = json.dumps([VERSION, self.as_dict()], sort_keys=True)
         return f"{self.method}-{self.dims}d-{self.mode}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "method": self.method,
             "dims": self.dims,
@@ -75,9 +75,9 @@ class MapSpec:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> MapSpec:
-        """The spec of a JSON form, whose absent fields are at their defaults.
+        """Build a spec from its JSON form; absent fields get their defaults.
 
-        Raises: ConfigError for an unknown field or a value that cannot be used.
+        Raises: ConfigError for an unknown field or an invalid value.
         """
         if not isinstance(given, Mapping):
             raise ConfigError("map", given, "give an object with method, dims, mode, parameters and seed.")

@@ -1,6 +1,6 @@
-"""t-SNE with exact forces, each frame from the map before.
+"""t-SNE with exact forces, where each frame starts from the previous map.
 
-Source: van der Maaten & Hinton 2008; the length of its steps: Belkina et al. 2019; their gains: Jacobs 1988.
+Source: van der Maaten & Hinton 2008; step lengths: Belkina et al. 2019; gains: Jacobs 1988.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from core.representation.projections.graph import Floats, Graph, bisected, both_
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.pca import pca_map
 
-# The first paper's; 12, the usual one, ends in worse minima where there are no clear clusters (bench_maps).
+# From the first paper. The usual 12 ends in worse minima if there are no clear clusters (bench_maps).
 EXAGGERATION = 4.0
-EARLY_RATE = 4 / EXAGGERATION  # Belkina counts the gradient with its factor of 4
+EARLY_RATE = 4 / EXAGGERATION  # Belkina's gradient includes the factor of 4
 GATHERING, GATHERING_STEPS = 2.0, 60
 EARLY_STEPS, COLD_STEPS, WARM_STEPS = 250, 500, 300
 RATE, EARLY_MOMENTUM, MOMENTUM, LONGEST = 1 / 3, 0.5, 0.8, 5.0
@@ -32,14 +32,14 @@ START_WIDTH = 1e-4
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the rows [N, H], from their PCA or from the map before; equal vectors share one place.
+    """Lay out the rows [N, H], starting from their PCA or the previous map; equal vectors share one position.
 
     Args:
-        settings: perplexity; at most (M − 1)/3 and at least 1 is taken, of M distinct vectors.
-        seed: decides which points meet beyond 2,500 points; up to there it changes nothing.
-        before: the frame whose map this one goes on from, with little exaggeration. Its steps are as long as the graph
-            is new: equal vectors keep the map as it is.
-    Returns: [N, D], centred, turned onto the map before.
+        settings: perplexity, limited to 1 … (M − 1)/3 for M distinct vectors.
+        seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
+        before: the frame whose map this one continues, with little exaggeration. Its steps are the longer, the more of
+            the graph is new; equal vectors leave the map unchanged.
+    Returns: [N, D], centred, aligned with the previous map.
     """
     perplexity = number(settings, "perplexity")
     copies = find_copies(embeddings)
@@ -57,9 +57,9 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
 
 
 def _followed(points: Array, graph: Graph, length: float, seed: int) -> Array:
-    """The map before, gathered a little so that what became one cluster can meet, then laid out.
+    """Continue from the previous map: first exaggerate a little, so that parts of a new cluster can meet, then lay out.
 
-    Args: length: of its steps, 0 to 1; the less, the less is gathered.
+    Args: length: step length, 0 to 1; the shorter, the weaker the exaggeration.
     """
     gathered = 1 + (GATHERING - 1) * length
     early = np.full(GATHERING_STEPS, length / gathered)
@@ -68,7 +68,7 @@ def _followed(points: Array, graph: Graph, length: float, seed: int) -> Array:
 
 
 def _converged(points: Array, graph: Graph, rates: NDArray[np.float64], seed: int) -> Array:
-    """Points that have followed the gradient for as many steps as there are rates; their gains speed them up."""
+    """Move points along the gradient, one step per rate, with adaptive gains."""
     return descend(points, _forces(graph, 1.0, seed), rates, MOMENTUM, LONGEST, adaptive=True)
 
 
@@ -78,7 +78,7 @@ def _over_rows(embeddings: Array, perplexity: float) -> Graph:
 
 
 def affinities(embeddings: Array, perplexity: float) -> Graph:
-    """P of the normalised rows [N, H] over their 3 · perplexity nearest neighbours; all weights add up to 1."""
+    """Compute P of the normalised rows [N, H] over their 3 · perplexity nearest neighbours; all weights sum to 1."""
     z = normalised(embeddings)
     size = len(z)
     perplexity = max(1.0, min(perplexity, (size - 1) / 3))
@@ -92,7 +92,7 @@ def affinities(embeddings: Array, perplexity: float) -> Graph:
 
 
 def _entropy(squares: Floats, x: Floats) -> Floats:
-    """Nats, of the shares of exp(−x · squares) in each row [N, k]; its smallest square is 0."""
+    """Entropy, in nats, of the shares of exp(−x · squares) in each row [N, k], whose smallest square is 0."""
     weights = np.exp(-squares * x[:, None])
     total = weights.sum(1)
     return np.log(total) + x * np.einsum("nk,nk->n", weights, squares) / total
@@ -104,7 +104,7 @@ def _scaled(points: Points) -> Points:
 
 
 def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinates], Coordinates]:
-    """N times a quarter of the falling gradient of KL(P‖Q), P exaggerated: a step of 1 is Belkina's N."""
+    """Return the force: N/4 times the negative gradient of KL(P‖Q), P exaggerated. A rate of 1 is Belkina's N."""
     starts, columns, size = graph.starts, graph.columns, graph.size
     weights = (graph.weights * exaggeration * size).astype(np.float32)
     push, pull, rng = compiled(push_by_student), compiled(pull_by_student), np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinat
     return force
 
 
-# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+# Every vector has neighbours at some scale, so nearly equal vectors fill a map just as distant ones do.
 CAUTION = N_("t-SNE shows neighbourhoods, not distances: a collapsed space can still look spread out.")
 PARAMETERS = (
     Parameter(

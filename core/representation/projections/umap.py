@@ -1,8 +1,8 @@
-"""UMAP whose steps are not drawn by lot.
+"""UMAP without random sampling.
 
-umap-learn samples edges and five others to push for each; a layout then trembles even where nothing changed. Here each
-step takes what those samples are on average: every edge by its weight, every other point by 5/N. The graph, the curve
-and the balance of forces are UMAP's; the same vectors give the same map, and nearly the same ones nearly the same.
+umap-learn samples edges, and five other points to push for each edge, so its layout trembles even if nothing changed.
+Here each step takes the mean of those samples: every edge by its weight, every other point by 5/N. The graph, the curve
+and the balance of forces are UMAP's. The same vectors give the same map, and similar vectors give similar maps.
 
 Source: McInnes et al. 2018, arXiv:1802.03426; the mean of the sampled forces: Damrich & Hamprecht 2021,
 arXiv:2103.14608.
@@ -29,7 +29,7 @@ from core.representation.projections.kernels import Coordinates, compiled, pull_
 from core.representation.projections.pca import pca_map
 
 PUSHES = 5  # negative samples per edge
-NEAR = 1e-3  # keeps the push finite for points on one spot
+NEAR = 1e-3  # keeps the push finite for points that coincide
 COLD_STEPS, WARM_STEPS, PLACING_STEPS = 500, 150, 60
 RATE, LAST_RATE, MOMENTUM, LONGEST = 0.2, 0.02, 0.9, 0.5
 START_WIDTH = 10.0
@@ -37,14 +37,14 @@ TABLE_WIDTH, PER_UNIT = 64, 128
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the rows [N, H], from their PCA or from the map before; equal vectors share one place.
+    """Lay out the rows [N, H], starting from their PCA or the previous map; equal vectors share one position.
 
     Args:
-        settings: neighbours (a point counts among its own; at most M are taken, of M distinct vectors) and min_dist.
-        seed: decides which points meet beyond 2,500 points; up to there it changes nothing.
-        before: the frame whose map this one goes on from. Its steps are as long as the graph is new: equal vectors keep
-            the map as it is.
-    Returns: [N, D], centred, turned onto the map before.
+        settings: neighbours (including the point itself, limited to M for M distinct vectors) and min_dist.
+        seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
+        before: the frame whose map this one continues. Its steps are the longer, the more of the graph is new; equal
+            vectors leave the map unchanged.
+    Returns: [N, D], centred, aligned with the previous map.
     """
     neighbours = whole(settings, "neighbours")
     copies = find_copies(embeddings)
@@ -62,10 +62,10 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
 
 
 def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points:
-    """Rows [M, H] on the map of the reference frame, which stays as it is; equal vectors share one place.
+    """Place rows [M, H] on the map of the reference frame, which stays fixed; equal vectors share one position.
 
-    Each starts at the weighted mean of its nearest neighbours there, copies counted once, and then follows the same
-    forces.
+    Each row starts at the weighted mean of its nearest neighbours there, with copies counted once, and then follows the
+    same forces.
     """
     copies, known = find_copies(embeddings), find_copies(reference.embeddings)
     fitted, places = normalised(reference.embeddings[known.first]), reference.points[known.first]
@@ -88,7 +88,7 @@ def _over_rows(embeddings: Array, neighbours: int) -> Graph:
 
 
 def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
-    """UMAP's graph of the normalised rows [N, H]: a + b − ab of the memberships both ways."""
+    """Build UMAP's graph of the normalised rows [N, H]: a + b − ab of the memberships in both directions."""
     z = normalised(embeddings)
     found, distances = nearest_among(z, z, min(neighbours, len(z)) - 1, itself=True)
     return both_ways(found, memberships(distances), lambda there, back: there + back - there * back)
@@ -96,7 +96,7 @@ def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
 
 @cache
 def curve(min_dist: float) -> tuple[float, float]:
-    """A and b of 1 / (1 + a d^2b), fitted to 1 up to `min_dist` and exp(min_dist − d) beyond, as umap-learn does."""
+    """Fit a and b of 1 / (1 + a d^2b) to 1 up to `min_dist` and exp(min_dist − d) beyond, as umap-learn does."""
     from scipy.optimize import curve_fit
 
     d = np.linspace(0, 3, 300)
@@ -106,20 +106,20 @@ def curve(min_dist: float) -> tuple[float, float]:
 
 
 def _scaled(points: Points) -> Points:
-    """At most 10 from the centre, as umap-learn starts; equal vectors stay on one spot."""
+    """Scale coordinates to at most 10, as umap-learn starts; equal vectors stay at one point."""
     width = np.abs(points).max()
     return points * np.float32(START_WIDTH / width) if width > NEAR * NEAR else np.zeros_like(points)
 
 
 def _table(a: float, b: float) -> tuple[Coordinates, Coordinates]:
-    """The push per unit of difference, at every 128th of a unit of distance, and how it goes on from there."""
+    """Tabulate the push per unit of difference at every 128th of a unit of distance, and its change to the next."""
     square = (np.arange(TABLE_WIDTH * PER_UNIT + 1) / PER_UNIT) ** 2
     push = 2 * b / ((NEAR + square) * (1 + a * square**b))
     return push.astype(np.float32), np.append(np.diff(push), 0).astype(np.float32)
 
 
 def _forces(graph: Graph, min_dist: float, seed: int) -> Callable[[Coordinates], Coordinates]:
-    """The mean force on each point for each unit of its edges' weight."""
+    """Return the mean force on each point, per unit of its edges' weight."""
     a, b = curve(min_dist)
     table, slope = _table(a, b)
     starts, columns, size = graph.starts, graph.columns, graph.size
@@ -143,7 +143,7 @@ def _forces(graph: Graph, min_dist: float, seed: int) -> Callable[[Coordinates],
 def _toward(
     others: Coordinates, starts: NDArray[np.int64], columns: NDArray[np.int64], weights: Array, min_dist: float
 ) -> Callable[[Coordinates], Coordinates]:
-    """The same forces on points of which each has edges to some of the others, which hold still."""
+    """Return the same forces for points that have edges to some of the `others`, which stay fixed."""
     a, b = curve(min_dist)
     table, slope = _table(a, b)
     push, pull = compiled(push_by_table), compiled(pull_by_power)
@@ -159,7 +159,7 @@ def _toward(
     return force
 
 
-# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+# Every vector has neighbours at some scale, so nearly equal vectors fill a map just as distant ones do.
 CAUTION = N_("UMAP shows neighbourhoods, not distances: a collapsed space can still look spread out.")
 PARAMETERS = (
     Parameter(

@@ -1,4 +1,4 @@
-"""UMAP as umap-learn lays it out, so that our still maps can be compared with the reference on any run.
+"""UMAP by umap-learn itself, so that our own maps can be compared with the reference on any run.
 
 Source: McInnes et al. 2018, arXiv:1802.03426; the library: github.com/lmcinnes/umap.
 """
@@ -21,18 +21,18 @@ from core.representation.projections.umap import CAUTION, PARAMETERS
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the normalised rows [N, H] by the library, which starts from its own or from the map before.
+    """Lay out the normalised rows [N, H] with the library, from its spectral start or from the previous map.
 
     Args:
-        settings: neighbours (a point counts among its own; at most N − 1 are taken) and min_dist.
-    Returns: [N, D], centred, turned onto the map before; fewer than D + 3 different vectors, too few for the library,
-        are laid out by their PCA.
+        settings: neighbours (including the point itself, limited to N − 1) and min_dist.
+    Returns: [N, D], centred, aligned with the previous map. Fewer than D + 3 distinct vectors, too few for the library,
+        are laid out by PCA.
     """
     if len(find_copies(embeddings).first) < dims + 3:
         return pca_map(embeddings, dims=dims)
     rows = normalised(embeddings)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its imports, its threads and of graphs in several pieces
+        warnings.simplefilter("ignore")  # about imports, threads and disconnected graphs
         from umap import UMAP
 
         model = UMAP(

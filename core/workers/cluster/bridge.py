@@ -1,6 +1,6 @@
-"""The bridge: a process beside the app that claims queued runs as the cluster has room, and carries them there.
+"""The bridge, a process on this machine that claims queued runs and sends them to cluster nodes with free resources.
 
-It belongs to no server, so that runs go on while the app is restarted.
+It is independent of the server, so that runs continue while the app restarts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from core.workers.cluster.remote_run import RemoteRun
 from core.workers.limits import most_of_visitor
 from core.workers.warm import WarmServer
 
-# Slots of this machine's own runs are numbered from 0.
+# Slots of runs on this machine are numbered from 0.
 FIRST_SLOT, LAST_SLOT = 1_000, 100_000
 RECONNECT_S = 5.0
-# Nodes come and go: how long what was seen of the cluster counts.
+# Interval between checks of the cluster, whose nodes may change.
 LOOK_EVERY_S = 1.0
 
 
 class Bridge(WarmServer):
-    """Serves the queue of runs instead of a line of jobs."""
+    """Server of the queue of runs on a cluster."""
 
     def __init__(self, table: JobTable, line: str) -> None:
         super().__init__(table, line)
@@ -37,7 +37,7 @@ class Bridge(WarmServer):
         self._next_try, self._is_unreachable = 0.0, False
 
     def _settle(self) -> None:
-        """Runs that wait for it wait for nothing else, so it keeps its priority."""
+        """Keep the normal priority, because queued runs wait for this process."""
 
     def _load(self) -> None:
         self._connect()
@@ -48,7 +48,7 @@ class Bridge(WarmServer):
         return self._store.has_queued()
 
     def _hand_over(self) -> None:
-        """To a process that knows the code as it is now; whoever took the name away starts another one."""
+        """Start a process with the current code, unless another process has already deregistered this one."""
         if self._is_named():
             super()._hand_over()
 
@@ -57,7 +57,7 @@ class Bridge(WarmServer):
             return False
         living = [run for run in self._runs if run.is_alive()]
         if len(living) < len(self._runs):
-            self._next_try = 0.0  # there is room again
+            self._next_try = 0.0  # resources are free again
         self._runs = living
         if self._runs:
             self._used_at = time.monotonic()
@@ -65,12 +65,15 @@ class Bridge(WarmServer):
             with self._table.transaction():
                 if not self._is_current():
                     self._hand_over()
-                    return False  # the process ends with the last of its runs
+                    return False  # the process ends after its last run
             self._start_runs()
         return bool(self._runs) or self._has_work() or not self._should_exit() or not self._left()
 
     def _connect(self) -> RayCluster | None:
-        """The cluster; None where it cannot be reached, which queued runs then say."""
+        """Return the cluster, connecting if necessary; None if it is unreachable.
+
+        The message of queued runs then gives the reason.
+        """
         if self._cluster is None:
             try:
                 self._cluster = RayCluster(self._address)
@@ -84,7 +87,7 @@ class Bridge(WarmServer):
         return self._cluster
 
     def _start_runs(self) -> None:
-        """Begin queued runs as long as there is room."""
+        """Start queued runs while nodes have free resources."""
         cluster = self._connect()
         if cluster is None:
             return

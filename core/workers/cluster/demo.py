@@ -1,6 +1,6 @@
-"""A Ray cluster of two nodes on this machine, and the app on it: `make ray-demo`.
+"""Demo of the app on a Ray cluster of two nodes on this machine: `make ray-demo`.
 
-The nodes have separate root folders, so what passes from one to the other passes through Ray.
+The nodes have separate root folders, so they exchange data only through Ray.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from core.errors import EngineError
 from core.workers.processes import ROOT, free_port
 
 START_S = 60.0
-# A folder that every Linux and macOS has; the one below it is made for us alone.
+# Exists on Linux and macOS; mkdtemp creates a private folder in it.
 SHORT = "/tmp"  # noqa: S108
 NAMES = ("one", "two", "three", "four")
 OBJECT_STORE_BYTES = 512 * 2**20
 
 
 class DemoCluster:
-    """Nodes on this machine, ended with the block."""
+    """Context manager of a Ray cluster with several nodes on this machine."""
 
     def __init__(self, *cpus: int) -> None:
-        """`cpus` are the cores of each node; every node has a root folder of its own, until the block ends."""
+        """Args: cpus: number of cores of each node."""
         self.address = f"127.0.0.1:{free_port()}"
-        # Ray's sockets lie there, and the path of a socket has room for some hundred characters.
+        # Ray puts its sockets there, and a socket's path may have only about a hundred characters.
         short = SHORT if Path(SHORT).is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="scl-ray-", dir=short))
         self._cpus = cpus
@@ -50,11 +50,11 @@ class DemoCluster:
         return self
 
     def add(self, name: str, cpus: int) -> None:
-        """Start another node, and wait until it has joined. Raises: EngineError."""
+        """Start another node and wait until it has joined. Raises: EngineError."""
         self._start(name, cpus, "--address", self.address)
 
     def kill(self, name: str) -> None:
-        """End a node as a power cut would."""
+        """Kill a node abruptly, as a power failure would."""
         _kill(self._nodes.pop(name))
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +98,7 @@ class DemoCluster:
 
 
 def _kill(node: subprocess.Popen[bytes]) -> None:
-    """A node with all its processes, which have groups of their own."""
+    """Kill a node with its child processes, which are in separate process groups."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in psutil.Process(node.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -108,7 +108,7 @@ def _kill(node: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> int:
-    """Runs the app on a cluster of two nodes until it ends."""
+    """Run the app on a cluster of two nodes until the app exits."""
     cores = max(1, (os.cpu_count() or 2) // 2)
     print("Starting two nodes…", flush=True)
     with DemoCluster(cores, cores) as cluster:

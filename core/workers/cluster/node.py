@@ -1,6 +1,6 @@
-"""A node carries a run out from what was sent, and every event goes back.
+"""Execution of a run on a node, from the data sent to it. Every event is sent back.
 
-It reads nothing from a disk that it would have to share with the app.
+A node needs no disk shared with the app.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROWS, START, WEIGHTS = "rows.parquet", "start.safetensors", "weights"
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file below the folder of a model, or of a run whose weights it holds from here on."""
+    """A file of a model, or a new file of a run's weights, with its relative path."""
 
     name: str
     content: bytes
@@ -48,15 +48,15 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A run, as it is sent to a node.
+    """A run as sent to a node.
 
     Attributes:
-        config: the effective one, in JSON form.
-        files: by path below the folder that the node makes for it: ROWS; in WEIGHTS its checkpoint and snapshots; START
-            where it starts from the weights of another run.
-        known: as `core.training.fine_tune` takes it.
-        translations: the file that keeps back-translations, where the run has some made.
-        models: the key of each model that it loads, by name.
+        config: the effective config as JSON.
+        files: contents by path in the run's folder on the node: ROWS; checkpoint and snapshots in WEIGHTS; START if the
+            run starts from the weights of another run.
+        known: see `core.training.fine_tune`.
+        translations: the file of stored back-translations, if the run uses any.
+        models: key of each model that it loads, by name.
     """
 
     run_id: str
@@ -70,7 +70,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A node has the run; `node_id` is Ray's."""
+    """Report that the run has arrived on a node. Attributes: node_id: Ray's id of the node."""
 
     node_id: str
 
@@ -84,7 +84,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The run cannot go on; what a person reads of it, and whether memory was short."""
+    """Report that the run failed.
+
+    Attributes:
+        message: the user-facing message.
+        of_memory: True for an out-of-memory error.
+    """
 
     message: Text
     of_memory: bool = False
@@ -94,20 +99,21 @@ Report = Arrived | Line | SentFile | Failed | Event
 
 
 def warm() -> None:
-    """Import what a run needs, which a process of a node does once."""
+    """Import the libraries of a run in a process of a node, ahead of its first run."""
     importlib.import_module("transformers.models.auto.modeling_auto")
 
 
 def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Iterator[Report]:
-    """Carry a run out, as a Ray task with a streaming return.
+    """Execute a run, as a Ray task with a streaming return.
 
     Args:
-        models: a reference to the files of each model, by key; lists, so that a node that has them fetches nothing.
-        board: the `Switchboard` that holds what is asked of the run.
-    Yields: where it is, then the run's events; before an event the weights that were written, and lines of its log.
+        models: references to the files of each model, by key. Ray does not resolve references in lists, so a node that
+            has the files fetches nothing.
+        board: the `Switchboard` with the run's controls.
+    Yields: the node's id, then the run's events, each after newly written weights and log lines.
     """
     yield Arrived(ray.get_runtime_context().get_node_id())
-    # Ray gives a task a folder of the node's own, which goes when nobody needs it any more.
+    # Ray runs a task in a folder of the node, which it deletes when no task needs it any more.
     desk = Path.cwd() / "desk"
     desk.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{parcel.run_id}-", dir=desk))
@@ -166,7 +172,7 @@ def _carry_out(
 
 
 def unpack_model(files: Sequence[SentFile], folder: Path) -> None:
-    """Write a model's files, all of them or none. Several runs of one node may do so at once."""
+    """Write a model's files, all or none. Several runs on one node may do so concurrently."""
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     for file in files:
         path = partial / file.name
@@ -182,14 +188,14 @@ def unpack_model(files: Sequence[SentFile], folder: Path) -> None:
 
 
 class _Changes:
-    """The files of weights that were written since the last look."""
+    """Detector of weight files written since the last call of `files`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen = self._stamps()
 
     def _stamps(self) -> dict[str, tuple[int, int]]:
-        # A file takes its place by being renamed, so it is another one each time.
+        # Files are replaced by renaming, so a new version has a new inode.
         return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(self._folder)}
 
     def files(self) -> Iterator[SentFile]:
@@ -201,7 +207,7 @@ class _Changes:
 
 
 def _hear(board: Any, parcel: Parcel, state: ControlState, closed: threading.Event, log: Callable[[str], None]) -> None:
-    """Apply what is asked of the run, until it has ended."""
+    """Poll and apply the run's controls until it has ended."""
     heard = 0
     while not closed.is_set():
         try:
@@ -209,6 +215,6 @@ def _hear(board: Any, parcel: Parcel, state: ControlState, closed: threading.Eve
                 heard += 1
                 state.apply(*control)
         except ray.exceptions.RayError as error:
-            # The way there is broken for a moment. Where the bridge is gone for good, Ray ends this task too.
+            # A temporary connection failure. If the bridge is gone for good, Ray ends this task too.
             log(f"The switchboard did not answer ({type(error).__name__}): asking again.")
             closed.wait(ASK_AGAIN_S)

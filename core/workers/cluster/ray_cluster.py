@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: runs are sent to its nodes, and what is asked of them is heard there."""
+"""Connection to a Ray cluster, for sending runs and controls to its nodes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from core.workers.cluster.ray_engine import Resources
 from core.workers.processes import PATIENT, ROOT
 
 CONNECT_S = 3.0
-# Messages that wait for the bridge before a node stops to wait for it.
+# Limit on unread messages, at which a node waits for the bridge.
 MOST_WAITING = 64
-# What a node needs of the app.
+# Folders of the app that a node needs.
 CODE = ("core", "assets")
 NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
 
 
-# A control: kind, name and value, as `core.store.Control` has them.
+# A control: kind, name and value, as in `core.store.records.Control`.
 Asking = tuple[str, str | None, float | None]
 
 
@@ -39,8 +39,9 @@ class Model:
     """An encoder or translation model on this machine.
 
     Attributes:
-        name: as the run's config calls it.
-        key: the same for the same files.
+        name: as in the run's config.
+        key: hash of the names, sizes and times of its files.
+        paths: its files, by path relative to the model's folder.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Model:
 
 
 class Switchboard:
-    """An actor beside the bridge that holds a list of controls per attempt at a run until the nodes hear them.
+    """Ray actor on the bridge's node that keeps a list of controls per attempt, for the nodes to poll.
 
     Its methods run in one event loop.
     """
@@ -68,7 +69,7 @@ class Switchboard:
             self._news.notify_all()
 
     async def hear(self, key: str, after: int, wait_s: float) -> list[Asking]:
-        """The controls behind the first `after`, as soon as there is one; none where none came in `wait_s`."""
+        """Return the controls after the first `after`, waiting up to `wait_s` for one; empty on timeout."""
         async with self._news:
             try:
                 await asyncio.wait_for(self._news.wait_for(lambda: len(self._asked[key]) > after), wait_s)
@@ -77,16 +78,16 @@ class Switchboard:
             return self._asked[key][after:]
 
     async def forget(self, key: str) -> None:
-        """An attempt has ended."""
+        """Delete the controls of an attempt that has ended."""
         async with self._news:
             self._asked.pop(key, None)
 
 
 class RayCluster:
-    """The cluster as its bridge sees it."""
+    """The bridge's connection to the cluster."""
 
     def __init__(self, address: str) -> None:
-        """Connect. Raises: EngineError where nobody answers, or this machine is no node of the cluster."""
+        """Connect. Raises: EngineError if the cluster does not answer or this machine is not one of its nodes."""
         _check_answer(address)
         logging.getLogger("ray").setLevel(logging.ERROR)
         with tempfile.TemporaryDirectory() as staged:
@@ -108,26 +109,26 @@ class RayCluster:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
         self._board: Any = board.remote()
-        # A run whose node is lost goes on from its checkpoint, not from its beginning: the bridge sees to that.
-        # Ray's types know neither generators nor how many of their results may wait.
+        # No retries by Ray: after a node loss, the bridge resumes the run from its checkpoint.
+        # Ray's type hints lack streaming generators and their backpressure option.
         task: Any = ray.remote
         self._work = task(num_returns="streaming", max_retries=0, _generator_backpressure_num_objects=MOST_WAITING)(
             work
         )
         self._models: dict[str, list[Any]] = {}
-        # Nobody waits until a process on each node has imported what a run needs.
+        # Warm up a process on each node, without waiting for it.
         for node_id, has in self.nodes().items():
             if has.cpus:
                 there = NodeAffinitySchedulingStrategy(node_id, soft=True)
                 ray.remote(warm).options(num_cpus=0, scheduling_strategy=there).remote()
 
     def nodes(self) -> dict[str, Resources]:
-        """What each living node has in all, by id."""
+        """Return the total resources of each living node, by id."""
         alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
         return {name: Resources(has.get("CPU", 0.0), has.get("GPU", 0.0)) for name, has in alive.items()}
 
     def name_of(self, node_id: str) -> str:
-        """What people call a node: its name and its address."""
+        """Return the display name of a node: its name and address, or the start of its id if it is gone."""
         for node in ray.nodes():
             if node["NodeID"] == node_id:
                 name, address = node["NodeName"], node["NodeManagerAddress"]
@@ -135,7 +136,7 @@ class RayCluster:
         return node_id[:8]
 
     def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Any:
-        """Send a run to whichever node has room, or will have. Returns: references to its reports, as they come."""
+        """Submit a run, which Ray starts once a node has free resources. Returns: a stream of report references."""
         for model in models:
             if model.key not in self._models:
                 self._models[model.key] = [ray.put(file) for file in model.read()]
@@ -144,7 +145,7 @@ class RayCluster:
         return self._work.options(**options).remote(parcel, sent, self._board)
 
     def ask(self, key: str, control: Asking) -> None:
-        """Ask something of an attempt at a run."""
+        """Send a control to an attempt at a run."""
         self._board.ask.remote(key, control)
 
     def forget(self, key: str) -> None:
@@ -152,7 +153,7 @@ class RayCluster:
 
 
 def _check_answer(address: str) -> None:
-    """Ray itself would try for a minute. Raises: EngineError."""
+    """Check quickly that the cluster answers: Ray itself would try for a minute. Raises: EngineError."""
     if address == AUTO:
         return
     host, _colon, port = address.rpartition(":")

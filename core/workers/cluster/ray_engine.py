@@ -1,4 +1,4 @@
-"""Runs on the nodes of a Ray cluster: what they ask for, and the nodes that have room for it."""
+"""Engine for a Ray cluster, with the resources that runs request and nodes offer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from core.workers.engine import Engine
 from core.workers.job_kinds import CLUSTER
 from core.workers.jobs import Jobs
 
-# Requests are fractions that people write with a few digits.
+# Users write fractional requests with a few digits.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Cores and GPUs that a run asks for, or that a node has."""
+    """Cores and GPUs that a run requests or a node has."""
 
     cpus: float
     gpus: float
 
     def holds(self, asked: Resources) -> bool:
-        """Whether there is as much here."""
+        """Return True if these resources cover a request."""
         return self.cpus + TOLERANCE >= asked.cpus and self.gpus + TOLERANCE >= asked.gpus
 
     def without(self, taken: Resources) -> Resources:
@@ -47,7 +47,7 @@ class Resources:
 
 
 class RayEngine(Engine):
-    """Runs as Ray tasks. One process on this machine, the bridge, claims them and speaks with the cluster."""
+    """Executes runs as Ray tasks. The bridge, a process on this machine, claims them and submits them."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -59,32 +59,32 @@ class RayEngine(Engine):
         return super().prepared(draft.model_copy(update={"resources": resources}))
 
     def warm_up(self) -> None:
-        """Have the bridge connect; without one a run starts some seconds later, so trouble with it is only logged."""
+        """Start the bridge in the background. Without it a run starts some seconds later, so errors are only logged."""
         try:
             self._ensure_bridge()
         except EngineError as error:
             logging.getLogger(__name__).warning("no bridge to the cluster: %s", error)
 
     def dispatch(self) -> None:
-        """Raises: EngineError where no process can be started."""
+        """Start the bridge if a run is queued. Raises: EngineError if no process can be started."""
         if self.store.has_queued():
             self._ensure_bridge()
 
     def _ensure_bridge(self) -> None:
         bridge = self.store.warm_process(CLUSTER)
         if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
-            # It leads to another cluster, or knows other limits. It carries its runs to their end, and begins no more.
+            # This bridge has outdated settings. It finishes its runs, but starts no more.
             self.store.name_warm_process(CLUSTER, None)
         self._jobs.warm_up(CLUSTER)
 
 
 def identity_of_settings() -> str:
-    """The same for the same settings."""
+    """Return a hash of the settings."""
     return hashlib.sha256(settings().model_dump_json().encode()).hexdigest()[:16]
 
 
 def requested(draft: RunConfig) -> Resources:
-    """What a run asks the cluster for, the settings filled in."""
+    """Return the resources that a run requests, with the settings as defaults."""
     known, asked = settings(), draft.resources
     return Resources(
         cpus=known.ray_cpus if asked.cpus is None else asked.cpus,
@@ -93,12 +93,12 @@ def requested(draft: RunConfig) -> Resources:
 
 
 def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Resources]], asked: Resources) -> bool:
-    """Whether a node has room for another run.
+    """Return True if a node has enough free resources for another run.
 
     Args:
-        nodes: what each node has in all, by id.
-        running: the runs that were sent, with their nodes; None for one that has not arrived. Those are taken to go
-            where they fit, the largest first, until they say where they are.
+        nodes: total resources of each node, by id.
+        running: node and resources of each submitted run; the node is None until the run arrives. Such runs are
+            assumed to go to the first node where they fit, largest first.
     """
     free, under_way = dict(nodes), list[Resources]()
     for node, taken in running:
@@ -109,13 +109,13 @@ def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Res
     for taken in sorted(under_way, key=lambda one: (one.gpus, one.cpus), reverse=True):
         place = next((node for node, left in free.items() if left.holds(taken)), None)
         if place is None:
-            return False  # one waits already
+            return False  # this run is already waiting for a node
         free[place] = free[place].without(taken)
     return any(left.holds(asked) for left in free.values())
 
 
 def refusal(nodes: Collection[Resources], asked: Resources) -> Message | None:
-    """Why no node will ever have room, in a sentence; None where one will."""
+    """Return the reason why no node can ever hold a request, in one sentence; None if one can."""
     if any(node.holds(asked) for node in nodes):
         return None
     has = tuple(node.text for node in sorted(set(nodes), key=lambda one: (one.cpus, one.gpus)))

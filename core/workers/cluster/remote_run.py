@@ -1,4 +1,4 @@
-"""One run on the cluster, as its bridge sees it: sent to a node, recorded here, sent again where the node is lost."""
+"""The bridge's side of a run on the cluster: submits it, records its events, and resubmits it after a node loss."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ from core.workers.run_controls import ControlListener
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import known_predictions, make_room, plain_failure, requeued_with_less, start_of
 
-# Losses in a row without a new checkpoint, after which the run is what ends its nodes.
+# Limit on consecutive losses without a new checkpoint, after which the run itself is taken to be the cause.
 MOST_LOSSES = 3
-# What Ray raises for a task whose node or process is gone, through no fault of the run.
+# Ray's errors for a task whose node or process was lost through no fault of the run.
 LOST = (
     ray.exceptions.NodeDiedError,
     ray.exceptions.WorkerCrashedError,
@@ -65,7 +65,7 @@ LOST = (
 
 
 class RemoteRun(threading.Thread):
-    """Carries a claimed run to its end. Every failure ends in the store as a plain message."""
+    """Thread that executes a claimed run on the cluster. Every failure is recorded in the store as a plain message."""
 
     def __init__(self, store: Store, cluster: RayCluster, run_id: str, attempt: int, asked: Resources) -> None:
         super().__init__(name=f"run {run_id}")
@@ -93,7 +93,7 @@ class RemoteRun(threading.Thread):
             self._store.close()
 
     def _log(self, text: str) -> None:
-        # A full disk must not hide what went wrong before.
+        # A full disk must not hide the original error.
         with contextlib.suppress(OSError), self._log_path.open("a", encoding="utf-8") as log:
             log.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
 
@@ -137,7 +137,7 @@ class RemoteRun(threading.Thread):
         self._attempt.end(Status.FAILED, plain_failure(error, config.phases[-1].batch_size))
 
     def _restart(self, losses: int) -> bool:
-        """Begin the next attempt after a node was lost. Returns: False where the run has ended with that."""
+        """Begin the next attempt after a node loss. Returns: False if the run has ended instead."""
         run = self._store.run(self._run_id)
         if self._listener is not None and self._listener.stop_asked:
             message = Message(
@@ -158,7 +158,7 @@ class RemoteRun(threading.Thread):
         return True
 
     def _send(self) -> None:
-        """Send it to a node, and record what comes back."""
+        """Submit the run and record its reports."""
         models = models_of(self._store.effective_config(self._run_id))
         recorder = Recorder(self._store, self._attempt, self._log)
         reports = self._cluster.start(packed(self._store, self._attempt, models), models, self.asked)
@@ -169,13 +169,13 @@ class RemoteRun(threading.Thread):
                     if self._take(ray.get(reference), recorder, self._listener):
                         return
             except ray.exceptions.RayError:
-                raise  # there is nothing left to cancel
+                raise  # the task has ended, so there is nothing to cancel
             except BaseException:
                 ray.cancel(reports, force=True)
                 raise
 
     def _take(self, report: Report, recorder: Recorder, listener: _RemoteControls) -> bool:
-        """Returns: whether that was the last report."""
+        """Process one report. Returns: True for the last one."""
         attempt = self._attempt
         match report:
             case Arrived():
@@ -195,7 +195,7 @@ class RemoteRun(threading.Thread):
         return isinstance(report, Finished)
 
     def _keep(self, file: SentFile) -> None:
-        """The file first, then the event that names it: a checkpoint that is recorded is there."""
+        """Write a file of weights. It arrives before its event, so every recorded checkpoint exists."""
         folder = self._attempt.folder
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -209,7 +209,7 @@ class RemoteRun(threading.Thread):
 
 
 class _RemoteControls(ControlListener):
-    """The link of a run that is on its way to a node, or there: controls go to the switchboard."""
+    """Controls of a submitted run, which pass through the switchboard to its node."""
 
     def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt, reports: Any) -> None:
         super().__init__(store, attempt.run_id, attempt.number, self._ask, self._cancel)
@@ -217,7 +217,7 @@ class _RemoteControls(ControlListener):
         self._cluster, self._key, self._reports = cluster, f"{attempt.run_id}.{attempt.number}", reports
         self._has_arrived, self._lock = False, threading.Lock()
         if store.run(attempt.run_id).status == Status.PAUSED:
-            self._ask("pause", None, None)  # it was, when its node was lost
+            self._ask("pause", None, None)  # paused when its node was lost
 
     def arrived(self) -> None:
         with self._lock:
@@ -228,7 +228,7 @@ class _RemoteControls(ControlListener):
         if kind == "stop":
             self.stop_asked = True
             with self._lock:
-                if not self._has_arrived:  # a run that waits for a node hears nothing there
+                if not self._has_arrived:  # a run that waits for a node polls no controls
                     self._cancel()
 
     def _cancel(self) -> None:
@@ -254,7 +254,7 @@ def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> M
 
 
 def models_of(config: RunConfig) -> list[Model]:
-    """The models that a run loads. Raises: EncoderError where one cannot be had."""
+    """Return the models that a run loads. Raises: EncoderError if one is unavailable."""
     found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
     for name in translation_models(config):
         found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
@@ -270,16 +270,16 @@ def _model(name: str, folder: Path) -> Model:
 
 
 def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
-    """A claimed run with everything that it needs but its models.
+    """Pack a claimed run with everything that it needs, except the files of its models.
 
-    Raises: TaskError where its rows cannot be had, TrainingError where it starts from weights that are not there,
-        OSError for files that cannot be read.
+    Raises: TaskError if its rows are unavailable, TrainingError if it starts from missing weights, OSError for files
+        that cannot be read.
     """
     config = store.effective_config(attempt.run_id)
     start = start_of(store, config)
     files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
     with tempfile.TemporaryDirectory() as folder:
-        # Written again: what is kept may be damaged, and had from where it came.
+        # Written anew, because the stored file may be damaged and the rows loaded from the task.
         rows = Path(folder) / ROWS
         write_data(rows, TaskSource(store.folder).kept(config.task, config.seed))
         files[ROWS] = rows.read_bytes()

@@ -1,1 +1,1 @@
-"""The pieces of the Compare page: which runs, what differs, curves, linked maps, examples in pairs, twins."""
+"""Components of the Compare page: choice of runs, scores, curves, linked maps, paired examples and twins."""

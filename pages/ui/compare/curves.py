@@ -1,4 +1,4 @@
-"""The runs' curves over one axis."""
+"""The runs' curves over steps, time or progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pages.ui.live_figure import live_figure
 from pages.ui.text_table import csv_button
 
 PANEL_PX, AROUND_PX = 210, 110
-# Enough steps to meet every measure of every phase.
+# Enough steps to find every measure of every phase.
 LOOKED_AT = 60
 DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
 AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
@@ -64,32 +64,32 @@ OF_FRAMES = {
 }
 VALIDATION, MEASURE = "validation.", "measure."
 SCORES = ("accuracy", "macro_f1", "cross_entropy")
-# Of a term's gradient: on the weights of a shared block, in older runs on the encoder's outputs.
+# Gradient norm of a term: on the weights of a shared block or, in older runs, on the encoder's outputs.
 PULLS = {
     OfTerm.SHARED_GRADIENT: N_("Gradient norm of {part}, on a shared block"),
     OfTerm.POOLED_GRADIENT: N_("Gradient norm of {part}, on the encoder's outputs"),
 }
 LOGARITHMIC = (GRADIENT_NORM, *(f"{pull}." for pull in PULLS))
-# Measured at some steps only, so that a line joins those.
+# Measured at some steps only; a line joins those.
 SPARSE = (SHARED_COSINE, f"{OfTerm.SHARED_GRADIENT}.")
 MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)
 SCORED_SHARES = (f"{VALIDATION}{of}{name}" for of in ("", "probe.") for name in ("accuracy", "macro_f1"))
 SHARES = frozenset({*SCORED_SHARES, *MEASURED_SHARES})
 
-# Steps and their values; None where there is none.
+# Steps and their values; None for a missing value.
 Values = tuple[list[int], list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record of one run: its steps, and the values of its frames by step."""
+    """Recorded values of one run: its steps, and the values of its frames by step."""
 
     one: Compared
     steps: Sequence[Step]
     frames: Mapping[int, Mapping[str, float | None]]
 
     def names(self) -> Iterable[str]:
-        """Everything that could be drawn of it."""
+        """Yield the names of the run's measures; a name may come more than once."""
         looked = [self.steps[i].values for i in thinned(len(self.steps), LOOKED_AT)] if self.steps else []
         yield from (name for values in looked for name in values)
         yield from (name for values in self.frames.values() for name in values)
@@ -159,7 +159,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
 
 
 def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
-    """The curve of one run, or the mean of several."""
+    """Return the curve of one run, or the mean curve of several."""
     known = [curve for record in records if (curve := record.curve(name, axis)) is not None]
     if len(records) > 1 and known:
         return mean_curve(known)
@@ -167,7 +167,7 @@ def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
 
 
 def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
-    """The losses among these measures that are not the same quantity in all runs that have them."""
+    """Return the losses that are not the same quantity in all runs that have them."""
     known = [(run.one.config, set(run.names())) for run in records]
     return [
         name
@@ -177,7 +177,7 @@ def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
 
 
 def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
-    """Why the heights of these losses' curves do not compare, and whether validation scores do."""
+    """Explain why the heights of these loss curves do not compare, and whether validation scores do."""
     named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in losses]
     heights = _(
         "{losses}: these runs add up different things (another task, objective, temperature or batch size), so their "
@@ -191,7 +191,7 @@ def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
 
 
 def measure_labels(names: Iterable[str]) -> dict[str, str]:
-    """What can be chosen, and what people call it, in the order in which a run is read."""
+    """Return the labels of the measures that can be chosen, in display order."""
     known = set(names)
     pulls = {
         pull.of(key): _(label, part=part_label(key))
@@ -213,7 +213,7 @@ def _record(store: Store, one: Compared) -> Record:
     frames: dict[int, dict[str, float | None]] = {}
     validation = [e for e in store.evaluations(one.run.id) if e.split == "validation"]
     for evaluation, by in zip(validation, scorers(one.config, validation), strict=True):
-        # Scores are a linear probe's, the classifier's, or mean nothing.
+        # Scores come from a linear probe or the classifier; those of an untrained classifier are skipped.
         of_frame = frames[evaluation.step] = {}
         for name in (name for name in OF_FRAMES if name in evaluation.values):
             if name not in SCORES or by is not None:
@@ -283,7 +283,7 @@ def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
 
 
 def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:
-    """A line for each run, measure and step, with the values as they were measured."""
+    """Return the unsmoothed values as CSV, one line per run, measure and step."""
     lines = []
     for run in records:
         for name in names:

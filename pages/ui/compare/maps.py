@@ -1,4 +1,4 @@
-"""The runs' maps side by side: turned onto the first, scrubbed, hovered and selected together."""
+"""The runs' maps side by side, aligned to the first, with a common step, hover and selection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Maps = Mapping[int, Points]
 
 
 def choose_map() -> tuple[MapSpec, str]:
-    """Draw the controls; which map, in which colours."""
+    """Draw the controls. Return the map and its colouring."""
     labels = {colour: _(COLOURINGS[colour].label) for colour in COLOURS}
     labels[COLOURS[0]] = _("Colour: {of}", of=labels[COLOURS[0]].lower())
     with st.container(horizontal=True, gap="medium"):
@@ -41,9 +41,9 @@ def choose_map() -> tuple[MapSpec, str]:
 
 
 def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
-    """The maps of every run: PCA of all of them while one's wanted maps are still being placed.
+    """Return the maps of every run: PCA for all while the wanted maps of any run are still being computed.
 
-    Returns: the kind, the maps by frame for each run, and whether something is still being computed.
+    Returns: the kind of map, the maps by frame for each run, and whether something is still being computed.
     """
     every = [one.frames for one in runs]
     if wanted == LIVE:
@@ -54,7 +54,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
         if len(maps) < len(frames.numbers):
             label = _("{map} of {run}", map=_(wanted.entry.label), run=frames.run.title)
             busy = ensure_job("map", map_request(frames.run, wanted), label, since=complete_since(frames.run)) or busy
-    # All maps of a run can be shown, or what there is of a run that goes on.
+    # An ended run needs all of its maps, an active run at least one.
     if all(
         len(maps) == len(frames.numbers) or (maps and frames.run.status.active)
         for frames, maps in zip(every, found, strict=True)
@@ -66,7 +66,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
 def panels_of(
     runs: Sequence[Shown], examples: Linked, spec: MapSpec, maps: Sequence[Maps], colour: str
 ) -> tuple[list[Panel], list[Turn]]:
-    """One map for each run, and how each is laid onto the first. Raises: StoreError."""
+    """Build one map per run. Return the maps and their alignments to the first. Raises: StoreError."""
     every = [one.frames for one in runs]
     there = tuple(tuple(of_run) for of_run in maps)
     laid, turns = _laid(tuple(every), spec, tuple(frames.numbers for frames in every), there)
@@ -86,7 +86,7 @@ def panels_of(
 
 
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
-    """What the maps show and how they are laid beside each other, in a few sentences."""
+    """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
     if spec.entry.caution:
@@ -99,7 +99,7 @@ def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence
 
 
 def _about_turns(others: Sequence[tuple[Shown, Turn]]) -> list[str]:
-    """How the maps are laid onto the first. Args: others: every run but the first."""
+    """Describe how the maps are aligned to the first. Args: others: every run but the first."""
     apart = [escaped(one.name) for one, turn in others if turn.common == 0]
     if len(apart) == len(others):
         return [_("These runs have no examples in common, so their maps are shown side by side, unlinked.")]
@@ -117,10 +117,10 @@ def _about_turns(others: Sequence[tuple[Shown, Turn]]) -> list[str]:
 def _laid(
     every: tuple[Frames, ...], spec: MapSpec, numbers: tuple[tuple[int, ...], ...], there: tuple[tuple[int, ...], ...]
 ) -> tuple[list[Bundle], list[Turn]]:
-    """The places of every run in one box.
+    """Compute the aligned points of every run in one box, and the alignments.
 
     Args:
-        numbers, there: the frames of each run, and those of them that have a map.
+        numbers, there: the frames of each run, and those with a map; both serve as part of the cache key.
     """
     maps = [run_reads.maps(frames, spec) for frames in every]
     turns = [turn_onto(every[0], maps[0], frames, of_run) for frames, of_run in zip(every, maps, strict=True)]
@@ -133,9 +133,9 @@ def _laid(
 
 
 def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Turn:
-    """How a run's maps are laid onto the first run's: by their common examples, at the last step that both show.
+    """Align a run's maps to the first run's, by common examples at the last step for which both have a map.
 
-    Two runs without a common step are laid onto each other by the last frame of each.
+    Without a common step, the last map of each run is used.
     """
     rows = matched([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
     if frames.key == first.key or not first_maps or not maps:

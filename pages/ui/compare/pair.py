@@ -1,4 +1,4 @@
-"""Two runs, example by example: where one of them is right and the other wrong."""
+"""Two runs, example by example: the texts that only one of them gets right."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pages.ui.parts import escaped
 ASKED = "compare.select"
 TABLE_HEIGHT = 320
 COUNT_WIDTH = 150
-# What a test is over, apart from that over seeds.
+# Names of the tests over examples; the other test is over seeds.
 OVER_EXAMPLES = {
     TEST: N_("Over test examples of one pair of runs"),
     VALIDATION: N_("Over validation examples of one pair of runs"),
@@ -34,7 +34,7 @@ OVER_EXAMPLES = {
 
 
 def pair(runs: Sequence[Shown], examples: Linked) -> None:
-    """Draw it. A list that is to be selected on the maps is remembered as ASKED. Raises: StoreError."""
+    """Draw the section. A list to select on the maps is stored under ASKED. Raises: StoreError."""
     st.header(_("Example by example"))
     if len(runs) < 2:
         st.caption(_("Two runs with frames can be compared example by example."))
@@ -42,7 +42,7 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
     first, second = _choose({one.frames.run.id: one.name for one in runs})
     a, b = runs[first], runs[second]
     splits = a.frames.probe.splits or (VALIDATION,) * len(a.frames.probe.ids)
-    # Validation texts alone: what a run has trained on says nothing about which is better.
+    # Validation texts only: training texts do not show which run is better.
     ids = [i for i in examples.shared(first, second) if splits[examples.rows[first][i]] == VALIDATION]
     if first == second or not ids:
         st.caption(
@@ -81,11 +81,11 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
 def _agreement(
     frames: Sequence[Frames], scores: Sequence[ExampleScores], rows: Sequence[Sequence[int]]
 ) -> PairAgreement:
-    """How two runs agree on the same examples.
+    """Compute the agreement of two runs on the same examples.
 
     Args:
-        rows: [2, M] the places of the common examples in either probe. Classes are compared by name: two runs may
-            number them differently.
+        rows: [2, M] the common examples in each probe set. Classes are compared by name, because two runs may number
+            them differently.
     """
     right = [found.correct[of_run] for found, of_run in zip(scores, rows, strict=True)]
     names = [np.asarray(one.probe.classes, object) for one in frames]
@@ -96,7 +96,7 @@ def _agreement(
 
 
 def mcnemar_sentence(found: PairAgreement) -> str:
-    """What McNemar's test says of two runs."""
+    """State the result of McNemar's test for two runs."""
     differing = found.only_first + found.only_second
     if not differing:
         return _("They are right and wrong on the same texts, so there is nothing to test.")
@@ -111,7 +111,7 @@ def mcnemar_sentence(found: PairAgreement) -> str:
 
 
 def example_test(store: Store, runs: Sequence[Compared]) -> None:
-    """Draw the test over the test rows of two finished runs; nothing where fewer have finished."""
+    """Draw the paired test over the test rows of two finished runs; nothing if fewer have finished."""
     finished = {one.run.id: one for one in runs if one.run.status == Status.FINISHED}
     if len(finished) < 2:
         return
@@ -125,7 +125,7 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
 
 
 def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
-    """Sentences on what the examples show of one pair of runs. Args: first, second: the runs' names."""
+    """Describe the paired test of two runs in sentences. Args: first, second: the runs' names."""
     if found is None:
         return _("No row was predicted by both runs: compare runs of one task, or run an older one again.")
     rows = found.both + found.only_first + found.only_second + found.neither
@@ -142,7 +142,7 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
 
 
 def _choose(names: Mapping[str, str]) -> tuple[int, int]:
-    """The places of two runs. Args: names: by id."""
+    """Draw the choice of two runs. Return their positions. Args: names: by id."""
     ids = list(names)
     found = []
     for column, item, label, start in zip(st.columns(2), (Compare.A, Compare.B), ("A", "B"), ids[:2], strict=True):

@@ -1,4 +1,4 @@
-"""Which runs are compared, as the address says it; what several views share, ids of examples among it."""
+"""The compared runs, as the address names them, and the example ids that several views share."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ KEY = "compare.runs"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A run among those compared.
+    """One of the compared runs.
 
     Attributes:
-        config: with the knob turns that were made.
-        name: as people gave it, distinct from the others'. It came from outside and is not escaped.
-        frames: None before it has any.
+        config: including the knob turns.
+        name: distinct from the other runs' names. It may come from a user and is not escaped.
+        frames: None before the run has any.
     """
 
     run: RunRecord
@@ -42,14 +42,14 @@ class Compared:
 
 
 class Shown(NamedTuple):
-    """A run that has frames, and its name among those compared."""
+    """A compared run that has frames, and its name."""
 
     name: str
     frames: Frames
 
 
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
-    """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
+    """Draw the list of runs in the page's first line. Return the ids of the chosen runs, in the order of choice."""
     chosen = _chosen(store, runs)
     Compare.RUNS.put(chosen)
     labels = run_labels(runs)
@@ -70,7 +70,7 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
 
 
 def put_runs(ids: Sequence[str]) -> None:
-    """Have these runs compared. Where the first is another one, nothing stays selected on its map."""
+    """Write the compared runs into the address. If the first run changes, clear the maps' selection and zoom."""
     before = split(Compare.RUNS.text or "")
     dropped = [item for item in Compare.of("runs compared") if (item.text or "") not in ids]
     if Compare.TWIN.text is not None and Compare.TWIN in dropped:
@@ -83,7 +83,7 @@ def put_runs(ids: Sequence[str]) -> None:
 
 
 def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
-    """The runs as they are now. Raises: StoreError for one that is gone."""
+    """Load the runs in their current state. Raises: StoreError for a deleted run."""
     runs = [store.run(run_id) for run_id in ids]
     return [
         Compared(run, run.effective, name, _frames(store, run))
@@ -125,7 +125,7 @@ def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
 
 
 def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:
-    """The newest run that can be looked at, and the newest other one: of the same task, where there is one."""
+    """Return the ids of the newest run with a probe set and of the next newest, of the same task if there is one."""
     seen = [run for run in runs if run.probe_known]
     if not seen:
         return []
@@ -134,34 +134,34 @@ def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def group_name(names: Sequence[str]) -> str:
-    """What runs that differ in the seed only are called together, by their names: a, or a and 2 more."""
+    """Name a group, such as runs that differ only in the seed, as "a" or "a and 2 more" from its members' names."""
     first, more = names[0], len(names) - 1
     return _("{first} and {more} more", first=first, more=more) if more else first
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """The examples of runs.
+    """The examples of several runs, linked by id.
 
     Attributes:
-        ids: of each run's examples, in its probe's order.
-        rows: of each run, the place in its probe by id.
+        ids: per run, the ids of its examples, in the order of its probe set.
+        rows: per run, the row in its probe set by id.
     """
 
     ids: tuple[tuple[int, ...], ...]
     rows: tuple[Mapping[int, int], ...]
 
     def known(self) -> frozenset[int]:
-        """Every id."""
+        """Return every id."""
         return frozenset(i for of_run in self.ids for i in of_run)
 
     def shared(self, one: int, other: int) -> list[int]:
-        """Ids of the examples that two runs have, in the order of the first of them."""
+        """Return the ids of the examples that two runs share, in the order of run `one`."""
         return [i for i in self.ids[one] if i in self.rows[other]]
 
 
 @kept(max_entries=16)
 def linked(every: tuple[Frames, ...]) -> Linked:
-    """The examples of runs, linked by text, class and split."""
+    """Link the examples of runs by text, class and split."""
     ids = linked_ids([example_keys(frames.probe) for frames in every])
     return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))

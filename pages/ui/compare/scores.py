@@ -1,4 +1,4 @@
-"""Differences between runs, the scores of each, and paired tests over their seeds."""
+"""The settings in which runs differ, their scores, and paired tests over seeds."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pages.ui.parts import escaped
 from pages.ui.text_table import csv_button
 from pages.ui.waiting import complete_since, ensure_job
 
-# What the groups are called as one axis.
+# Name of the axis that the groups form.
 AXIS = N_("Runs")
 OVER_SEEDS = N_("Over seeds")
-# One seed says nothing of others.
+# One seed says nothing about others.
 FEWEST_SEEDS = 2
 BEST = "★ "
 ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
-# Of these, people read shares.
+# Measures written as percentages.
 SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
-# Of a split, what a score is called, of the classifier and of a linear probe, and how it is measured.
+# By split: the label of a classifier score, the label of a linear-probe score, and how both are measured.
 SPLITS: Mapping[str, tuple[str, str, str]] = {
     TEST: (
         N_("Test {measure}"),
@@ -50,7 +50,7 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
         N_("The validation split at the last frame."),
     ),
 }
-# It is what runs are measured against, so none of them is the best at it.
+# The baseline of the runs, so no run is marked as best at it.
 PROBE = Measure("baseline.accuracy", N_("To beat: linear probe"), None)
 PROBE_ABOUT = N_(
     "Logistic regression, C = 1, on the untrained encoder's vectors of the training rows that the run learns from (a "
@@ -69,7 +69,7 @@ LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
-    """Draw a table of paired differences from the first group, where at least two groups share two seeds."""
+    """Draw the paired differences from the first group, if another group shares at least two seeds with it."""
     found = _paired_results(store, groups, heads, runs)
     if found is None:
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
@@ -93,11 +93,11 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
 def _paired_results(
     store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]
 ) -> Results | None:
-    """The groups as the cells of an experiment, by test accuracy; None where no two can be compared."""
+    """Compare the groups by test accuracy, as cells of an experiment. None if none shares two seeds with the first."""
     seeds = [{runs[number].config.seed for number in group.runs} for group in groups]
     if not any(len(seeds[0] & of_group) >= FEWEST_SEEDS for of_group in seeds[1:]):
         return None
-    # Short enough for a level, and distinct from the others.
+    # Labels have to fit a level and be distinct.
     labels = [
         head if len(head) <= LABEL_CHARS else f"{head[: LABEL_CHARS - 6].rstrip()}… ({place + 1})"
         for place, head in enumerate(heads)
@@ -121,7 +121,7 @@ def _paired_results(
 
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
-    """Draw both tables; returns whether something is still being computed."""
+    """Draw the settings, the scores and the tests. Return whether something is still being computed."""
     _differences(runs)
     st.header(_("How well they did"))
     busy = _measuring(runs)
@@ -164,12 +164,12 @@ def _differences(runs: Sequence[Compared]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of runs, in groups of those that differ in the seed only.
+    """The scores of runs, grouped by runs that differ only in the seed.
 
     Attributes:
-        heads: what the groups are called.
-        measures: those that some run has, with how each is measured, by name.
-        rows_differ: whether none is marked because runs were scored on different validation rows.
+        heads: names of the groups.
+        measures: by name, each measure that some run has, and how it is measured.
+        rows_differ: whether a best mark is missing because runs were scored on different validation rows.
     """
 
     groups: tuple[SeedGroup, ...]
@@ -179,11 +179,11 @@ class Scores:
 
 
 def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
-    """What the runs have scored so far."""
+    """Collect the scores of the runs so far."""
     scores: list[dict[str, float | None]] = []
     for one in runs:
         of_run: dict[str, float | None] = {}
-        newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
+        newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in step order
         for split, evaluation in newest.items():
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
@@ -193,7 +193,7 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     sets = validation_sets(runs)
     fair, differ = [], False
     for name, (measure, _about) in measures.items():
-        # The best on one set of rows is not the best on another.
+        # Scores on different sets of rows are not ranked.
         if len({of_rows for of_rows, of_run in zip(sets, scores, strict=True) if name in of_run}) == 1:
             fair.append(measure)
         else:
@@ -205,7 +205,7 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
 
 
 def validation_sets(runs: Sequence[Compared]) -> list[int]:
-    """Of each run a number for the validation rows that it was scored on, the same where they are the same."""
+    """Number the sets of validation rows. Return the number of each run's set; equal sets have equal numbers."""
     firsts: list[Compared] = []
     found = []
     for one in runs:
@@ -217,7 +217,7 @@ def validation_sets(runs: Sequence[Compared]) -> list[int]:
 
 
 def _same_rows(one: Compared, other: Compared) -> bool:
-    """Whether the settings give the same validation rows, and those that both maps show are the same."""
+    """Return whether the settings give the same validation rows, and rows that both maps show are equal."""
     if _validation_rows(one) != _validation_rows(other):
         return False
     shown, others = _shown_rows(one), _shown_rows(other)
@@ -225,7 +225,7 @@ def _same_rows(one: Compared, other: Compared) -> bool:
 
 
 def _shown_rows(one: Compared) -> dict[int, tuple[str, str]]:
-    """Text and class of the validation rows on a run's map, by their number: files of one name may hold others."""
+    """Return text and class of the validation rows on a run's map, by id: files of the same name may differ."""
     probe = one.run.probe
     if probe is None:
         return {}
@@ -234,15 +234,15 @@ def _shown_rows(one: Compared) -> dict[int, tuple[str, str]]:
 
 
 def _validation_rows(one: Compared) -> str:
-    """What the validation rows of a run follow from; training rows may be sampled and made noisy."""
+    """Return the settings that determine a run's validation rows. Sampling and noise affect training rows only."""
     task = one.config.task
-    names = [path and PureWindowsPath(path).name for path in (task.path, task.test_path)]  # as replays keep them
+    names = [path and PureWindowsPath(path).name for path in (task.path, task.test_path)]  # replays keep no folders
     return repr((task.id, names, task.reading, task.drop, task.validation_size))
 
 
 @in_language(ENGLISH)
 def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
-    """The scores for other programs, in English: a row for each measure of each group of seeds, shares from 0 to 1."""
+    """Return the scores as CSV in English: one row per measure and group of seeds, shares from 0 to 1."""
     found = _scores_of(store, runs)
     return csv_file(
         [
@@ -262,7 +262,7 @@ def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
 
 
 def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
-    """A mean, with its deviation where there is one, and the number of seeds where some lack the score."""
+    """Format a mean with its standard deviation, if known, and the number of seeds if some lack the score."""
     if spread is None:
         return "–"
     write = percent if name.rpartition(".")[2] in SHARES else "{:.3f}".format
@@ -274,7 +274,7 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
 
 
 def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
-    """The newest frame that was measured, and its measures."""
+    """Return the newest measured frame and its measures, or None."""
     if one.frames is None:
         return None
     folder = measures_folder(one.frames.folder, one.run.begun_attempt)
@@ -286,7 +286,7 @@ def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
 
 
 def _measures() -> dict[str, tuple[Measure, str]]:
-    """Every measure there can be, with how it is measured, by its name in the table."""
+    """Return every possible measure and how it is measured, by name."""
     found = {}
     of_probe = _(OF_PROBE_ABOUT, rows=PROBE_ROWS)
     for split, (label, label_of_probe, about) in SPLITS.items():
@@ -305,7 +305,7 @@ def _measures() -> dict[str, tuple[Measure, str]]:
 
 
 def _measuring(runs: Sequence[Compared]) -> bool:
-    """Offer the measures of the last frames, or see them through."""
+    """Offer to measure the last frames, or start the jobs once the user asked. Return whether one is still running."""
     newest = [(one, last_measures(one)) for one in runs]
     lacking = [
         one for one, found in newest if one.frames is not None and (found is None or found[0] != one.frames.numbers[-1])
@@ -367,7 +367,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
 
 
 def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None:
-    """Args: pinned, wide: columns, which have a name of ours; the others are runs."""
+    """Draw a table. Args: pinned, wide: columns with a translated name; all others are runs."""
     columns = {str(name): st.column_config.TextColumn(width=RUN_WIDTH) for name in table.columns}
     columns[pinned] = st.column_config.TextColumn(_(pinned), width=LABEL_WIDTH, pinned=True)
     if wide is not None:

@@ -28,7 +28,7 @@ OTHER = "other"
 
 
 def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
-    """Draw it, and launch the twin when that is asked for; it joins the runs that are compared."""
+    """Draw the form. When the user launches the twin, add it to the compared runs."""
     st.caption(
         _(
             "A twin has the same settings and the same seed as its original, but for one: what is then seen on the "
@@ -73,7 +73,7 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
 
 
 def _turns(original: Compared, made: RunConfig) -> None:
-    """Which knob turns of the original its twin repeats."""
+    """Say which knob turns of the original its twin repeats."""
     repeated = config_differences([made, as_launched(made)])
     if not repeated:
         st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
@@ -85,7 +85,7 @@ def _turns(original: Compared, made: RunConfig) -> None:
 
 
 def _changes(config: RunConfig) -> dict[str, TwinSetting]:
-    """What can be changed, by its path; the seed at the end, for a repetition that separates luck from effect."""
+    """Return the settings that can be changed, by path. The seed is last: repetitions separate luck from effect."""
     seed = Parameter(
         SEED,
         N_("Seed: a repetition"),
@@ -114,7 +114,7 @@ def _original(runs: Sequence[Compared]) -> Compared:
 def _change(config: RunConfig) -> TwinSetting:
     changes = _changes(config)
     labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
-    if Compare.CHANGE.text not in changes:  # of another run
+    if Compare.CHANGE.text not in changes:  # set for another run
         Compare.CHANGE.forget()
     chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
     st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
@@ -122,10 +122,10 @@ def _change(config: RunConfig) -> TwinSetting:
 
 
 def _value(original: Compared, change: TwinSetting) -> Value | None:
-    """The new value: one that is suggested, or any other."""
+    """Draw the field of the new value and return it: a suggestion, or any other."""
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
     names = {**{text: one.text for text, one in suggested.items()}, OTHER: _("Another value")}
-    if Compare.TO.text not in names:  # of another setting
+    if Compare.TO.text not in names:  # set for another setting
         Compare.TO.forget()
         Compare.VALUE.forget()
     chosen, tied = bound(Compare.TO, names, next(iter(names)))
@@ -137,7 +137,7 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
     parameter = change.parameter
     try:
         value = parameter.check("value", json.loads(Compare.VALUE.text or "null"))
-    except (ConfigError, ValueError):  # the address has none that is valid
+    except (ConfigError, ValueError):  # the address holds no valid value
         known = (change.value, *(one.value for one in change.suggestions), parameter.default)
         value = next(value for value in known if value is not None)
     key = f"compare.value.{original.run.id}.{change.path}"

@@ -1,4 +1,4 @@
-"""A comparison: scores, curves, maps or a twin, and the examples that are selected in all of them."""
+"""A comparison of runs: scores, curves, maps with their selected examples, or a twin."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VIEWS = {
     "maps": N_("Maps and examples"),
     "twin": N_("Make a twin"),
 }
-# Of a map: one row fills the screen below header and controls, the more rows the lower.
+# Heights of a map: one row of maps fills the screen below header and controls; several rows are lower.
 MOST_IN_A_ROW = 3
 ONE_ROW, LOWER = "clamp(18rem, 100dvh - 21.5rem, 44rem)", "340px"
 MOST_ROWS = 1_000
@@ -50,7 +50,7 @@ SPLITS = {"validation": N_("validation"), "train": N_("train")}
 
 
 def view(engine: Engine, ids: Sequence[str]) -> None:
-    """Draw the comparison of these runs; of one alone, how to get another."""
+    """Draw the comparison of these runs or, for a single run, the form of a twin."""
     polling = state.remembered(POLLING, lambda: False)
     st.fragment(_view, run_every=POLL_S if polling else None)(engine, tuple(ids))
 
@@ -70,7 +70,7 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
 
 
 def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
-    """Returns whether something is still being computed."""
+    """Draw the chosen view. Return whether something is still being computed."""
     if len(runs) == 1:
         st.info(
             _(
@@ -96,7 +96,7 @@ def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
 
 
 def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
-    """A line for every run that has not ended; returns whether there is one."""
+    """Draw a line for every run that has not ended. Return whether there is one."""
     going = [one for one in runs if not one.run.status.ended]
     if any(one.run.status == Status.QUEUED for one in going):
         engine.dispatch()
@@ -134,7 +134,7 @@ def _maps(runs: Sequence[Compared]) -> bool:
 
 
 def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> MapState:
-    """Draw the maps at what the address asks for; the address follows what they report."""
+    """Draw the maps in their last state or that of the address, and write the new state into the address."""
     asked = state.remembered(ASKED, lambda: None)
     state.forget(ASKED)
     steps = sorted({step for panel in panels for step in panel.steps})
@@ -164,7 +164,7 @@ def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) 
 
 
 def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
-    """Draw the table, or say how to select some. Raises: StoreError."""
+    """Draw the selected examples, or explain how to select some. Raises: StoreError."""
     known = examples.known()
     chosen = [i for i in ids if i in known]
     if not chosen:
@@ -206,7 +206,7 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
 
 
 def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[dict[str, Any]]:
-    """Text, label and split of each example, and under "runs" what each run says: right, class, confidence, or None."""
+    """Return text, label and split of each example, and under "runs" each run's (right, class, confidence) or None."""
     scores: list[ExampleScores | None] = []  # of the frame that each run's map shows
     for _name, frames in runs:
         at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)

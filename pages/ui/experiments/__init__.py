@@ -1,1 +1,1 @@
-"""Pieces of the page of experiments: what there is, how one is set up, and what one shows."""
+"""Components of the Experiments page: the set-up form, an experiment, and its results."""

@@ -52,14 +52,14 @@ SEEDS = Parameter(
 )
 STEPS = replace(fields_of(PhaseConfig)["steps"], words={})
 NOTHING = "none"
-# A cell outside the grid, to compare with.
+# A reference cell outside the grid.
 AGAINST_CE = "ce"
 CE = {"label": "CE", "settings": {"preset": "ce"}}
 Values = Sequence[Value | None]
 
 
 def chosen_base(base: RunConfig, key: str) -> RunConfig:
-    """The draft with another task, encoder and length."""
+    """Draw the fields for task, encoder and steps. Return the draft with their values."""
     labels = task_names(reads.own_tasks())
     if base.task.id == FILE_TASK:
         labels[FILE_TASK] = _("{path} (a file)", path=base.task.path)
@@ -90,12 +90,12 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
 
 
 def _number(item: Item[int], usual: int) -> int:
-    """What the address says; the usual number, and a sentence, where that is no whole number above 0."""
+    """Return the address's number; for anything but a whole number above 0, warn and return the default."""
     return item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, usual)
 
 
 def seeds_field(usual: int, key: str) -> int:
-    """How many seeds. Args: usual: where nobody chose; key: of the form."""
+    """Draw the field for the number of seeds. Args: usual: the default; key: of the form."""
     start = min(_number(Experiments.SEEDS, usual), MOST_SEEDS)
     seeds = int(number_field(st, SEEDS, start, key=f"experiment.seeds.{key}"))
     Experiments.SEEDS.put(seeds, usual)
@@ -103,7 +103,7 @@ def seeds_field(usual: int, key: str) -> int:
 
 
 def early_stopping_fields() -> dict[str, int] | None:
-    """Whether poor runs end early, and after how long; None where all run to their end."""
+    """Draw the early-stopping fields. Return their values, or None if every run goes to its end."""
     wanted, tied = bound_switch(Experiments.EARLY)
     st.toggle(
         _("End poor runs early"),
@@ -124,7 +124,7 @@ def early_stopping_fields() -> dict[str, int] | None:
 
 
 def with_frames(base: RunConfig) -> RunConfig:
-    """The draft with maps over its steps or without, as a switch says, which is drawn."""
+    """Draw the switch for maps over the steps. Return the draft with or without them."""
     wanted, tied = bound_switch(Experiments.FRAMES)
     st.toggle(
         _("Maps over the steps"),
@@ -138,10 +138,10 @@ def with_frames(base: RunConfig) -> RunConfig:
 
 
 def grid_form() -> Design:
-    """Draw the form and read it. Raises: ConfigError for what cannot be a grid."""
+    """Draw the form of a grid and return its design. Raises: ConfigError for an invalid grid."""
     st.header(_("A grid, or seeds alone"))
     about = st.container()
-    # The draft of a link, or that of Fine-tune's form.
+    # The draft comes from a link or from Fine-tune's form.
     texts = state.texts_in_url(Experiments.SET.name)
     draft = draft_of_link(Experiments.SET.name, texts) if texts else state.remembered("draft", RunConfig)
     base = chosen_base(draft, "grid")
@@ -175,7 +175,7 @@ def grid_form() -> Design:
         "seeds": seeds,
         "early_stopping": early_stopping_fields(),
     }
-    # After every control has written into the address, which the link carries.
+    # Drawn after every control has written into the address, because the link carries it.
     about.page_link(
         "pages/fine_tune.py",
         label=_("Change the other settings"),
@@ -188,7 +188,7 @@ def grid_form() -> Design:
 def _axis(
     offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
 ) -> Axis | None:
-    """One setting and its values; None where nothing is to be varied."""
+    """Draw the choice of a setting and its values. Return the axis, or None if nothing is varied."""
     names = {NOTHING: _("Nothing: seeds alone") if item is Experiments.FIRST else _("Nothing else")}
     names |= {path: _(one.label) for path, one in offered.items()}
     left, right = st.columns([2, 3], vertical_alignment="top")
@@ -205,7 +205,7 @@ def _axis(
 
 
 def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
-    """The values of an axis: those that are suggested, or typed."""
+    """Draw the values of an axis, suggested or typed, and return them."""
     parameter = setting.parameter
     known: dict[str, Value | None] = {}
     given: Values = [setting.value, *(one.value for one in setting.suggestions)]
@@ -255,7 +255,7 @@ def _text(value: Value | None) -> str:
 
 
 def _parsed(parameter: Parameter, text: str) -> Value:
-    """What was typed, checked. Raises: ConfigError."""
+    """Parse and check a typed value. Raises: ConfigError."""
     if parameter.kind == "name":
         return parameter.check(_(parameter.label), text)
     try:
@@ -266,7 +266,7 @@ def _parsed(parameter: Parameter, text: str) -> Value:
 
 
 def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
-    """What every cell is compared with: nothing, a level of an axis, or plain cross-entropy."""
+    """Draw the choice of a baseline: nothing, a level of an axis, or plain cross-entropy. Return its design fields."""
     labels = {NOTHING: _("Nothing")}
     for place, axis in enumerate(axes):
         title = axis_title(axis, base)
@@ -293,7 +293,7 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
 
 
 def _query(base: RunConfig) -> dict[str, Any]:
-    """The query of Fine-tune's form with this draft, and with the grid."""
+    """Return the query that opens Fine-tune's form with this draft and the grid."""
     of_draft = (Experiments.TASK, Experiments.STEPS)
     grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
     query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
@@ -301,7 +301,7 @@ def _query(base: RunConfig) -> dict[str, Any]:
 
 
 def protocol_form(protocol: Protocol) -> Design:
-    """Draw the form of a protocol, whose levels may be left out, and read it. Raises: ConfigError."""
+    """Draw the form of a protocol, whose levels may be left out, and return its design. Raises: ConfigError."""
     st.header(_(protocol.label))
     st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(_(protocol.source))}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")

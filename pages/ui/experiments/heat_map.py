@@ -1,4 +1,4 @@
-"""The heat map of an experiment, which fills as runs end, and what a cell found in words."""
+"""The heat map of an experiment, which fills as runs end, and the results of a cell in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.messages import N_, _, called, ngettext, sentences
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
 
-# How strong the colour of a difference is that is not shown, beside one that is.
+# Colour strength of a difference that is not shown at the 5% level, relative to one that is.
 PALE = 0.4
 # The one row of a design without axes.
 ALL = N_("All runs")
@@ -35,10 +35,10 @@ VERDICT_SENTENCES: Mapping[Verdict, str] = {
 
 
 def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None, *, key: str) -> int | None:
-    """Draw it; the number of the cell that was just pressed, None for none.
+    """Draw the heat map. Return the number of the cell that was just pressed, or None.
 
     Args:
-        runs: all of the experiment, those that have not ended too.
+        runs: all runs of the experiment, including those that have not ended.
     """
     design = results.design
     by_levels = {cell.cell.levels: cell for cell in results.cells}
@@ -62,7 +62,7 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
 
 
 def legend(results: Results) -> str:
-    """What the colours and the small numbers are."""
+    """Explain the colours and the small numbers."""
     score, better = score_name(results), better_text(results)
     if not results.design.compares:
         words = [_("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)]
@@ -81,7 +81,7 @@ def legend(results: Results) -> str:
 
 
 def cell_sentences(results: Results, cell: CellResult) -> list[str]:
-    """What a cell found, in words."""
+    """Describe the results of a cell in sentences."""
     if cell.mean is None:
         return [_("{cell}: no score yet.", cell=cell.title)]
     seeds = ngettext("{count} seed", "{count} seeds", cell.seeds)
@@ -125,7 +125,7 @@ Levels = tuple[int, ...] | None
 
 
 def _places(results: Results) -> tuple[list[Head], list[Head], list[list[Levels]]]:
-    """Rows, columns, and which cell is where: the last axis across, the reference in a row of its own."""
+    """Return rows, columns and the levels of each cell: the last axis across, the reference in a separate row."""
     axes = results.design.axes
     if not axes:
         return [Head(_(ALL))], [Head("")], [[()]]
@@ -187,7 +187,7 @@ def _cell(
 
 
 def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:
-    """How many of a cell's runs have ended, where not all have finished."""
+    """Say how many of a cell's runs failed or else finished; "" once all have finished."""
     finished = sum(run.status == Status.FINISHED for run in runs)
     failed = sum(run.status == Status.FAILED or run.problem is not None for run in runs)
     total = len(results.design.seeds)

@@ -1,4 +1,4 @@
-"""Cached reads of experiments. A key names everything that a value depends on."""
+"""Cached reads of experiments. A cache key holds everything that its value depends on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.workers import Engine
 from pages.ui import reads
 from pages.ui.reads import cached
 
-# What an experiment will take depends on the runs that are there, which change meanwhile.
+# The cost of an experiment depends on the existing runs, which change over time.
 COST_S = 60.0
 
 
@@ -26,7 +26,7 @@ def _experiments(folder: str) -> Experiments:
 
 
 def open_experiments(engine: Engine) -> Experiments:
-    """The experiments of an engine's store."""
+    """Return the experiments of an engine's store."""
     return _experiments(str(engine.store.folder))
 
 
@@ -36,7 +36,7 @@ def _parsed(text: str) -> Design:
 
 
 def design_of(experiment: Experiment) -> Design:
-    """The design of an experiment."""
+    """Return the design of an experiment."""
     return _parsed(experiment.design)
 
 
@@ -46,7 +46,7 @@ def _cost(folder: str, text: str) -> Cost:
 
 
 def cost_of(engine: Engine, design: Design) -> Cost:
-    """What a design will take. Raises: ConfigError, TaskError or EncoderError where none of its cells can be run."""
+    """Estimate the cost of a design. Raises: ConfigError, TaskError or EncoderError if none of its cells can run."""
     return _cost(str(engine.store.folder), design.to_json())
 
 
@@ -64,7 +64,7 @@ def _results(folder: str, text: str, experiment_id: str, finished: Finished, mea
 def results_of(
     engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
 ) -> Results:
-    """What the runs that have finished show; computed again when one more has."""
+    """Compute the results of the finished runs, again whenever another run finishes."""
     finished = tuple(
         _key(run)
         for run in runs

@@ -1,4 +1,4 @@
-"""The results of an experiment: as a heat map beside the chosen cell, a chart, a table, or a report."""
+"""The results of an experiment as a heat map with the chosen cell, a chart, a table or a report."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.experiments.heat_map import cell_sentences, heat_map, legend
 from pages.ui.parts import duration, escaped
 
-# With more columns, what a cell found comes below the map.
+# With more columns, the results of a cell are drawn below the map.
 BESIDE = 4
-# Room for "no difference shown".
+# Fits "no difference shown".
 VERDICT_PX = 136
 SEED_PX = 120
 NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
@@ -69,12 +69,12 @@ _frame = st.components.v2.component(
 
 
 def chart_view(experiment: Experiment, results: Results) -> None:
-    """Scores and differences with their intervals."""
+    """Draw the scores, and the differences with their intervals."""
     drawn = chart(results)
     if not drawn:
         st.caption(_("No run has finished yet."))
         return
-    # Made here, with everything from outside escaped.
+    # This app renders the SVG and escapes all user input in it.
     data = {"svg": drawn, "label": _("Chart")}
     _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
     st.caption(
@@ -100,10 +100,10 @@ def chart_view(experiment: Experiment, results: Results) -> None:
 
 
 def report_view(engine: Engine, experiment: Experiment, results: Results) -> None:
-    """The report, to print and to download."""
+    """Draw the report, with buttons to print and to download it."""
     runs = (run for cell in results.cells for run in cell.runs if run.run_id and run.status == Status.FINISHED)
     first = next(runs, None)
-    # The config of a run that has finished, as it was carried out.
+    # The config of a finished run, including its knob turns.
     config = None if first is None else engine.store.run(str(first.run_id)).effective
     html = report_html(experiment, results, config)
     st.download_button(
@@ -119,19 +119,19 @@ def report_view(engine: Engine, experiment: Experiment, results: Results) -> Non
 
 
 def _stem(experiment: Experiment) -> str:
-    """What files of an experiment are called."""
+    """Return the stem of an experiment's file names."""
     plain = "".join(sign if sign.isalnum() else " " for sign in experiment.title.casefold())
     return "-".join([*plain.split()[:8], experiment.id])
 
 
 def _findings(results: Results) -> None:
-    """Draw the scores to beat, the cells whose means do not, and the main effects."""
+    """Draw the scores to beat, the cells whose means do not beat them, and the main effects."""
     if found := findings(results):
         st.caption(escaped(sentences(found)))
 
 
 def _notes(results: Results) -> None:
-    """What has to be known to read the numbers; how they were computed, on demand."""
+    """Draw the cautions, and an expander that explains how the numbers are computed."""
     if found := cautions(results):
         st.caption(escaped(sentences(found)))
     with st.expander(_("How these numbers are computed")):
@@ -139,7 +139,7 @@ def _notes(results: Results) -> None:
 
 
 def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
-    """The map left, and right what the chosen cell found; below each other where many columns need the room."""
+    """Draw the heat map, with the results of the chosen cell beside it, or below it if there are many columns."""
     by_number = {str(cell.cell.number): cell for cell in results.cells}
     chosen = Experiments.CELL.read(by_number.get, None)
     narrow = len(results.design.axes[-1].levels) <= BESIDE if len(results.design.axes) > 1 else True
@@ -164,7 +164,7 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
 
 
 def _example_test(store: Store, results: Results, cell: CellResult) -> None:
-    """One run of a cell against that of its baseline under the same seed, over the examples of the split."""
+    """Draw the paired test of a cell's run against its baseline's run of the same seed, over examples of the split."""
     if cell.comparison is None or results.measure.name not in SCORES:
         return
     pair = [cell, results.cells[cell.comparison.baseline]]
@@ -178,7 +178,7 @@ def _example_test(store: Store, results: Results, cell: CellResult) -> None:
 
 
 def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
-    """A cell's runs, with a way to each and to all together."""
+    """Draw a cell's runs, with links to each run and to their comparison."""
     scores = next(cell.scores for cell in results.cells if cell.cell.number == runs[0].cell) if runs else {}
     shares = results.measure.name in SHARES
     table = pd.DataFrame(
@@ -232,7 +232,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
 
 
 def table_view(experiment: Experiment, results: Results) -> None:
-    """The table, and its files."""
+    """Draw the table and its download buttons."""
     header, rows = table_rows(results)
     st.dataframe(
         pd.DataFrame(rows, columns=header),

@@ -1,4 +1,4 @@
-"""Start an experiment: from the form of a design, or from the form of one run."""
+"""Start an experiment, from the form of a design or from the form of one run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GRID = "grid"
 
 
 def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
-    """Draw the form of a protocol or of a grid, and start the experiment when that is asked for."""
+    """Draw the form of a protocol or of a grid, and start the experiment when the user asks for it."""
     protocol = None if name == GRID else PROTOCOLS[name]
     if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         leave()
@@ -59,7 +59,7 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
 
 
 def leave() -> None:
-    """Back to the list, with an address that says nothing of the form."""
+    """Return to the list, and remove the form from the address."""
     for item in (*Experiments.of("design"), Experiments.NEW):
         item.forget()
     state.put_all_in_url(Experiments.SET.name, [])
@@ -67,7 +67,7 @@ def leave() -> None:
 
 
 def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
-    """Draw it. Args: problem: why there is no design. Returns: whether an experiment was started just now."""
+    """Draw the launch card. Args: problem: why there is no design. Returns: whether an experiment has just started."""
     found = None
     if design is not None:
         try:
@@ -122,7 +122,7 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
 
 
 def _seeds_note(design: Design) -> None:
-    """Whether so few seeds can show anything at all."""
+    """Warn if there are too few seeds to show any difference."""
     comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
     if comparisons and len(design.seeds) < fewest_seeds(LEVEL / comparisons):
         st.info(
@@ -137,7 +137,7 @@ def _seeds_note(design: Design) -> None:
 
 
 def published(protocol: Protocol) -> None:
-    """A table for each that somebody published, with its setting and source."""
+    """Draw each published table of a protocol, with its setting and source."""
     if not protocol.published:
         return
     st.subheader(_("Figures of the papers and notes"))
@@ -150,7 +150,7 @@ def published(protocol: Protocol) -> None:
 
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
-    """Offer the same run under several seeds, and a grid around it."""
+    """Offer to run the draft under several seeds, or to set up a grid around it."""
     with st.popover(_("More seeds, or a grid"), icon=":material/grid_on:", width="stretch"):
         begin_fields()
         seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
@@ -160,7 +160,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
             _begin(engine, draft, seeds)
         query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}
-        if draft.task.id != FILE_TASK:  # an address names no file; the grid begins with the form's draft
+        if draft.task.id != FILE_TASK:  # an address cannot name a file; the grid starts from the form's draft
             query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
         st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
 

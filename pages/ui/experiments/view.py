@@ -1,4 +1,4 @@
-"""One experiment: how far it is, what may be done with it, what it shows, and the runs of a cell."""
+"""One experiment: its progress, its actions, its results, and the runs of a cell."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from pages.ui.visitor import visitor, whose
 from pages.ui.waiting import ensure_job
 
 POLL_S, IDLE_POLL_S = 2.0, 15.0
-# Whether vectors were being measured when the page looked last.
+# Key of a flag: whether vectors were being measured at the last refresh.
 MEASURING = "experiment.measuring"
 SHOWN = {"map": N_("Heat map"), "chart": N_("Chart"), "table": N_("Table"), "report": N_("Report")}
 
 
 def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) -> None:
-    """Draw one experiment; looks again often while its runs go on, and else now and then: others may change it."""
+    """Draw one experiment. Refresh often while its runs are active, otherwise rarely: other users may change it."""
     table = open_experiments(engine).table
     experiment = table.experiment(experiment_id)
     runs, design = table.runs(experiment_id), design_of(experiment)
@@ -62,7 +62,7 @@ def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) ->
 
 
 def _is_going(experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Whether more comes by itself."""
+    """Return whether runs are unfinished or still to be queued."""
     return any(not run.ended for run in runs) or (experiment.wanted and bool(missing(design, runs)))
 
 
@@ -102,7 +102,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
                 table_view(experiment, results)
             case "report":
                 report_view(engine, experiment, results)
-                return  # which has the protocol in it
+                return  # the report includes the protocol
             case _:
                 map_view(engine, results, runs, experiment)
     if protocol is not None:
@@ -112,7 +112,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
 
 
 def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
-    """Draw what is shown, of which measure and of which split, and read it."""
+    """Draw the choices of view, measure and split, and return them."""
     usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
 
     def choice(label: str, item: Item[str], names: Mapping[str, str], default: str) -> str:
@@ -173,7 +173,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
 
 
 def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[str]:
-    """How long it will take, behind the runs of other people that go first; a cluster's room is not known here."""
+    """Return the other runs that go first and the time left; nothing for a cluster, whose capacity is unknown here."""
     on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
     if settings().engine != LOCAL or not (on_the_way or unmade_s):
         return []
@@ -186,7 +186,7 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
-    """Why some runs were not made or failed, each reason once."""
+    """Draw why some runs failed or were not created, each reason once."""
     cells = {cell.number: cell for cell in (*design.source_cells, *design.cells)}
     reasons: dict[Text, list[str]] = {}
     for run in runs:
@@ -198,14 +198,14 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
         st.warning(escaped(called(group_name(where), str(reason))))
 
 
-# How many more are offered.
+# Default number of seeds to add.
 USUAL_MORE = 5
 
 
 def actions(
     engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun], *, going: bool
 ) -> None:
-    """The experiment's name, and what may be done with it. Args: going: whether more comes by itself."""
+    """Draw the experiment's name and its actions. Args: going: whether runs are unfinished or still to be queued."""
     found = open_experiments(engine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header(escaped(experiment.title), anchor=False, width="content")

@@ -1,1 +1,1 @@
-"""The pieces of the Explore page: what is shown, the map, and what is beside it."""
+"""Components of the Explore page: controls, the map, and the panels beside it."""

@@ -1,4 +1,4 @@
-"""Classes: the confusion matrix, whose cells select points, and how well each class holds together."""
+"""The confusion matrix, whose cells select points, and the margin and tightness of each class."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 
 SMALLEST = 12
-# As many rows of the matrix as are in sight at once.
+# Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
 
 
 def _confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:
-    """Draw it; the cell that was just pressed.
+    """Draw the confusion matrix. Return the cell that was just pressed.
 
     Args:
-        names: C classes, from outside.
+        names: C class names, not escaped.
         counts: [C, C], labels × predictions.
     Returns: label and prediction, None when no cell was pressed.
     """
@@ -52,7 +52,7 @@ def _confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: 
 
 
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
-    """Draw what can be said of classes; the examples of a cell that was just chosen, None when none was."""
+    """Draw the panel. Return the rows that the user just chose to select, or None."""
     chosen = _confusion(frames, scores)
     vectors = frames.vectors(number)
     margin = margins(vectors, frames.probe.labels)

@@ -1,4 +1,4 @@
-"""The force view: what pulls and pushes one example in a batch of the map's texts, and what another τ would do."""
+"""The force view: what pulls and pushes one text in a batch of the map's texts, and the effect of another τ."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pages.ui.text_table import Cell, cut, text_table
 if TYPE_CHECKING:
     from core.losses.forces import AnchorForces
 
-# Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
+# Temperatures from the papers are offered exactly; grid values within SAME of one (in log τ) are dropped.
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
 TAUS: Sequence[float] = np.geomspace(0.01, 2.0, 41).tolist()
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
-# Of more texts than a map has, a batch is all of them.
+# The address may name any size; above the number of texts on the map, the batch is all of them.
 ANY_BATCH = range(1, sys.maxsize)
 # Translators: the number of a batch that is drawn by chance
 DRAW = Parameter("draw", N_("Draw"), 0, N_("Another batch."), "integer", low=0, high=999)
@@ -48,12 +48,12 @@ class Acting:
     """The forces in one batch.
 
     Attributes:
-        shown: what of the run is looked at, with its own temperature.
-        law, temperature: the loss and the τ that were chosen to look at it.
-        rows: of the probe, ascending.
-        place: of the anchor in `rows`.
-        by_default: whether nobody selected the anchor.
-        features, labels: of the batch, as tensors [N, d] and [N].
+        shown: the loss shown at this frame, with its own temperature.
+        law, temperature: the loss variant and the τ that the user chose.
+        rows: rows of the probe set in the batch, ascending.
+        place: position of the anchor in `rows`.
+        by_default: whether the anchor was chosen without a selection.
+        features, labels: the batch, as tensors [N, d] and [N].
     """
 
     shown: ShownContrast
@@ -72,13 +72,13 @@ class Acting:
 
 
 def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
-    """Say which loss is shown, draw the controls of the force view, and compute the forces that they ask for."""
+    """Name the loss, draw the controls of the force view, and compute the forces."""
     config = frames.store.effective_config(frames.run.id)
     layer = None if frames.layers_at is None else number
     blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
     shown = shown_contrast(config, frames.step_of(number), layer, blocks)
     remarks, about = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
-    # What replaces the run's own loss comes after the reason.
+    # For a loss that replaces the run's own, the reason comes first.
     st.caption(sentences([about, remarks] if shown.own else [remarks, about]))
     temperature = None if shown.temperature is None else _choose_temperature(shown, shown.temperature)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
@@ -96,13 +96,13 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
         )
         law = replace(law, settings={**law.settings, "variant": variant})
     rows = batch_rows(count, size, draw, selected)
-    with st.spinner(_("Computing forces"), show_time=False):  # torch is imported for the first of them
+    with st.spinner(_("Computing forces"), show_time=False):  # the first call imports torch
         return _acting(frames, number, selected, rows, shown, law, temperature)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
 def _blocks(encoder_id: str) -> int | None:
-    """How many blocks an encoder has; None where it is not here any more."""
+    """Return the number of blocks of an encoder, or None if the encoder is no longer available."""
     try:
         return encoder_shape(encoder_id).blocks
     except PlaygroundError:
@@ -110,7 +110,7 @@ def _blocks(encoder_id: str) -> int | None:
 
 
 def _choose_temperature(shown: ShownContrast, own: float) -> float:
-    """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
+    """Draw a slider that starts at `own`, the τ of the shown loss. A τ that the user chose persists across frames."""
     named = {*NAMED, own}
     between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
     taus = sorted({*(round(tau, 3) for tau in between), *named})
@@ -140,7 +140,7 @@ def _acting(
     law: ForceLaw,
     temperature: float | None,
 ) -> Acting:
-    """The forces in a batch; without a selection on the anchor whose loss, as the run has it, is highest."""
+    """Compute the forces in a batch. Without a selection, the anchor is the text with the highest `shown` loss."""
     import torch
 
     from core.losses.forces import batch_forces
@@ -158,16 +158,17 @@ def _acting(
     return Acting(shown, law, temperature, rows, place, selected is None, found, features, labels)
 
 
-# More arrows than this hide the map; the table has all.
+# More arrows would hide the map; the table lists every force.
 ARROWS = 24
 SPREAD_HEIGHT = 420
 EXCERPT_CHARS = 120
 
 
 def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
-    """The strongest forces as arrows on the map, in the direction in which the anchor would move.
+    """Return the strongest forces as arrows on the map, pointing the way the anchor would move.
 
-    A pull runs from the anchor to what attracts it; a push runs from what repels to the anchor.
+    A pull points from the anchor to the text that attracts it; a push points from the text that repels it to the
+    anchor.
     """
     strength = _strength(acting)
     strength[acting.place] = 0.0  # a further view of the anchor lies where the anchor is
@@ -219,7 +220,7 @@ def forces(frames: Frames, acting: Acting) -> None:
 
 
 def _strength(acting: Acting) -> NDArray[np.float64]:
-    """How hard each text of the batch pulls (above 0) or pushes (below 0) the anchor."""
+    """Return the force of each text of the batch on the anchor: a pull above 0, a push below 0."""
     strength: NDArray[np.float64] = -acting.found.coefficients[acting.place].numpy()
     return strength
 
@@ -253,7 +254,7 @@ def _number(value: float, form: str) -> str:
 
 
 def _near_positives(acting: Acting) -> str:
-    """Positives that push, where there are any: p of theirs is above what the loss asks for."""
+    """Return a sentence on positives that push, because their p exceeds X; "" if there are none."""
     found, place = acting.found, acting.place
     if found.p is None:
         return ""
@@ -272,7 +273,7 @@ def _near_positives(acting: Acting) -> str:
 
 
 def _own_view(acting: Acting) -> str:
-    """What the anchor's further views do, which no arrow can show."""
+    """Return a sentence on the force of the anchor's other views, which no arrow can show; "" without such views."""
     found, place = acting.found, acting.place
     if not acting.law.has_own_view or found.p is None or found.X is None:
         return ""

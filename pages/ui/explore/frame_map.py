@@ -1,4 +1,4 @@
-"""The map of a run's frames: its frame, its layout, its colours, and the sentences beside it."""
+"""The map of a run's frames: its controls, layout, colours and captions."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ from pages.ui.parts import escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
 SPLIT_COLOURS = (ACCENT, "#e69f00")
-# A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest; its
-# colouring says so.
+# Losses above this quantile share the colour at the end of the scale, so that one outlier does not hide the rest.
+# The sentence of the colouring says so.
 LOSS_QUANTILE = 0.98
-# With the page's header, the controls and the player around it the map fills the screen.
+# With the page's header, the controls and the player around it, the map fills the screen.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
 
 
 @dataclass(frozen=True, slots=True)
 class Colouring:
-    """A choice of what the colours say.
+    """A colour scheme of the map.
 
     Attributes:
-        label: as people read it, marked.
-        make: the bundle of some frames.
-        about: one sentence, marked.
+        label: name on the page, marked with `N_`.
+        make: computes the colours of some frames.
+        about: one sentence, marked with `N_`.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Colouring:
 
 
 def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:
-    """[F, N] of every frame."""
+    """Stack one value per example of every frame into [F, N]."""
     return np.stack([take(run_reads.scores(frames, number)) for number in frames.numbers])
 
 
@@ -121,7 +121,7 @@ COLOURINGS: Mapping[str, Colouring] = {
 
 
 def colours(frames: Frames, name: str) -> Bundle:
-    """The colours of some frames. Raises: StoreError for a frame that cannot be read."""
+    """Return the colours of some frames. Raises: StoreError for a frame that cannot be read."""
     known = len(run_reads.clusters(frames)) if name == "cluster" else 0
     return _colours(frames, frames.numbers, name, known)
 
@@ -138,11 +138,11 @@ SEARCH_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Which map, in which colours.
+    """The user's choice of a map and its colours.
 
     Attributes:
         layers_at: the step whose layers are shown instead of the run's frames.
-        search: words that texts have to hold to stand out.
+        search: words; texts that contain them stand out.
     """
 
     spec: MapSpec
@@ -153,7 +153,7 @@ class Choices:
 
 def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
-    # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
+    # All are read before any is drawn, so that address errors appear above the row, not in the closed popover.
     method, to_method = bound(Explore.MAP, still())
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
@@ -196,7 +196,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 _("Frames are"),
                 list(frames),
                 format_func=frames.__getitem__,
-                # A layer's number is no step, and what was zoomed to means nothing on its map.
+                # A layer number is not a step, and the zoom of one map means nothing on another.
                 on_change=forget,
                 args=([Explore.FRAME, Explore.CAMERA],),
                 **to_layers.by_index,
@@ -207,7 +207,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
 
 
 def _parameters(entry: Projection, to_mode: Tied, parameters: Mapping[str, tuple[Any, Tied]]) -> dict[str, Any]:
-    """Draw what a map can be told beside its name, and its source; the values of its parameters."""
+    """Draw the fit mode, the parameters and the source of a projection. Return the parameter values."""
     if len(entry.modes) > 1:
         st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
     values = {}
@@ -219,8 +219,8 @@ def _parameters(entry: Projection, to_mode: Tied, parameters: Mapping[str, tuple
 
 
 def _spec(entry: Projection, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
-    """The map that was chosen; one with the usual parameters where the address asks for others that cannot be."""
-    if mode not in entry.modes:  # it was chosen for another map, and waits for that
+    """Return the chosen map, with default parameters if the address asks for invalid ones."""
+    if mode not in entry.modes:  # the mode was chosen for another map, which keeps it
         mode = "each"
     try:
         return MapSpec(entry.name, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
@@ -230,9 +230,9 @@ def _spec(entry: Projection, dims: int, mode: str, values: Mapping[str, Any]) ->
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
-    """The maps to show, and of which kind: PCA while the wanted ones are still being placed.
+    """Return the maps to show: PCA while the wanted ones are still being computed.
 
-    Returns: the kind, its maps by frame, and whether something is still being computed.
+    Returns: the kind of map, its maps by frame, and whether something is still being computed.
     """
     found = run_reads.maps(frames, wanted)
     missing = len(frames.numbers) - len(found)
@@ -241,7 +241,7 @@ def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points
     if missing or not measured:
         request = map_request(frames.run, wanted, frames.layers_at)
         busy = ensure_job("map", request, PROJECTIONS[wanted.method].label, since=complete_since(frames.run))
-    if not missing or (found and frames.run.status.active):  # a running run is some frames ahead of its maps
+    if not missing or (found and frames.run.status.active):  # an active run is some frames ahead of its maps
         return wanted, found, busy
     fallback = run_reads.maps(frames, LIVE)
     return (LIVE, fallback, busy) if len(fallback) >= len(found) else (wanted, found, busy)
@@ -258,7 +258,7 @@ def panel_of(
     centroids: bool = False,
     anchor: int | None = None,
 ) -> Panel:
-    """One map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for a frame that cannot be read."""
+    """Build one map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for an unreadable frame."""
     if frames.layers_at is None:
         notes = run_reads.score_notes(frames)
     else:
@@ -284,7 +284,7 @@ def map_key(frames: Frames) -> str:
 def draw(
     frames: Frames, panel: Panel, choices: Choices, on_map: MapState, spec: MapSpec, lit: Sequence[int] | None
 ) -> None:
-    """Draw the map as `on_map` says; examples whose ids are `lit` stand out."""
+    """Draw the map in the state `on_map`; examples with ids in `lit` stand out."""
     map_view(
         [panel],
         key=map_key(frames),
@@ -304,7 +304,7 @@ def draw(
 
 
 def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
-    """How far the map of a frame can be believed."""
+    """Return a sentence on how faithful the map of a frame is."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
         return _("Measuring how far this map can be trusted.")
@@ -318,7 +318,7 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
 
 
 def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
-    """What the map shows, in a sentence or two."""
+    """Describe the map's colours and method in a few sentences."""
     waiting, wanted = "", choices.spec
     if spec != wanted:
         waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
@@ -328,7 +328,7 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
 
 
 def _how_made(frames: Frames, spec: MapSpec) -> str:
-    """A sentence on the map's method, and why its points move."""
+    """Describe the map's method and why its points move, in one sentence."""
     dimensions = _(DIMENSIONS[str(spec.dims)])
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     name = map_name(spec, _("{name}, {detail}", name=_(spec.entry.label), detail=dimensions))
@@ -349,7 +349,7 @@ def _how_made(frames: Frames, spec: MapSpec) -> str:
 
 @run_reads.kept(max_entries=24)
 def examples(frames: Frames, ids: tuple[int, ...]) -> Bundle:
-    """The examples of some frames. Args: ids: of each, in the order of the probe."""
+    """Return the examples of some frames. Args: ids: of the examples, in the order of the probe set."""
     probe = frames.probe
     return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
 

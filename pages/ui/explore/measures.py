@@ -1,4 +1,4 @@
-"""Measures over the frames, their settings, the correlation on a similarity task, and what turned the most."""
+"""Representation measures over the frames, Spearman on a similarity task, and the examples that moved most."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Last": {"alignment": "right"},
     "Settings": {"width": "large"},
 }
-# Above a small curve there is little room.
+# Measures written as percentages.
 SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
 
 
 def measures(frames: Frames, number: int) -> bool:
-    """Draw the section; returns whether something is still being computed."""
+    """Draw the section. Return whether something is still being computed."""
     st.header(_("How good is the representation?"))
     if frames.layers_at is not None:
         st.caption(_("Measures are those of the run's frames: choose them under More."))
@@ -71,7 +71,7 @@ def measures(frames: Frames, number: int) -> bool:
 
 
 def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float | None]]) -> None:
-    """Draw the curves, the table and its file. Args: measured: the measures by step."""
+    """Draw the curves, the table and the CSV button. Args: measured: the measures by step."""
     steps = list(measured)
     values = {name: [of_step.get(name) for of_step in measured.values()] for name in METRICS if name != SIMILARITY}
     task = Explore.SIMILARITY.text
@@ -116,7 +116,7 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
 
 
 def _row(name: str, first: float | None, last: float | None, pairs: str = "") -> tuple[str, ...]:
-    """A line of the table, under HEADS. Args: pairs: how many pairs were measured, behind the settings."""
+    """Return one row of the table, in the order of HEADS. Args: pairs: number of pairs, added to the settings."""
     entry = METRICS[name]
     settings = _(entry.settings)
     if pairs:
@@ -127,7 +127,7 @@ def _row(name: str, first: float | None, last: float | None, pairs: str = "") ->
 
 
 def _cell(name: str, value: float | None) -> str:
-    """A measure as Compare writes it too."""
+    """Format a measure as Compare does."""
     if value is None:
         return "–"
     return percent(value) if METRICS[name].share else f"{value:.3f}"
@@ -190,7 +190,7 @@ K = 10
 
 
 def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
-    """Draw them; those that are to be selected, None for no change."""
+    """Draw the examples that moved most. Return the rows to select, or None to keep the selection."""
     earlier = [other for other in frames.numbers if other < number]
     if not earlier:
         st.caption(_("This is the first frame: move on to see which examples have moved."))
@@ -219,7 +219,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
         N_("Kept"): [float(kept[row]) for row in rows],
         # Translators: what was predicted at the earlier of two frames
         N_("Before"): [frames.probe.classes[before.predicted[row]] for row in rows],
-        # With more beside them, three classes of long names would not fit.
+        # With more columns, three long class names would not fit.
         **{name: known[name] for name in ("Label", "Prediction", "Text")},
     }
     text_table(columns, classes=frames.probe.classes)

@@ -1,4 +1,4 @@
-"""The k nearest examples of one, in the original space of the frame, and which of them were near at the start."""
+"""The k nearest neighbours of an example in the frame's original space, compared with those at the first frame."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ANCHOR_CHARS = 240
 
 @dataclass(frozen=True, slots=True)
 class NearOne:
-    """The examples nearest to one, the anchor; rows of the probe.
+    """The nearest neighbours of one example, the anchor. All are rows of the probe set.
 
     Attributes:
-        is_cosine: whether values are cosines, not distances.
-        rows: in this frame, the nearest first; values: of each.
-        before: in the first frame.
-        dimensions: in which distances are taken.
+        is_cosine: whether `values` are cosines rather than distances.
+        rows: neighbours in this frame, nearest first; values: cosine or distance of each.
+        before: neighbours in the first frame.
+        dimensions: of the space in which neighbours are searched.
     """
 
     anchor: int
@@ -44,7 +44,7 @@ class NearOne:
 
 
 def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | None:
-    """Draw the controls; what is nearest to the example that was clicked last, None while none is."""
+    """Draw the controls. Return the neighbours of the anchor, or None while there is no anchor."""
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     problem = _("it is 1 to {most} here", most=most)
@@ -54,7 +54,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
         left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
     with right:
         segments(_("Distance"), METRICS, to_metric, label_visibility="visible")
-    # Both are made ready before the first click, which then has its answer at once.
+    # Both indexes are built before the first click, so that the click is answered at once.
     now, start = (run_reads.index(frames, place, cast("Metric", metric)) for place in (number, frames.numbers[0]))
     if anchor is None:
         return None
@@ -64,7 +64,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
 
 
 def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int = 1) -> None:
-    """Draw the nearest examples of the one that was clicked last. Args: selected: how many examples are."""
+    """Draw the neighbours of the anchor. Args: selected: the number of selected examples."""
     if found is None:
         st.caption(_("Click a point to see which examples are nearest to it, in all dimensions of this frame."))
         return
@@ -91,7 +91,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
 
 
 def _how_near(frames: Frames, found: NearOne) -> str:
-    """How many of the nearest were so in the first frame, and how many have the same label."""
+    """Say how many neighbours were already neighbours in the first frame, and how many have the anchor's label."""
     labels = frames.probe.labels
     count, stayed = len(found.rows), sum(row in found.before for row in found.rows)
     same = sum(labels[row] == labels[found.anchor] for row in found.rows)

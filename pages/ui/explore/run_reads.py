@@ -1,4 +1,4 @@
-"""Cached reads of one run's frames. A key names everything that a value depends on."""
+"""Cached reads of one run's frames. A cache key holds everything that its value depends on."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from pages.ui.reads import Given, Made, cached
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The frames that are looked at: those of a run's steps, or the layers of one of its steps.
+    """The frames on the page: one per step of a run, or one per layer at a single step.
 
     Attributes:
-        layers_at: the step whose layers they are, None for the steps of the run.
-        numbers: of the frames, ascending.
-        source: what a map of them is made from.
+        layers_at: the step whose layers these are; None for one frame per step.
+        numbers: steps or layers of the frames, ascending.
+        source: the vectors that maps of these frames are computed from.
     """
 
     store: Store
@@ -48,7 +48,7 @@ class Frames:
 
     @property
     def key(self) -> tuple[str, str, int, int | None]:
-        """What identifies these frames."""
+        """The cache key of these frames."""
         return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at
 
     @property
@@ -56,24 +56,25 @@ class Frames:
         return self.store.run_folder(self.run.id)
 
     def step_of(self, number: int) -> int:
-        """The training step that a frame belongs to."""
+        """Return the training step of a frame."""
         return number if self.layers_at is None else self.layers_at
 
     def vectors(self, number: int) -> FloatArray:
-        """[N, H] of one frame. Raises: StoreError."""
+        """Return the vectors [N, H] of one frame. Raises: StoreError."""
         return self.source.read(number)
 
 
 def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Cache what a function makes of frames: they are the same as long as their key is.
+    """Cache a function of frames by their key.
 
-    A running run's newest frames are no part of the key: what depends on all frames takes their numbers, too.
+    The key does not hold the frame numbers, which grow while a run is active. A function of all frames therefore takes
+    the numbers as an argument.
     """
     return cached(max_entries, Frames, MapSpec)
 
 
 def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
-    """Raises: StoreError for layers that are not computed."""
+    """Return the frames of a run. Raises: StoreError for layers that are not computed."""
     assert run.probe is not None
     if layers_at is not None:
         source = layers_source(store, run, layers_at)
@@ -83,7 +84,7 @@ def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
 
 
 def readable(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
-    """The steps whose frames can be read, and a sentence about the first that cannot."""
+    """Return the steps with readable frames, and a sentence about the first unreadable one."""
     return _readable(store, run, tuple(store.frame_steps(run.id)))
 
 
@@ -93,7 +94,7 @@ def _readable(store: Store, run: RunRecord, steps: tuple[int, ...]) -> tuple[tup
 
 
 def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
-    """The maps [N, D] that are there, by the number of their frame."""
+    """Return the maps [N, D] computed so far, by frame number."""
     if spec == LIVE and frames.layers_at is None:
         return _live_maps(frames, frames.numbers)
     folder = frames.source.folder(frames.folder, spec)
@@ -105,7 +106,7 @@ def _live_maps(frames: Frames, numbers: tuple[int, ...]) -> dict[int, Points]:
     return {step: _live_map(frames, step) for step in numbers}
 
 
-# Frame after frame of a run that is watched asks for those before it too.
+# Every new frame of an active run requests the maps of all earlier frames again.
 @kept(max_entries=4_000)
 def _live_map(frames: Frames, step: int) -> Points:
     return frames.store.map_points(frames.run.id, step)
@@ -117,44 +118,44 @@ def _kept_maps(frames: Frames, spec: MapSpec, files: frozenset[str]) -> dict[int
 
 
 def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
-    """How far a map can be believed, None before that is known."""
+    """Return how faithful the map of a frame is, or None before this is measured."""
     return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 
 @kept(max_entries=2_048)
 def scores(frames: Frames, number: int) -> ExampleScores:
-    """Prediction, confidence and loss of every example at a frame. Raises: StoreError."""
+    """Return prediction, confidence and loss of every example at a frame. Raises: StoreError."""
     return example_scores(frames.store.logits(frames.run.id, frames.step_of(number)), frames.probe.labels)
 
 
-# Of 5,000 examples with 768 numbers, one takes 30 MB.
+# An index of 5,000 examples in 768 dimensions takes 30 MB.
 @kept(max_entries=12)
 def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
-    """What finds neighbours among a frame's examples. Raises: StoreError."""
+    """Build the neighbour index of a frame's examples. Raises: StoreError."""
     return NeighbourIndex(frames.vectors(number), metric)
 
 
 def measures(frames: Frames, step: int) -> FrameMeasures | None:
-    """Measures and clusters of a frame, None before they are computed."""
+    """Return the measures and clusters of a frame, or None before they are computed."""
     return read_measures(measures_folder(frames.folder, frames.run.begun_attempt), step)
 
 
 def clusters(frames: Frames) -> dict[int, NDArray[np.int64]]:
-    """Clusters of the frames that have them."""
+    """Return the clusters by frame number, for the frames that have them."""
     found = ((number, measures(frames, number)) for number in frames.numbers)
     return {number: measured.clusters for number, measured in found if measured is not None}
 
 
 def config_and_evaluations(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
-    """The config of a run with the knob turns that were made, and its evaluations."""
+    """Return the run's config, including its knob turns, and its evaluations."""
     return frames.store.effective_config(frames.run.id), frames.store.evaluations(frames.run.id)
 
 
 def score_notes(frames: Frames) -> tuple[str, ...]:
-    """What each frame of a run scored on validation, and what was scored where it is not the classifier."""
+    """Return each frame's validation scores as a note, which names the scorer if it is not the classifier."""
     return score_notes_of(*config_and_evaluations(frames), frames.numbers)
 
 
 def predictions_of(frames: Frames) -> str | None:
-    """Whose predictions the frames hold, where they are not the classifier's from the start."""
+    """Return a sentence on whose predictions the frames hold, or None if all are the classifier's."""
     return predictions_note(*config_and_evaluations(frames))

@@ -1,4 +1,4 @@
-"""A visitor's sentence: where it lies in every frame, what is predicted, and how its neighbours change."""
+"""The visitor's sentence: its place on every map, its prediction, and how its neighbours change."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OWN = "explore.own"
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A text at every frame of a run."""
+    """The visitor's text at every frame of a run."""
 
     text: str
     second: str | None
@@ -44,8 +44,8 @@ class Own:
 
 
 def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
-    """Draw the field; the text at every frame once it is known, and whether the model is still reading."""
-    reads.jobs().warm_up("model")  # before anything is typed
+    """Draw the form. Return the text at every frame once it is known, and whether its job is still running."""
+    reads.jobs().warm_up("model")  # before the visitor types
     if frames.layers_at is not None:
         st.caption(_("A sentence is placed on the frames of the run: choose them under More."))
         return None, False
@@ -99,7 +99,7 @@ def _life(
 
 
 def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
-    """The sentence on every frame's map; frames without a map have none."""
+    """Return the sentence's point on every frame's map; frames without a map have none."""
     places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own.life, maps)
     return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
 
@@ -115,13 +115,13 @@ def _path(
     _life: Biography,
     _maps: Mapping[int, Points],
 ) -> list[Place | None]:
-    # Of maps that were fitted once, the last frame's decides where everything lies.
+    # Maps that are fitted once are fitted on the last frame, which then places every point.
     reference = frames.numbers[-1] if spec.mode == "once" else None
     return life.path(_life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
 
 
 def sentence(own: Own, frames: Frames, number: int) -> None:
-    """Draw what is known of the sentence at a frame, and its biography."""
+    """Draw the sentence's prediction and neighbours at a frame, and its class probabilities over the steps."""
     life, probe = own.life, frames.probe
     at = life.steps.index(number)
     predicted = predicted_steps(frames, life)
@@ -167,7 +167,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
 
 def _link_to_tokens(run_id: str, own: Own) -> None:
     query = {"run": run_id, "source": "own"}
-    if _fits_in_url(own.text, own.second):  # a longer one is typed there again
+    if _fits_in_url(own.text, own.second):  # the visitor types a longer text there again
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
         "pages/tokens.py",
@@ -178,7 +178,7 @@ def _link_to_tokens(run_id: str, own: Own) -> None:
 
 
 def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
-    """The steps at which the classifier's word counts: from the first that is exact and at which it has learned."""
+    """Return the steps with a meaningful prediction: from the first exact one at which the classifier has learned."""
     first = classifier_learns_from(run_reads.config_and_evaluations(frames)[0])
     known = zip(life.steps, life.exact, strict=True)
     since = next((step for step, exact in known if exact and first is not None and max(1, step) >= first), None)
@@ -186,7 +186,7 @@ def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
 
 
 def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
-    """Draw what is predicted, and how that is known; return what was predicted at the first step that counts."""
+    """Draw the prediction and its source. Return a sentence on the prediction at the first meaningful step."""
     label, first = classes[life.predictions[at]], classes[life.predictions[since]]
     now = {"label": escaped(label), "share": percent(life.probabilities[at].max())}
     if life.exact[at]:

@@ -1,4 +1,4 @@
-"""The selected examples: as a table that can be read, as a file, and as a short text in the address."""
+"""The selected examples: as a table, as a CSV file, and as a short text in the address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRUST_HELP = N_(
     "of its neighbours on the map that are neighbours in the original space."
 )
 AXES = ("x", "y", "z")
-# Longer lists of ranges are written as bits instead.
+# A list of ranges with more characters is encoded as bits instead.
 LONGEST_LIST = 300
 BITS = "~"
 RANGE, SEPARATOR = "-", "."
@@ -39,7 +39,7 @@ RANGE, SEPARATOR = "-", "."
 def texts(
     frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: Honesty | None
 ) -> tuple[int, ...] | None:
-    """Draw the selected examples, or those of the highest loss; those that are to be selected, None for no change."""
+    """Draw the selected examples, or those with the highest loss. Return the rows to select, or None for no change."""
     if not rows:
         return _hardest(frames, scores)
     left, right = st.columns([3, 2], vertical_alignment="center")
@@ -62,7 +62,7 @@ def texts(
 
 
 def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
-    """What there is to read before anything is selected."""
+    """Draw the validation texts with the highest loss if nothing is selected. Return the rows to select, or None."""
     st.caption(
         _(
             "{texts} are on the map. Click a point, or drag a box or a lasso around some, to read them here; hold "
@@ -81,7 +81,7 @@ def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
 
 
 def frame_button(frames: Frames, spec: MapSpec, points: Points | None, number: int) -> None:
-    """Draw the button that saves a frame, with the places of its examples where there is a map of it."""
+    """Draw the button that saves a frame as CSV, with map coordinates if the frame has a map."""
 
     def content() -> bytes:
         records = example_records(frames.probe, frames.store.logits(frames.run.id, frames.step_of(number)))
@@ -100,7 +100,7 @@ def frame_button(frames: Frames, spec: MapSpec, points: Points | None, number: i
 
 
 def ids_as_text(ids: Iterable[int]) -> str:
-    """Ids from 0 up, such as `3.7-12`; many scattered ones as compressed bits."""
+    """Encode ids, 0 and above, as ranges such as `3.7-12`, or as compressed bits if that is too long."""
     ordered = sorted(set(ids))
     if not ordered:
         return ""
@@ -116,7 +116,7 @@ def ids_as_text(ids: Iterable[int]) -> str:
 
 
 def ids_from_text(text: str, known: Collection[int]) -> tuple[int, ...]:
-    """The known ids that a text names, ascending; none where it is no such text."""
+    """Return the known ids that a text encodes, ascending; none if the text is invalid."""
     try:
         wanted = _from_bits(text[1:], max(known, default=0)) if text.startswith(BITS) else _from_list(text, len(known))
     except (ValueError, binascii.Error, zlib.error):
@@ -129,7 +129,7 @@ def _from_list(text: str, most: int) -> set[int]:
     for part in filter(None, text.split(SEPARATOR)):
         first, _, last = part.partition(RANGE)
         start, end = int(first), int(last or first)
-        # An address can ask for anything: a range is never longer than what there is.
+        # An address can hold anything, so the length of a range is capped.
         found.update(range(start, min(end, start + 2 * most) + 1))
     return found
 
@@ -141,9 +141,9 @@ def _from_bits(text: str, highest: int) -> set[int]:
 
 
 def camera_from_text(text: str) -> str | None:
-    """The text again where it says what one map is zoomed to, None for nonsense.
+    """Return the text if it is a valid camera of one map, else None.
 
-    The browser writes it: three numbers (two places and a reach, or two angles and a zoom), the last of them above 0.
+    The browser writes three numbers, the last above 0: two coordinates and a reach, or two angles and a zoom.
     """
     try:
         numbers = [float(part) for part in text.split("_")]

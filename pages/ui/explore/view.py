@@ -38,13 +38,13 @@ SIDES = {
     "forces": N_("Forces"),
     "sentence": N_("Sentence"),
 }
-# More of them would cover the points.
+# More centroids would cover the points.
 MOST_CENTROIDS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What is looked at: a frame, the selected rows of the probe, and the one that was chosen last."""
+    """The current frame, the selected rows of the probe set, and the anchor among them."""
 
     number: int
     rows: tuple[int, ...]
@@ -52,7 +52,7 @@ class Focus:
 
 
 def view(store: Store, run: RunRecord, steps_with_layers: Sequence[int]) -> None:
-    """Draw it; it looks again by itself while something is being computed, or while the run goes on."""
+    """Draw the view, which refreshes itself while something is being computed or the run is active."""
     polling = state.remembered(POLLING, lambda: run.status.active)
     st.fragment(_view, run_every=POLL_S if polling else None)(store, run.id, steps_with_layers)
 
@@ -61,7 +61,7 @@ def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
     try:
         run = store.run(run_id)
         steps, problem = run_reads.readable(store, run)
-    except PlaygroundError as error:  # it was deleted meanwhile
+    except PlaygroundError as error:  # the run was deleted meanwhile
         st.warning(escaped(str(error)))
         return
     if problem:
@@ -73,7 +73,7 @@ def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
     busy = False
     try:
         frames = frames_of(store, run, choices.layers_at)
-    except PlaygroundError:  # the layers have to be read first
+    except PlaygroundError:  # the layers are not computed yet
         request = {"run": run.id, "what": "layers", "step": choices.layers_at}
         busy = ensure_job("inspect", request, N_("Reading the layers"))
         frames = frames_of(store, run, None)
@@ -85,18 +85,18 @@ def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
 
 
 def _draw(frames: Frames, choices: Choices) -> bool:
-    """Draw the page below its controls; returns whether something is still being computed."""
+    """Draw the page below its controls. Return whether something is still being computed."""
     if whose := run_reads.predictions_of(frames):
         st.caption(whose)
     left, right = st.columns([11, 9], gap="medium")
     above, below = left.container(), left.container()
-    with below:  # what comes and goes moves neither the map nor the panel beside it
+    with below:  # messages that come and go move neither the map nor the panel
         spec, maps, busy = frame_map.maps_for(frames, choices.spec)
-    with above:  # where the address asks for nonsense, it says so
+    with above:  # warnings about the address belong above the map
         on_map = _on_map(frames)
     focus = _focus(frames, on_map)
     near, acts, own, reading = None, None, None, False
-    with right:  # controls first: the map shows what they ask for
+    with right:  # controls first: the map depends on them
         side = bound_segments(_("Beside the map"), Explore.PANEL, SIDES)
         if side == "sentence":
             own, reading = ask_sentence(frames)
@@ -108,7 +108,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     if choices.search.strip():
         found = [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
     try:
-        with right:  # before the map, which takes longer: a click on it is answered here
+        with right:  # before the map, which takes longer: the panel answers a click on the map
             _draw_panel(side, frames, spec, focus, near, acts, own)
         with above:
             if found is not None:
@@ -123,7 +123,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
                 centroids=side == "classes" and len(frames.probe.classes) <= MOST_CENTROIDS,
                 anchor=None if acts is None else frames.probe.ids[acts.anchor],
             )
-            # Those that were searched for stand out, else the nearest of one.
+            # Search results stand out or, without a search, the anchor's neighbours.
             lit = [frames.probe.ids[row] for row in near.rows] if found is None and near is not None else found
             frame_map.draw(frames, panel, choices, on_map, spec, lit)
             st.caption(frame_map.honesty_line(frames, spec, focus.number))
@@ -131,12 +131,12 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         with below:
             frame_button(frames, spec, maps.get(focus.number), focus.number)
         return measures(frames, focus.number) or busy or reading
-    finally:  # last, since a browser that writes its address lets the answer to a click wait
+    finally:  # last: while the browser writes the address, the answer to a click waits
         _follow(frames, on_map, focus)
 
 
 def _offer_found(frames: Frames, ids: list[int]) -> None:
-    """What the search has found, and a way to select it without a pointer."""
+    """Draw the number of search results, and a button that selects them without the pointer."""
     with st.container(horizontal=True, vertical_alignment="center"):
         texts = ngettext("{count} text", "{count} texts", len(frames.probe.ids))
         st.caption(_("Found in {found} of {texts}.", found=f"{len(ids):,}", texts=texts), width="content")
@@ -146,9 +146,9 @@ def _offer_found(frames: Frames, ids: list[int]) -> None:
 
 
 def _on_map(frames: Frames) -> MapState:
-    """What the map reports, or the address asks for."""
+    """Return the state that the map reports, or else the one that the address asks for."""
     ids, key = frames.probe.ids, frame_map.map_key(frames)
-    # Without a frame in the address, the newest is followed.
+    # Without a frame in the address, the map follows the newest.
     frame = None if Explore.FRAME.text is None else Explore.FRAME.choice(frames.numbers, frames.numbers[-1])
     known = map_now(key) or MapState(
         Explore.SELECTED.read(lambda text: ids_from_text(text, ids) or None, ()),
@@ -180,7 +180,7 @@ def _focus(frames: Frames, on_map: MapState) -> Focus:
 
 
 def _follow(frames: Frames, on_map: MapState, focus: Focus) -> None:
-    """Have the address say what is looked at."""
+    """Write the frame, selection, zoom and anchor into the address."""
     last, first = frames.numbers[-1], min(focus.rows, default=None)
     Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, last)
     Explore.SELECTED.put(ids_as_text(on_map.selected))

@@ -1,1 +1,1 @@
-"""A lesson beside the page that it speaks of."""
+"""A lesson beside the page that it is about."""

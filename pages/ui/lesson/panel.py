@@ -1,4 +1,4 @@
-"""The lesson beside its page: what it says, points at and hides, what is predicted, tried and checked."""
+"""The lesson beside its page: text, predictions, tries and checks, and the controls that it outlines or hides."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pages.ui.parts import escaped
 from pages.ui.reads import cached
 
 Value = float | str | None
-# From this try on the answer is offered.
+# The answer is offered from this try on.
 TRIES = 2
 
 
 def right_choices(check: Check, value: Callable[[str], Value]) -> list[str]:
-    """Which of the choices is right; two where their numbers are equal."""
+    """Return the right choice, or several if their numbers are equal."""
     if not check.by_number:
         said = value(check.right)
         return [label for label, word in check.choices.items() if word == said]
@@ -38,24 +38,24 @@ def right_choices(check: Check, value: Callable[[str], Value]) -> list[str]:
 
 
 def is_right(check: Check, answer: float | str, value: Callable[[str], Value], number: Number | None) -> bool:
-    """Args: number: how the one that is asked for is written; people type 88.9 for a share of 0.889."""
+    """Return whether an answer is right. Args: number: sets the scale; a visitor types 88.9 for a share of 0.889."""
     if check.number is None:
         return answer in right_choices(check, value)
     truth = value(check.number)
     assert number is not None
     assert check.within is not None
-    # What was typed has few decimals, so a difference of exactly `within` is right.
+    # A typed number has few decimals, so a difference of exactly `within` is right.
     return isinstance(truth, float | int) and abs(float(answer) / number.scale - truth) <= check.within * (1 + 1e-9)
 
 
 def answered_rightly(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
-    """Whether the answer that is held is right; no number is asked for where there is none."""
+    """Return whether the stored answer is right. Without an answer, no number is read."""
     answered, tries = _answered(key, check)
     return tries > 0 and is_right(check, answered, value, numbers[check.number] if check.number is not None else None)
 
 
 def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
-    """Ask, and grade what was answered. Returns: whether it was answered rightly, or its answer was shown."""
+    """Ask a question and grade the answer. Returns: whether the answer was right or was revealed."""
     number = numbers[check.number] if check.number is not None else None
     answered, tries = _answered(key, check)
     done = answered_rightly(key, check, numbers, value)
@@ -85,7 +85,7 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
 
 
 def _answered(key: str, check: Check) -> tuple[float | str, int]:
-    """What was answered, as it is graded, and in how many tries; nothing where a lesson has changed since."""
+    """Return the stored answer, ready for grading, and the number of tries; 0 if its choice no longer exists."""
     held, tries = answers().checked.get(key, (0, 0))
     if check.number is not None:
         return float(held), tries
@@ -100,7 +100,7 @@ def _keep_answer(key: str) -> None:
 
 
 def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
-    """Returns: the number that was typed, or the place of what was chosen."""
+    """Draw the field. Returns: the typed number, or the position of the choice; None if the field is empty."""
     if number is None:
         labels = list(check.choices)
         places = range(len(labels))
@@ -113,7 +113,7 @@ def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
 
 
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
-    """What the runs say, with every number that the question compares."""
+    """State the right answer, with every number that the question compares."""
     if check.number is not None:
         number = numbers[check.number]
         written = number.written(value(check.number))
@@ -131,7 +131,7 @@ def lesson_panel(page: str) -> None:
     """Draw the part of the lesson that the address names, if it names one and this is its page.
 
     Args:
-        page: the name of the page that is shown.
+        page: name of the current page.
     """
     at = EveryPage.LESSON.read(read_place, None)
     arrive(at)
@@ -143,8 +143,8 @@ def lesson_panel(page: str) -> None:
     point(at)
     keep_answers()
     with st.container(key="lesson", gap="small"):
-        # The way on keeps its place below the text, however much of that comes: a button that moves away between
-        # press and release is not pressed.
+        # The buttons have a separate container, so that they stay in place while the text grows: a click is lost if
+        # the button moves between press and release.
         text, way = st.container(key="lesson.text", gap="small"), st.container(key="lesson.way", gap="small")
         with text:
             try:
@@ -188,12 +188,12 @@ def _draw(at: At) -> None:
 
 
 def number_of(lesson: Lesson, name: str) -> Value:
-    """A number of the lesson. Raises: PlaygroundError."""
+    """Return a number of the lesson. Raises: PlaygroundError."""
     return _number(reads.open_engine().store, lesson.name, name)
 
 
 def checks_of(lesson: Lesson) -> dict[str, Check]:
-    """All its checks, by the keys of their answers."""
+    """Return all checks of the lesson, by the keys of their answers."""
     return {
         f"{At(lesson, number).text}.{place}": block
         for number, part in enumerate(lesson.parts, 1)
@@ -203,7 +203,7 @@ def checks_of(lesson: Lesson) -> dict[str, Check]:
 
 
 def right_checks(lesson: Lesson) -> set[str]:
-    """The keys of the checks that were answered rightly. Raises: PlaygroundError where a number cannot be read."""
+    """Return the keys of the checks with a right answer. Raises: PlaygroundError if a number cannot be read."""
     return {
         key
         for key, check in checks_of(lesson).items()
@@ -217,7 +217,7 @@ def _number(store: Store, lesson: str, name: str) -> Value:
 
 
 def _change(choice: Mapping[str, Any], page: str) -> None:
-    """A callback, so that the press is not lost with a run that another one cuts short."""
+    """Apply a choice. This is a callback: the click survives when another click interrupts the rerun."""
     try:
         change(choice, page)
     except PlaygroundError as error:
@@ -225,7 +225,7 @@ def _change(choice: Mapping[str, Any], page: str) -> None:
 
 
 def _predicted(block: Predict, key: str) -> bool:
-    """Ask for a prediction. Returns: whether somebody has made one."""
+    """Ask for a prediction. Returns: whether the visitor has made one."""
     said = answers().predicted.get(key)
     if said is not None and said in range(len(block.choices)):
         st.markdown(f"**{block.question}**  \n{_('You predicted: {answer}', answer=block.choices[said])}")
@@ -246,14 +246,14 @@ def _keep_prediction(key: str) -> None:
 
 
 def _way_on(at: At) -> None:
-    """Back, on, and out."""
+    """Draw the buttons that go back, go on and leave."""
     every = list(lessons().values())
     after = every.index(at.lesson) + 1
     following = At(every[after], 1) if after < len(every) else None
     if at.is_last and following is not None:
-        # Checks that wait for their right answer; one whose answer was shown is closed.
+        # A check is open until its answer is right or revealed.
         still = 0
-        with suppress(PlaygroundError):  # the panel has said already which number cannot be read
+        with suppress(PlaygroundError):  # the panel has already named the number that cannot be read
             still = len(checks_of(at.lesson).keys() - right_checks(at.lesson) - answers().shown)
         if still:
             st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
@@ -291,7 +291,7 @@ def _way_on(at: At) -> None:
         )
 
 
-# The theme's, which a style outside of a component cannot read.
+# The theme's accent colour, which a style outside a component cannot read.
 ACCENT = "light-dark(#2f6f9f, #6cb0de)"
 MAP = "map_view"
 FOLDER = Path(__file__).parent
@@ -306,7 +306,7 @@ _mount = st.components.v2.component(
 
 
 def point(at: At) -> None:
-    """Outline what the part speaks of, scroll it into view, and hide what it does without."""
+    """Outline the target of the part, scroll it into view, and hide the controls that the part does not need."""
     shown = at.part.shown
     hidden = [selector(shown.page, name) for name in dict.fromkeys((*at.lesson.hides, *shown.hides))]
     target = None if shown.points_at is None else selector(shown.page, shown.points_at)
@@ -320,9 +320,9 @@ def point(at: At) -> None:
 
 
 def selector(page: str, name: str) -> str:
-    """The CSS selector of a control, by its name in the page's address, or of an element by its key or the key's start.
+    """Return the CSS selector of a control by its name in the address, or of an element by its key or key prefix.
 
-    Of the map, whose key is that of its run, the name is `map_view`.
+    The key of the map depends on its run, so the map has the name `map_view`.
     """
     if name == MAP:
         return ".map-view"
@@ -332,5 +332,5 @@ def selector(page: str, name: str) -> str:
 
 
 def _class(name: str) -> str:
-    """As Streamlit makes a class of a key."""
+    """Convert a key to a CSS class as Streamlit does."""
     return re.sub(r"[^a-zA-Z0-9_-]", "-", name)

@@ -1,4 +1,4 @@
-"""The visitor's place in the lessons, the ways to another, and the answers, which the browser keeps for every tab."""
+"""The visitor's position in the lessons, the navigation, and the answers, which the browser keeps for every tab."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pages.ui.form_start import forget_links
 from pages.ui.lab import forget_lab
 
 BETWEEN = "."
-# What a visitor did in the lessons, where they were last, and where they are going.
+# Keys of the visitor's answers, of the last part, and of the part that the visitor is going to.
 ANSWERS, LAST, GOING = "lesson.answers", "lesson.last", "lesson.going"
-# Who has not arrived by then went somewhere else.
+# In seconds. A visitor who has not arrived by then went somewhere else.
 GOING_S = 10
 TABLES: Mapping[str, type[Address]] = {
     "fine_tune": address.FineTune,
@@ -37,10 +37,10 @@ TABLES: Mapping[str, type[Address]] = {
     "loss_lab": address.LossLab,
 }
 KEEPING = "lesson.keeping"
-# What the browser gave last, and what it was sent last.
+# Keys of the text that the browser last gave, and of the text that it was last sent.
 TAKEN, SENT = "lesson.taken", "lesson.sent"
 FORGOTTEN = "lesson.forgotten"
-# Far more than all lessons have questions; a browser can send anything.
+# Far more than the answers to all lessons take; a browser can send anything.
 MOST_CHARS = 20_000
 
 
@@ -57,7 +57,7 @@ class At:
 
     @property
     def text(self) -> str:
-        """As an address has it: `temperature.3`."""
+        """The part as an address names it, such as `temperature.3`."""
         return f"{self.lesson.name}{BETWEEN}{self.number}"
 
     @property
@@ -70,11 +70,11 @@ class At:
 
 @dataclass
 class Answers:
-    """What was predicted and answered, by the place of the question; the latter with the tries it took.
+    """The visitor's predictions, and answers with their number of tries, by the key of the question.
 
     Attributes:
-        predicted, checked: of what is chosen, its place among the choices, which is the same in every language.
-        shown: questions whose answer somebody had shown.
+        predicted, checked: a choice is held as its position, which is the same in every language.
+        shown: questions whose answer the visitor revealed.
     """
 
     predicted: dict[str, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Answers:
 
 
 def read_place(text: str) -> At | None:
-    """None for what is no part of a lesson."""
+    """Parse the text of a part; None if there is no such part."""
     name, _, number = text.partition(BETWEEN)
     lesson = lessons().get(name)
     if lesson is None or not number.isdecimal() or not 1 <= int(number) <= len(lesson.parts):
@@ -96,17 +96,17 @@ def answers() -> Answers:
 
 
 def go_to(at: At) -> None:
-    """Set out for a part: a callback, so that the click is not lost with a run that another one cuts short."""
+    """Request a part. This is a callback: the click survives when another click interrupts the rerun."""
     state.remember(GOING, (at.text, time.monotonic()))
 
 
 def arrive(at: At | None) -> None:
-    """Go on to where somebody set out for, until they are there.
+    """Switch to the requested part, on every rerun until the visitor has arrived or GOING_S seconds have passed.
 
-    Whatever the page that is left still has to say, as a control that has just been turned, brings it back once more.
+    A late event of the previous page, such as a control that was just changed, brings that page back once more.
 
     Args:
-        at: where they are.
+        at: the current part.
     """
     text, since = state.remembered(GOING, lambda: ("", 0.0))
     going = read_place(text)
@@ -117,19 +117,19 @@ def arrive(at: At | None) -> None:
         return
     here = EveryPage.LESSON.read(read_place, None)
     if here is not None and here.lesson.name == going.lesson.name and here.part.shown == going.part.shown:
-        # A part that speaks of what is there already changes nothing on the page, so what was turned there stays.
+        # Both parts show the same page, so the visitor's changes to it stay.
         EveryPage.LESSON.put(going.text)
         st.rerun()
     st.switch_page("pages/lessons.py", query_params={Lessons.OPEN.name: going.text})
 
 
 def stay() -> None:
-    """Give up where somebody set out for."""
+    """Cancel the requested part."""
     state.forget(GOING)
 
 
 def open_beside(at: At) -> None:
-    """Leave for the part's page. Raises: PlaygroundError where a run that it shows cannot be opened."""
+    """Switch to the part's page. Raises: PlaygroundError if a run that it shows cannot be opened."""
     shown = at.part.shown
     store = reads.open_engine().store
     for table in TABLES.values():
@@ -142,7 +142,7 @@ def open_beside(at: At) -> None:
 
 
 def change(choice: Mapping[str, Any], page: str) -> None:
-    """Have the page beside a part show something else."""
+    """Apply a choice to the page beside a part."""
     items = TABLES[page].items()
     store = reads.open_engine().store
     for name, value in choice.items():
@@ -153,7 +153,7 @@ def change(choice: Mapping[str, Any], page: str) -> None:
 
 
 def _texts(store: Store, name: str, value: Any) -> str | list[str]:
-    """What an address says for a value, with the ids of the runs that it names; one that was deleted comes back."""
+    """Return a value as an address holds it, with the ids of the runs that it names. A deleted run is restored."""
     match name:
         case "run":
             return run_id_of(store, str(value))
@@ -168,7 +168,7 @@ def _texts(store: Store, name: str, value: Any) -> str | list[str]:
 
 @dataclass
 class Kept:
-    """Attributes: last: the part that somebody was at, as an address has it."""
+    """The data that the browser keeps. Attributes: last: the visitor's last part, as an address names it."""
 
     answers: Answers = field(default_factory=Answers)
     last: Annotated[str, Field(max_length=80)] = ""
@@ -185,10 +185,10 @@ _mount = st.components.v2.component(
 
 
 def keep_answers() -> None:
-    """Take what the browser kept, and have it keep what is answered from then on. Draws nothing."""
+    """Merge the answers that the browser kept, and have it keep those that follow. Draws nothing."""
     given = (state.widget_value(KEEPING) or {}).get("kept")
     if given is not None and given != state.remembered(TAKEN, lambda: None):
-        # What was answered meanwhile counts more.
+        # Answers given meanwhile take precedence.
         found, meanwhile = kept(str(given)), answers()
         joined = Answers(
             found.answers.predicted | meanwhile.predicted,
@@ -198,7 +198,7 @@ def keep_answers() -> None:
         last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
         _put(Kept(joined, last))
         state.remember(TAKEN, str(given))
-    # What the browser may hold by now: what it gave, and what it was sent last.
+    # The texts that the browser may hold by now.
     known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
     now = Kept(answers(), state.remembered(LAST, str))
     text = KEPT.dump_json(now).decode() if now != Kept() else ""
@@ -208,7 +208,7 @@ def keep_answers() -> None:
 
 
 def kept(text: str) -> Kept:
-    """What a browser gives, nothing where that makes no sense."""
+    """Parse the text that the browser gave; empty if it is invalid."""
     try:
         return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else Kept()
     except ValidationError:
@@ -216,7 +216,7 @@ def kept(text: str) -> Kept:
 
 
 def forget_button() -> None:
-    """Offer to forget all answers, for the next who sits here, and to bring back those that were just forgotten."""
+    """Offer to forget all answers, for the next visitor at this computer, or to restore those just forgotten."""
 
     def forget_all() -> None:
         state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))

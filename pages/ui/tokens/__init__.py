@@ -1,1 +1,1 @@
-"""The pieces of the Tokens page: which text, which settings, and what is below them."""
+"""Components of the Tokens page: choice of a text, settings, and the views below them."""

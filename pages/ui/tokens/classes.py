@@ -1,4 +1,4 @@
-"""Which words are selected in the texts of which class, and which entered or left the selection."""
+"""The words selected in the texts of each class, and those that entered or left the selection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORD_CHARS = 60
 ALL = "all"
 LEAST_MAX = 30
 LEAST_PX, CLASS_PX = 240, 340
-# What the columns of both tables are called, and those of counts.
+# Column names of both tables, those of counts first.
 # Translators: of a word, in how many texts it was selected, and in how many it occurs at all
 COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("After"))
 WORD, LIFT, CLASS, CHANGE = N_("Word"), N_("Lift"), N_("Class"), N_("Change")
@@ -58,7 +58,7 @@ def over_the_classes(known: TokenRun, chosen: Settings) -> None:
 
 
 def _least_and_class(known: TokenRun) -> tuple[int, int | None]:
-    """How many texts a word has to be selected in, and the class that is looked at, None for all."""
+    """Draw the controls. Return the fewest texts a word has to be selected in, and the class, None for all."""
     classes = known.probe.classes
     most = max(2, min(LEAST_MAX, len(known.ids)))
     problem = _("it goes from 1 to {most} here", most=most)
@@ -115,7 +115,7 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
 
 
 def _record(row: SelectedWord, classes: Sequence[str]) -> dict[str, str]:
-    """A line of the file: a word in all classes, then in each."""
+    """Return one row of the file: a word over all classes, then in each class."""
     record = {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
     record |= {"selected": str(row.count), "occurs": str(row.occurs)}
     for c in range(len(classes)):
@@ -173,7 +173,7 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
 
 
 def _most_moved(changed: Sequence[WordChange]) -> str:
-    """The words at the top of the table in a sentence, entered and left apart."""
+    """Name the words at the top of the table, in one sentence for those that entered and one for those that left."""
     entered = [f"“{escaped(_short(change.word))}”" for change in changed if change.change > 0][:5]
     left = [f"“{escaped(_short(change.word))}”" for change in changed if change.change < 0][:5]
     said = []

@@ -1,4 +1,4 @@
-"""A text without each of its words: what the prediction does, beside what attention would have said."""
+"""The effect of deleting each word of a text on the prediction, compared with attention."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pages.ui.waiting import ask, is_going_on
 Doubles = NDArray[np.float64]
 
 SCATTER_PX = 420
-# How many words of each ranking are compared; of a short text at most half of its words.
+# Number of top words compared between the two rankings; at most half of the words of a short text.
 COMPARED = 5
 FLIPS_SHOWN = 12
 SOURCES = N_(
@@ -47,7 +47,7 @@ RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
 
 
 def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
-    """Draw what deleting words does, or offer to find out."""
+    """Draw the effect of deleting each word, or offer to compute it."""
     try:
         stamps = weight_stamps(known.store, known.run)
     except PlaygroundError as error:
@@ -160,7 +160,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
 
 
 def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
-    """What this very text says of it, in plain words."""
+    """Say how far attention and effect agree on this text."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
         return _("This text has too few words, or they are all alike, so it cannot say how far the two agree.")
@@ -171,13 +171,13 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
         spearman=signed(agreement.spearman, 2),
         words=ngettext("{count} word", "{count} words", agreement.words),
     )
-    # How many two choices of this many words share on average, if nothing but chance makes them.
+    # Mean overlap of two random choices of this many words.
     chance = f"{most * most / len(attention):.1f}"
     return sentences([_overlap(most, len(shared), chance), correlations])
 
 
 def _overlap(most: int, shared: int, chance: str) -> str:
-    """How many of the words of greatest attention are among as many of greatest effect."""
+    """Say how many of the words with the most attention are among as many with the largest effect."""
     if most == 1:
         said = (
             N_(
@@ -275,7 +275,7 @@ def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
 
 
 def _ranks(values: Doubles) -> NDArray[np.int64]:
-    """1 for the greatest; ties in the order of reading."""
+    """Rank values, 1 for the greatest; ties keep the reading order."""
     ranks = np.empty(len(values), np.int64)
     ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return ranks

@@ -1,4 +1,4 @@
-"""One text before and after: which words [CLS] attends to, over the steps and over the layers."""
+"""One text at two steps: the words that [CLS] attends to, over the steps and over the layers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Settings
 
 HEAT_WORDS_MAX = 40
-# A longer text scrolls by itself, so that what is below it stays in reach.
+# A longer text scrolls in its own box, so that the content below it stays within reach.
 LONG_CHARS, LONG_PX = 2_500, 700
 OVER = {"steps": N_("Over the steps"), "layers": N_("Over the layers")}
 
 
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
-    """Draw one text. Args: name: of the run, for the names of files."""
+    """Draw one text. Args: name: of the run, for file names."""
     before, after = (
         word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head)
         for step in (chosen.before, chosen.after)
@@ -76,7 +76,7 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
 
 
 def _outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
-    """What the classifier says before and after, as Markdown; the true label where there is one."""
+    """Return the predictions before and after as Markdown, with the true label if there is one."""
     said = []
     for step in dict.fromkeys((chosen.before, chosen.after)):
         shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
@@ -103,7 +103,7 @@ def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> st
 
 
 def _percent(share: float) -> str:
-    """Float16 attention sums to one only so far."""
+    """Format a share, clipped to 0–1: float16 attention sums to one only approximately."""
     return percent(min(1.0, max(0.0, share)))
 
 

@@ -1,4 +1,4 @@
-"""Cached reads of what [CLS] attends to in one run. A key names everything that a value depends on."""
+"""Cached reads of the attention of [CLS] in one run. A cache key holds everything that its value depends on."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Reading:
     """A text as a run's encoder reads it, at S steps.
 
     Attributes:
-        key: of the text, within the run.
-        steps: in order.
-        attention: of each step [L, heads, T].
+        key: identifies the text within the run.
+        steps: the S steps, in order.
+        attention: per step [L, heads, T].
         logits: [S, C].
-        label: its class, None for a visitor's text.
+        label: class of the example; None for the visitor's own text.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Reading:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many layers and heads there are."""
+        """Numbers of layers and heads."""
         return self.attention[0].shape[0], self.attention[0].shape[1]
 
     @property
@@ -51,7 +51,7 @@ class Reading:
 
     @property
     def places(self) -> list[tuple[int, ...]]:
-        """Of each word the positions of its tokens."""
+        """Token positions of each word."""
         return [word.places for word in self.read.words]
 
     def at(self, step: int) -> Attention:
@@ -60,14 +60,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """A run, and the examples whose attention its frames hold: N texts, maybe none.
+    """A run and the N examples whose attention its frames hold; N may be 0.
 
     Attributes:
-        frames: steps, at least one.
-        ids: of the examples on the map.
-        rows: of them in a frame.
-        texts: as the encoder reads them.
-        labels: their classes.
+        frames: steps of the frames, at least one.
+        ids: ids of the examples on the map.
+        rows: rows of the examples in a frame.
+        texts: the examples as the encoder reads them.
+        labels: classes of the examples.
     """
 
     store: Store
@@ -81,17 +81,17 @@ class TokenRun:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What identifies the examples: the run, and the attempt at it."""
+        """The cache key of the examples: the store, the run and its attempt."""
         return str(self.store.folder), self.run.id, self.run.begun_attempt
 
     @property
     def longest(self) -> int:
-        """Words of the text that has most."""
+        """Number of words in the longest text; 0 without texts."""
         return max((len(text.words) for text in self.texts), default=0)
 
     @property
     def usual(self) -> float:
-        """Words of the middle text; 0 where none is kept."""
+        """Median number of words per text; 0 without texts."""
         return median(len(text.words) for text in self.texts) if self.texts else 0
 
 
@@ -99,8 +99,8 @@ class Rule(NamedTuple):
     """The selection of words: the top k by a layer's attention.
 
     Attributes:
-        head: numbered from 0; None for the mean of all.
-        marks: lets punctuation be selected, too.
+        head: numbered from 0; None for the mean over heads.
+        marks: whether punctuation can be selected.
     """
 
     layer: int
@@ -110,7 +110,7 @@ class Rule(NamedTuple):
 
 
 def token_run(store: Store, run: RunRecord, probe: Probe, frames: tuple[int, ...]) -> TokenRun:
-    """A run that has frames, with its examples. Raises: StoreError for a damaged file."""
+    """Load the examples of a run that has frames. Raises: StoreError for a damaged file."""
     tokens = _tokens(store, run)
     ids, labels = (tuple(of_all[row] for row in tokens.rows) for of_all in (probe.ids, probe.labels))
     return TokenRun(store, run, probe, frames, ids, tokens.rows, tokens.texts, labels)
@@ -122,7 +122,7 @@ def _tokens(store: Store, run: RunRecord) -> Tokens:
 
 
 def example_reading(known: TokenRun, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:
-    """An example at the frames that hold attention, and a sentence where one cannot be read; None where none does."""
+    """Return an example at the frames that hold its attention, if any, and a sentence on an unreadable frame."""
     found: dict[int, tuple[Attention, FloatArray]] = {}
     problem = None
     for step in steps:
@@ -156,14 +156,14 @@ def _attention(known: TokenRun, step: int) -> Attention | None:
 
 
 def attention_shape(known: TokenRun, step: int) -> tuple[int, int] | None:
-    """How many layers and heads a frame has; None where it holds no attention. Raises: StoreError."""
+    """Return the numbers of layers and heads of a frame, or None if it holds no attention. Raises: StoreError."""
     attention = _attention(known, step)
     return None if attention is None else (attention.shape[0], attention.shape[1])
 
 
 @cached(64, TokenRun)
 def selected(known: TokenRun, step: int, rule: Rule) -> Selection | None:
-    """Of each example the positions of its top k words at a step; None where that frame holds no attention.
+    """Return the positions of each example's top k words at a step, or None if the frame holds no attention.
 
     Raises: StoreError for a frame that is missing or damaged.
     """
@@ -186,13 +186,13 @@ def _words(known: TokenRun) -> list[list[str]]:
 
 @cached(32, TokenRun)
 def statistics(known: TokenRun, step: int, rule: Rule, *, at_least: int, classes: int) -> WordStatistics:
-    """`word_statistics` of what is selected at a step whose frame holds attention."""
+    """Compute `word_statistics` of the words selected at a step. Raises: StoreError for a frame without attention."""
     return word_statistics(_words(known), _chosen(known, step, rule), known.labels, classes, at_least=at_least)
 
 
 @cached(32, TokenRun)
 def changes(known: TokenRun, steps: tuple[int, int], rule: Rule, *, at_least: int) -> tuple[WordChange, ...]:
-    """`selection_changes` between what is selected at two steps whose frames hold attention."""
+    """Compute `selection_changes` between two steps. Raises: StoreError for a frame without attention."""
     before, after = (_chosen(known, step, rule) for step in steps)
     return selection_changes(_words(known), before, after, at_least=at_least)
 

@@ -1,4 +1,4 @@
-"""The choice of a text, and the row of controls that all parts of the Tokens page share."""
+"""The choice of a text, and the row of controls that all views of the Tokens page share."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.waiting import ask, is_going_on, job_of
 
-# A third of the words, but no more than can be taken in at a glance.
+# By default k is a third of the words, but no more than a reader takes in at a glance.
 K_SHARE, K_LEAST, K_GLANCE, K_MAX = 1 / 3, 2, 8, 90
 MEAN = "mean"
-# Two stand side by side on a phone.
+# Two controls fit side by side on a phone.
 CONTROL_PX = 160
-# A visitor's text is in the address, which browsers and servers let be only so long.
+# A visitor's text is part of the address, whose length browsers and servers limit.
 OWN_CHARS_MAX = 4_000
 OPTION_CHARS = 200
 EXAMPLE, OWN = "example", "own"
@@ -41,14 +41,14 @@ NOT_KEPT = N_(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is looked at.
+    """The settings of the Tokens page.
 
     Attributes:
         layer: 1 to `layers`.
-        head: 0 to `heads` − 1 as arrays count; None is the mean over heads.
-        k: how many words are selected.
-        before, after: steps.
-        punctuation: whether marks can be selected like words.
+        head: 0 to `heads` − 1, as an array index; None for the mean over heads.
+        k: number of selected words.
+        before, after: the two steps.
+        punctuation: whether punctuation can be selected.
     """
 
     layers: int
@@ -61,12 +61,12 @@ class Settings:
     punctuation: bool
 
     def skipped(self, words: Sequence[str]) -> tuple[int, ...]:
-        """Positions that the selection leaves out."""
+        """Return the positions that the selection leaves out."""
         return () if self.punctuation else punctuation(words)
 
     @property
     def sentence(self) -> str:
-        """As it is shown beside numbers."""
+        """The settings in words, shown beside numbers."""
         if self.punctuation:
             return _("{where}, k {k}", where=self.where, k=self.k)
         return _("{where}, k {k}, punctuation left out", where=self.where, k=self.k)
@@ -94,12 +94,12 @@ def choose(
     """Draw the controls and read them.
 
     Args:
-        shape: layers and heads.
-        steps: of which attention is known, at least one.
-        longest: words of the longest text; k reaches no farther than it has to.
-        usual: words of the run's middle text, which k begins with a third of; 0 where that is not known.
-        known_steps: steps that the address may name although this text knows them not.
-        with_before: whether there is something to compare with.
+        shape: numbers of layers and heads.
+        steps: steps with known attention, at least one.
+        longest: number of words in the longest text, which limits the range of k.
+        usual: median number of words per text of the run; k starts at a third of it. 0 if unknown.
+        known_steps: steps that the address may name even if this text has no attention there.
+        with_before: whether two steps are compared.
     """
     layers, heads = shape
     first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
@@ -107,7 +107,7 @@ def choose(
     head_names = {MEAN: _mean_of(heads).capitalize()}
     if heads > 1:
         head_names |= {str(number): _("Head {head}", head=number) for number in range(1, heads + 1)}
-    # All are read before any is drawn: what the address has wrong is said above the row.
+    # All are read before any is drawn, so that address errors appear above the row.
     problem = _("this encoder has layers 1 to {layers}", layers=layers)
     layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, problem)
     head, to_head = bound(Tokens.HEAD, head_names, problem=_("this encoder has heads 1 to {heads}", heads=heads))
@@ -143,7 +143,7 @@ def choose(
 
 
 def _mean_of(heads: int) -> str:
-    """A replay holds the mean alone, and no longer of how many it is."""
+    """Name the mean over heads. A replay holds only this mean, without the number of heads."""
     return _("mean of {heads} heads", heads=heads) if heads > 1 else _("mean of all heads")
 
 
@@ -157,7 +157,7 @@ def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
 
 
 def choose_text(known: TokenRun) -> Reading | None:
-    """Draw the choice and read it; None where there is nothing to show yet, which the page says."""
+    """Draw the choice of a text. Return the text, or None while there is nothing to show."""
     if not known.texts:
         own = _("A text of your own can be looked at wherever weights are kept.")
         st.info(sentences([_(NOT_KEPT), own]))
@@ -177,7 +177,7 @@ def choose_text(known: TokenRun) -> Reading | None:
 
 
 def _pick(known: TokenRun) -> int:
-    """Which of the examples."""
+    """Draw the choice of an example. Return its position."""
     labels = []
     for read, label in zip(known.texts, known.labels, strict=True):
         text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
@@ -226,7 +226,7 @@ def _own(known: TokenRun) -> Reading | None:
 
 
 def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mapping[int, int]) -> tuple[list[str], bool]:
-    """Draw a field for each text; what they hold, and whether the button was pressed."""
+    """Draw a field for each text. Return the texts, and whether the visitor pressed the button."""
     pair = len(items) > 1
     with st.form("tokens.own", border=False):
         typed = [
@@ -252,12 +252,12 @@ def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mappin
 
 
 def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
-    """The text that the address holds, once it can be read; pressing the button puts another one there."""
+    """Return the text that the address holds, or None if there is no valid one. The button replaces it."""
     most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
     items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
     typed, pressed = _form(known, items, most, stamps)
     missing_weights(known.run)
-    # What was asked for is remembered too: a press right behind it still brings the address from before.
+    # The request is remembered too: a click right after it still carries the previous address.
     asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
     given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:
