@@ -113,7 +113,7 @@ def arrays(text: bytes, name: str) -> dict[str, Array]:
     """Load the arrays of a safetensors member. Raises: DamagedError."""
     try:
         return load(text)
-    # For a type that NumPy lacks, the library raises the error of its own lookup.
+    # For a type that NumPy lacks, the library raises a KeyError or the like.
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(f"{name}: {error}") from error
 

@@ -133,7 +133,7 @@ def complete_since(run: RunSummary) -> float:
 
 
 def poll_while(busy: bool) -> None:
-    """Poll only while `busy`; rerun the page when that changes, so that it creates the fragment anew."""
+    """Poll only while `busy`; rerun the page when that changes, so that it creates a new fragment."""
     if state.remembered(POLLING, lambda: False) != busy:
         state.remember(POLLING, busy)
         st.rerun()

@@ -46,7 +46,7 @@ def opened(folder: Path) -> Pages:
 
 
 def checked(app: AppTest) -> AppTest:
-    """The app, after making sure that nothing was raised that nobody had expected."""
+    """Return the app if the run raised no unexpected exception."""
     assert not app.exception
     assert not [error.value for error in app.error if "failed unexpectedly" in error.value]
     return app

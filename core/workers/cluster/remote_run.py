@@ -279,7 +279,7 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
     start = start_of(store, config)
     files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
     with tempfile.TemporaryDirectory() as folder:
-        # Written anew, because the stored file may be damaged and the rows loaded from the task.
+        # Written again, because the stored file may be damaged and the rows loaded from the task.
         rows = Path(folder) / ROWS
         write_data(rows, TaskSource(store.folder).kept(config.task, config.seed))
         files[ROWS] = rows.read_bytes()

@@ -1,4 +1,4 @@
-"""Every part of an objective has a name and a look of its own."""
+"""Names and colours of an objective's parts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def following(store: Store, run_id: str) -> list[psutil.Process]:
     """The other processes of a run, which print into its log."""
     log, found = str(store.log_path(run_id)), []
     for process in psutil.process_iter(["cmdline"]):
-        with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             is_other = "--multiprocessing-fork" in (process.info["cmdline"] or [])
             if is_other and os.readlink(f"/proc/{process.pid}/fd/1") == log:
                 found.append(process)

@@ -56,7 +56,7 @@ def processes_on(store_folder: Path) -> list[psutil.Process]:
             if str(store_folder) in process.cmdline() and not is_gone(process.pid):
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue  # gone meanwhile, or somebody else's
+            continue  # it has ended, or belongs to another user
     return found
 
 
