@@ -264,7 +264,7 @@ def panel_of(
     else:
         notes = (_("step {step}", step=f"{frames.layers_at:,}"),) * len(frames.numbers)
     return Panel(
-        examples=examples(frames, frames.probe.ids),
+        examples=examples(frames),
         places=_places(frames, spec, frames.numbers, tuple(maps), maps),
         colours=colours(frames, colour),
         steps=frames.numbers,
@@ -348,10 +348,10 @@ def _how_made(frames: Frames, spec: MapSpec) -> str:
 
 
 @run_reads.kept(max_entries=24)
-def examples(frames: Frames, ids: tuple[int, ...]) -> Bundle:
-    """Return the examples of some frames. Args: ids: of the examples, in the order of the probe set."""
+def examples(frames: Frames, ids: tuple[int, ...] | None = None) -> Bundle:
+    """Return the examples of some frames. Args: ids: of the examples, in place of the probe set's own."""
     probe = frames.probe
-    return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
+    return examples_bundle(ids or probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
 @run_reads.kept(max_entries=16)
