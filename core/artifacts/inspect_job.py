@@ -131,7 +131,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
     if layer_count(folder, step, stamp) == 0:
-        data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
+        data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]

@@ -128,7 +128,7 @@ def takes_pairs(store: Store, run: RunSummary) -> bool:
     if texts:
         return len(texts[0].sides) > 1
     # Some tokenizers do not report the positions of words.
-    return TaskSource(store.folder).kept(run.config.task, run.config.seed).train.seconds is not None
+    return TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train.seconds is not None
 
 
 def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:

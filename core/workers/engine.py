@@ -27,7 +27,7 @@ from core.workers.jobs import Jobs
 from core.workers.limits import check_paths, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
 from core.workers.processes import spawn
-from core.workers.run_rows import TaskSource, keep_rows
+from core.workers.run_rows import TaskSource, store_rows
 
 
 class Engine(ABC):
@@ -109,7 +109,7 @@ class Engine(ABC):
             cell, owner: see `Store.create`.
         Raises: TaskError or StoreError; no run was created then.
         """
-        keep_rows(self.store.folder, data)
+        store_rows(self.store.folder, data)
         return self.store.create(config, cell, owner)
 
     def stop(self, run_id: str) -> None:

@@ -27,15 +27,15 @@ class TaskSource:
         try:
             return load_task(config, seed, TaskLibrary(self._folder))
         except (TaskError, StoreError):
-            if (kept := self._kept(config)) is None:
+            if (stored := self._stored(config)) is None:
                 raise
-            return kept
+            return stored
 
-    def kept(self, config: TaskConfig, seed: int) -> TaskData:
+    def rows_of(self, config: TaskConfig, seed: int) -> TaskData:
         """Load the rows of a prepared config, preferring stored ones. Raises: see `__call__`."""
-        return self._kept(config) or self(config, seed)
+        return self._stored(config) or self(config, seed)
 
-    def _kept(self, config: TaskConfig) -> TaskData | None:
+    def _stored(self, config: TaskConfig) -> TaskData | None:
         """Read the stored rows of a config's hash; None if they are missing or damaged."""
         if config.content_hash is None:
             return None
@@ -60,13 +60,13 @@ def majority_rate(folder: Path, run: RunRecord, split: str) -> float | None:
 @lru_cache(maxsize=512)
 def _rates(folder: Path, task: TaskConfig, seed: int) -> Mapping[str, float]:
     try:
-        data = TaskSource(folder).kept(task, seed)
+        data = TaskSource(folder).rows_of(task, seed)
     except PlaygroundError:
         return {}
     return {VALIDATION: data.majority_rate, "test": data.test_majority_rate}
 
 
-def keep_rows(folder: Path, data: TaskData) -> None:
+def store_rows(folder: Path, data: TaskData) -> None:
     """Store the exact rows of a run that is about to be created. Runs with the same rows share one file.
 
     Raises: TaskError if the disk is full or the folder cannot be written.

@@ -123,7 +123,7 @@ def _train(store: Store, attempt: Attempt, controls: WorkerControls) -> Status:
     recorder = Recorder(store, attempt)
     events = training_events(
         config,
-        TaskSource(store.folder).kept(config.task, config.seed),
+        TaskSource(store.folder).rows_of(config.task, config.seed),
         attempt.folder,
         guard=attempt.check,
         controls=controls.state,

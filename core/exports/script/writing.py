@@ -121,7 +121,7 @@ def run_script(store: Store, run: RunRecord) -> str:
     """
     config = run.effective
     if _reads_texts_as_they_are(config):
-        data, given = TaskSource(store.folder).kept(config.task, config.seed), config.encoder
+        data, given = TaskSource(store.folder).rows_of(config.task, config.seed), config.encoder
         encoder, _ = load_encoder(given.id, classes=data.classes, pooling=given.pooling, max_length=given.max_length)
         plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
         safe = any(encoder.folder.glob("*.safetensors"))  # a script reads safetensors only

@@ -281,7 +281,7 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
     with tempfile.TemporaryDirectory() as folder:
         # Written again, because the stored file may be damaged and the rows loaded from the task.
         rows = Path(folder) / ROWS
-        write_data(rows, TaskSource(store.folder).kept(config.task, config.seed))
+        write_data(rows, TaskSource(store.folder).rows_of(config.task, config.seed))
         files[ROWS] = rows.read_bytes()
     if start is not None:
         files[START] = start.read_bytes()

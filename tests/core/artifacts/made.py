@@ -17,7 +17,7 @@ from core.training.encode import encode
 from core.training.loop import train
 from core.training.probe import ProbeFrames
 from core.workers.recorder import Recorder
-from core.workers.run_rows import TaskSource, keep_rows
+from core.workers.run_rows import TaskSource, store_rows
 from tests.core.training.made import StopAt
 
 FRAMES = (0, 2, 4, 6, 8)
@@ -31,7 +31,7 @@ WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
 def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> RunRecord:
     """A run that was carried out here, as a worker does it; stopped after a step where that is given."""
     config, data = prepare(draft, gpu=False)
-    keep_rows(store.folder, data)
+    store_rows(store.folder, data)
     run_id = store.create(config)
     claimed = store.claim_next(range(50))  # whatever else is running there
     assert claimed is not None
@@ -55,7 +55,7 @@ def frame_again(
     store: Store, run: RunRecord, encoder: Encoder, tokenizer: Tokenizer, *, untrained: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Vectors and logits of the probe, computed in the batches in which the run computed its frames."""
-    data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
+    data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
     frames = ProbeFrames(run.config, data, encoder, tokenizer)
     assert run.probe is not None
     held_out = len(data.validation)

@@ -206,7 +206,7 @@ def test_what_was_computed_of_dropped_weights_stays_known(store: Store, draft: D
 
 def test_halved_weights_give_the_frame_up_to_their_rounding(store: Store, draft: Draft) -> None:
     run = recorded(store, draft(more=MORE, **FAST))
-    data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
+    data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
     before = weight_stamps(store, run)
     list(halve_weights(Checkpoints(store.run_folder(run.id)), run.config, data, "cpu"))
     assert all(weight_stamps(store, run)[step] != before[step] for step in (2, 4, 8))

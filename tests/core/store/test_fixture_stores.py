@@ -295,7 +295,7 @@ def resume_claimed(store: Store, run_id: str) -> int:
     resumed_at = checkpoints.step() or 0
     for event in fine_tune(
         config,
-        TaskSource(store.folder).kept(config.task, config.seed),
+        TaskSource(store.folder).rows_of(config.task, config.seed),
         checkpoints,
         controls=NoControls(),
         cache=FolderCache(store.cache_folder),

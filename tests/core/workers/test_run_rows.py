@@ -30,7 +30,7 @@ def engine(store: Store, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
 
 def rows_of(store: Store, run: RunRecord) -> TaskData:
     """What a worker reads."""
-    return TaskSource(store.folder).kept(run.config.task, run.config.seed)
+    return TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
 
 
 def kept(store: Store) -> list[str]:
