@@ -44,7 +44,7 @@ def checked_visitor_name(text: str) -> str:
     """
     name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
     key = visitor_key(name)
-    if "@" in key or key in _reserved() or any(form.fullmatch(key) for form in _nameless()):
+    if "@" in key or _reserved().fullmatch(key):
         raise ConfigError("name", shown(name), "it could be taken for an admin, the server or another visitor.")
     return name
 
@@ -64,22 +64,13 @@ def _is_invisible(sign: str) -> bool:
 
 
 @cache
-def _reserved() -> frozenset[str]:
-    words = set(RESERVED)
+def _reserved() -> re.Pattern[str]:
+    """Return a pattern of the keys of RESERVED names, and of the labels that pages give to visitors and the server."""
+    names = {*RESERVED}
     for code in LANGUAGES:
         with in_language(code):
-            words |= {_("the server"), _("you"), _("Admin")}
-    return frozenset(map(visitor_key, words))
-
-
-@cache
-def _nameless() -> tuple[re.Pattern[str], ...]:
-    """Return patterns of the labels that pages give to visitors without a name."""
-    forms = []
-    for code in LANGUAGES:
-        with in_language(code):
-            forms.append(re.compile(re.escape(visitor_key(_("visitor {number}", number="0"))).replace("0", r"\d+")))
-    return tuple(forms)
+            names |= {_("the server"), _("you"), _("Admin"), _("visitor {number}", number="0")}
+    return re.compile("|".join(re.escape(visitor_key(name)).replace("0", r"\d+") for name in names))
 
 
 def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
