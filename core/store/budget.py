@@ -39,9 +39,12 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
     budget_gb = settings().disk_gb if budget_gb is None else budget_gb
     try:
         with FileLock(store.folder / BUDGET_LOCK, timeout=BUDGET_TIMEOUT_S):
-            excess = _total(store) - budget_gb * GB
+            excess, runs = _total(store) - budget_gb * GB, store.runs()
+            # Queued and active runs start from these.
+            needed = {run.config.start for run in runs if run.status == Status.QUEUED or run.status.active}
+            finished = [r for r in runs if r.status == Status.FINISHED and not r.keep_weights and r.id not in needed]
             for what in ORDER:
-                for run in _oldest_first(store):
+                for run in sorted(finished, key=lambda run: run.ended_at or run.created_at):
                     if excess <= 0:
                         return 0
                     excess -= _drop(store, run, what, budget_gb)
@@ -117,14 +120,6 @@ def missing_sentence(run: RunSummary) -> Message | None:
 
 def _total(store: Store) -> int:
     return sum(size.total for size in store.sizes().values())
-
-
-def _oldest_first(store: Store) -> list[RunSummary]:
-    runs = store.runs()
-    # Queued and active runs start from these.
-    needed = {run.config.start for run in runs if run.status == Status.QUEUED or run.status.active}
-    finished = [run for run in runs if run.status == Status.FINISHED and not run.keep_weights and run.id not in needed]
-    return sorted(finished, key=lambda run: run.ended_at or run.created_at)
 
 
 def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int:

@@ -58,13 +58,6 @@ def _started_at(pid: int) -> float:
     return float(fields[19]) if fields else float(psutil.Process(pid).create_time())
 
 
-def _is_zombie(pid: int) -> bool:
-    """Return True if the process has ended but is still listed. Raises: psutil.NoSuchProcess, psutil.AccessDenied."""
-    fields = _stat_fields(pid)
-    # Linux reports X while it removes the entry.
-    return fields[0] in ("Z", "X") if fields else bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-
-
 def _stat_fields(pid: int) -> list[str]:
     """Read /proc/PID/stat from its third field on, much faster than psutil; empty off Linux or without the process."""
     try:
@@ -82,7 +75,10 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
         return False
     try:
         same = abs(_started_at(worker.pid) - worker.started_at) < START_TOLERANCE
-        return same and not _is_zombie(worker.pid)
+        # A process that has ended may still be listed. Linux reports X while it removes the entry.
+        fields = _stat_fields(worker.pid)
+        ended = fields[0] in "ZX" if fields else psutil.Process(worker.pid).status() == psutil.STATUS_ZOMBIE
+        return same and not ended
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:
