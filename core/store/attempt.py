@@ -17,10 +17,12 @@ from core.events import Frame, Predictions, Started, Step, Tokens
 from core.messages import Message, Text
 from core.representation.projections import Points
 from core.store import frames as frame_files
+from core.store.database import build_record
 from core.store.liveness import liveness_of
 from core.store.records import Control, Status, stored_config
 from core.store.run_reader import RunReader
 from core.store.work import Claim, count_time
+from core.weight_files import SNAPSHOTS, snapshot_path
 
 
 class Attempt:
@@ -107,29 +109,25 @@ class Attempt:
             count_time(db, self.run_id)
         for row in cut:
             (self.folder / row["file"]).unlink(missing_ok=True)
-        self._drop_snapshots(event.step)
+        # Later snapshots will be written again. An unplanned one was written by a stop, and the run has now resumed.
+        planned = self.store.run(self.run_id).config.checkpoint.snapshot_steps or ()
+        needed = {snapshot_path(self.folder, step) for step in planned if step <= event.step}
+        for path in {*self.folder.glob(SNAPSHOTS)} - needed:
+            path.unlink(missing_ok=True)
         if event.step or cut:
             # These were computed from frames of an earlier attempt.
             for name in ("maps-*", "measures-*", "layers"):
                 for folder in self.folder.glob(name):
                     shutil.rmtree(folder, ignore_errors=True)
 
-    def _drop_snapshots(self, step: int) -> None:
-        """Delete every snapshot except the planned ones up to `step`.
-
-        Later ones will be written again. An unplanned one was written by a stop, and the run has now resumed.
-        """
-        planned = self.store.run(self.run_id).config.checkpoint.snapshot_steps or ()
-        for path in self.folder.glob("snapshot-*.safetensors"):
-            if not any(path.name == f"snapshot-{kept:07d}.safetensors" for kept in planned if kept <= step):
-                path.unlink(missing_ok=True)
-
     def steps(self, events: Sequence[Step]) -> None:
         now = time.time()
+        # Nine significant digits represent a float32 exactly.
+        rounded = [{name: float(f"{value:.9g}") for name, value in event.values.items()} for event in events]
         with self._writing() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO steps (run_id, step, at, measures) VALUES (?, ?, ?, ?)",
-                [(self.run_id, e.step, now, json.dumps(_rounded(e.values))) for e in events],
+                [(self.run_id, e.step, now, json.dumps(values)) for e, values in zip(events, rounded, strict=True)],
             )
             db.execute("UPDATE runs SET last_step = ? WHERE id = ?", (max(e.step for e in events), self.run_id))
 
@@ -200,7 +198,7 @@ class Attempt:
                         "UPDATE work SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
                     )
             count_time(db, self.run_id)
-        return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
+        return [build_record(Control, row) for row in rows]
 
     def requeue_with_half_micro_batch(self, phase: int) -> bool:
         """Requeue a run that ran out of memory, with half the micro-batch, ahead of its owner's other runs.
@@ -249,8 +247,3 @@ def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> 
         f"AND number <= (SELECT min(number) FROM controls WHERE {waiting} AND value = ?)",
         (time.time(), run_id, name, run_id, name, value),
     )
-
-
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    """Round measures to nine significant digits, which represent a float32 exactly."""
-    return {name: float(f"{value:.9g}") for name, value in values.items()}

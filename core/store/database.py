@@ -6,8 +6,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from core.errors import StoreError, shown
 from core.messages import Message, dump_text
@@ -22,7 +23,7 @@ MIGRATION_TIMEOUT_S = 120.0
 SYNCHRONOUS = "NORMAL"
 # Time during which a deletion can be undone.
 UNDO_S = 600.0
-
+Record = TypeVar("Record")
 
 # Lets a Message be passed as the value of a text column.
 sqlite3.register_adapter(Message, dump_text)
@@ -75,7 +76,7 @@ class Database:
                 connection = self._connection()
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                     connection.execute("PRAGMA journal_mode = WAL")
-                if recorded := self._recorded():  # another process may have migrated it
+                if 0 < (recorded := self._recorded()) < MIGRATIONS:  # another process may have migrated it
                     self._back_up(connection, recorded)
                 migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
         except Timeout:
@@ -83,8 +84,6 @@ class Database:
 
     def _back_up(self, connection: sqlite3.Connection, recorded: int) -> None:
         """Copy the database to a backup next to it, in case a migration damages it."""
-        if recorded == MIGRATIONS:
-            return
         path = self.folder / f"{DATABASE}.schema-{recorded}"
         partial = path.with_name(f"{path.name}.partial")
         partial.unlink(missing_ok=True)
@@ -166,6 +165,12 @@ class Database:
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self.plain_errors():
             return self._connection().execute(sql, values).fetchall()
+
+
+def build_record(kind: type[Record], row: sqlite3.Row, **computed: Any) -> Record:
+    """Build a dataclass from the columns named like its fields, and from values for the other fields."""
+    names = [field.name for field in fields(kind) if field.name not in computed]  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names}, **computed)
 
 
 def _sentence(folder: str, reason: str) -> Message:

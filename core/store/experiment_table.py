@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from core.errors import StoreError, shown
 from core.events import Evaluation
-from core.messages import Message, Text, load_text
-from core.store.database import UNDO_S, Database
+from core.messages import Message, Text
+from core.store.database import UNDO_S, Database, build_record
 from core.store.liveness import observed_status, rows_of_work
 from core.store.names import checked_name, new_id
-from core.store.records import Status
+from core.store.records import Status, stored_text, worked_seconds
 
 RUNS_OF = (
     "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
@@ -121,15 +121,18 @@ class ExperimentTable(Database):
 
     def experiments(self) -> list[Experiment]:
         """Return all experiments that are not discarded, newest first."""
-        rows = self.all("SELECT * FROM experiments WHERE discarded_at IS NULL ORDER BY number DESC")
-        return [_experiment(row) for row in rows]
+        return self._experiments("discarded_at IS NULL ORDER BY number DESC")
 
     def experiment(self, experiment_id: str) -> Experiment:
         """Return one experiment. Raises: StoreError for an unknown id."""
-        rows = self.all("SELECT * FROM experiments WHERE id = ? AND discarded_at IS NULL", (experiment_id,))
-        if not rows:
-            raise _missing(experiment_id)
-        return _experiment(rows[0])
+        found = self._experiments("id = ? AND discarded_at IS NULL", experiment_id)
+        if not found:
+            raise StoreError("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id))
+        return found[0]
+
+    def _experiments(self, condition: str, *values: object) -> list[Experiment]:
+        rows = self.all(f"SELECT * FROM experiments WHERE {condition}", values)
+        return [build_record(Experiment, row, wanted=bool(row["wanted"])) for row in rows]
 
     def find(self, text: str) -> str:
         """Return the id of the experiment with this id or number. Raises: StoreError."""
@@ -162,8 +165,7 @@ class ExperimentTable(Database):
 
     def is_wanted(self, experiment_id: str) -> bool:
         """Return True if the experiment exists and was not stopped."""
-        wanted = "SELECT 1 FROM experiments WHERE id = ? AND wanted AND discarded_at IS NULL"
-        return bool(self.all(wanted, (experiment_id,)))
+        return bool(self._experiments("id = ? AND wanted AND discarded_at IS NULL", experiment_id))
 
     def discard(self, experiment_id: str) -> None:
         """Hide an experiment; its runs stay. `restore` undoes this. Raises: StoreError."""
@@ -171,9 +173,7 @@ class ExperimentTable(Database):
 
     def discarded(self, within_s: float = UNDO_S) -> list[Experiment]:
         """Return the experiments discarded within the last `within_s` seconds, most recently discarded first."""
-        since = time.time() - within_s
-        rows = self.all("SELECT * FROM experiments WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
-        return [_experiment(row) for row in rows]
+        return self._experiments("discarded_at > ? ORDER BY discarded_at DESC", time.time() - within_s)
 
     def restore(self, experiment_id: str) -> None:
         """Undo `discard`. Raises: StoreError if the experiment was purged."""
@@ -235,12 +235,8 @@ class ExperimentTable(Database):
 
     def of_run(self, run_id: str) -> list[Experiment]:
         """Return the experiments that a run belongs to, newest first."""
-        rows = self.all(
-            "SELECT x.* FROM experiments x JOIN experiment_runs e ON e.experiment_id = x.id "
-            "WHERE e.run_id = ? AND x.discarded_at IS NULL ORDER BY x.number DESC",
-            (run_id,),
-        )
-        return [_experiment(row) for row in rows]
+        own = "id IN (SELECT experiment_id FROM experiment_runs WHERE run_id = ?)"
+        return self._experiments(f"{own} AND discarded_at IS NULL ORDER BY number DESC", run_id)
 
     def needed_by_others(self, experiment_id: str, run_ids: Sequence[str]) -> set[str]:
         """Return those of `run_ids` that another experiment, which is not stopped, also uses."""
@@ -253,43 +249,21 @@ class ExperimentTable(Database):
 
     def _change(self, experiment_id: str, setting: str, value: object) -> None:
         with self.transaction() as db:
-            changed = f"UPDATE experiments SET {setting} WHERE id = ? AND discarded_at IS NULL"
-            if not db.execute(changed, (value, experiment_id)).rowcount:
-                raise _missing(experiment_id)
-
-
-def _missing(experiment_id: str) -> StoreError:
-    return StoreError("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id))
-
-
-def _experiment(row: sqlite3.Row) -> Experiment:
-    columns = ("id", "number", "name", "design", "created_at", "owner", "discarded_at")
-    return Experiment(**{name: row[name] for name in columns}, wanted=bool(row["wanted"]))
-
-
-def _text(stored: str | None) -> Text | None:
-    return None if stored is None else load_text(stored)
+            self.experiment(experiment_id)
+            db.execute(f"UPDATE experiments SET {setting} WHERE id = ?", (value, experiment_id))
 
 
 def _run(row: sqlite3.Row) -> ExperimentRun:
-    cell, seed, problem = row["cell"], row["seed"], _text(row["problem"])
+    problem = stored_text(row["problem"])
     if row["number"] is None or row["discarded_at"] is not None:
-        return ExperimentRun(cell, seed, problem=problem)
-    since = row["working_since"]
-    working_s = 0.0 if since is None else max(0.0, (row["ended_at"] or time.time()) - since)
-    return ExperimentRun(
-        cell,
-        seed,
-        run_id=row["run_id"],
+        return ExperimentRun(row["cell"], row["seed"], problem=problem)
+    return build_record(
+        ExperimentRun,
+        row,
         own=bool(row["own"]),
         problem=problem,
         ended_early=bool(row["ended_early"]),
-        number=row["number"],
         status=observed_status(row),
-        last_step=row["last_step"],
-        steps=row["steps"],
-        begun_attempt=row["begun_attempt"],
-        seconds=row["worked_s"] + working_s,
-        ended_at=row["ended_at"],
-        message=_text(row["message"]),
+        seconds=worked_seconds(row["worked_s"], row["working_since"], row["ended_at"]),
+        message=stored_text(row["message"]),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.messages import Message, Text, load_text
+from core.store.database import build_record
 from core.store.liveness import from_json, observed_status, rows_of_work
 from core.store.names import new_id
 from core.store.records import Liveness, Status
@@ -99,19 +100,15 @@ class JobTable(WorkTable):
             status = Status.STOPPED
         said = BEGINS if row["message"] is None else load_text(row["message"])
         message = self._waiting_message(row["line"], row["id"]) if status == Status.QUEUED else said
-        return JobRecord(
-            id=row["id"],
-            kind=row["kind"],
+        return build_record(
+            JobRecord,
+            row,
             label=load_text(row["label"]),
             request=json.loads(row["request"]),
             status=status,
-            done=row["done"],
-            total=row["total"],
             message=MESSAGES.get(status, message),
             result=json.loads(row["result"]),
-            created_at=row["created_at"],
             updated_at=row["ended_at"] or row["heartbeat_at"] or row["created_at"],
-            line=row["line"],
             worker=from_json(row["worker"]),
         )
 

@@ -11,17 +11,15 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from core.config import OWN_TASK, TaskConfig
 from core.errors import ConfigError, StoreError, TaskError, shown
 from core.messages import listed
-from core.store.database import DATABASE, UNDO_S, Database
+from core.store.database import DATABASE, UNDO_S, Database, build_record
 from core.store.names import NAME_CHARS, checked_task_name
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
@@ -40,7 +38,7 @@ class LibraryTask:
         source: one sentence on where the rows come from.
         classes: number of rows of each class, most common first; empty for similarity scores.
         splits: number of rows of each split that the source names; empty if it names none.
-        created_at: seconds since the epoch.
+        created_at, changed_at: seconds since the epoch.
         discarded_at: seconds since the epoch; None unless the task was deleted.
     """
 
@@ -53,6 +51,7 @@ class LibraryTask:
     classes: dict[str, int]
     splits: dict[str, int]
     created_at: float
+    changed_at: float = field(compare=False)
     discarded_at: float | None = None
 
 
@@ -75,13 +74,21 @@ class TaskLibrary:
         """
         name = checked_task_name(name)
         task_id = task_id_of(rows)
-        self._make_folder()
+        try:
+            self.rows_folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TaskError(
+                "The task folder {folder} cannot be made ({reason}): make room and see that it may be written, or "
+                "choose another with SCL_RUNS.",
+                folder=shown(str(self.rows_folder)),
+                reason=one_line(error),
+            ) from None
         write_rows(self._file(task_id), rows, {})  # outside the transaction, because it is slow
         with self._database.transaction() as db:
             if not self._file(task_id).is_file():
                 write_rows(self._file(task_id), rows, {})  # another process purged them meanwhile
             now = time.time()
-            if self._row(task_id) is None:
+            if self.find_rows(rows) is None:
                 # A discarded task is replaced; only its creation time is kept.
                 kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
                 classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
@@ -106,17 +113,20 @@ class TaskLibrary:
 
     def tasks(self) -> list[LibraryTask]:
         """Return all tasks that are not discarded, newest first."""
-        rows = self._all("SELECT * FROM tasks WHERE discarded_at IS NULL ORDER BY created_at DESC, id")
-        return [_task(row) for row in rows]
+        return self._tasks("discarded_at IS NULL ORDER BY created_at DESC, id")
 
     def find_rows(self, rows: Rows) -> LibraryTask | None:
         """Return the task with exactly these rows; None if there is none."""
-        row = self._row(task_id_of(rows))
-        return None if row is None else _task(row)
+        return next(iter(self._tasks("discarded_at IS NULL AND id = ?", task_id_of(rows))), None)
 
     def task(self, task_id: str) -> LibraryTask:
         """Return a task's metadata. Raises: TaskError for an unknown id."""
-        return _task(self._existing(task_id))
+        found = self._tasks("discarded_at IS NULL AND id = ?", task_id)
+        if not found:
+            raise TaskError(
+                "Task {id} is not in this library: add its file or Hub data set on the Data page.", id=shown(task_id)
+            )
+        return found[0]
 
     def name(self, task_id: str) -> str:
         """Return a task's name. Raises: TaskError for an unknown id."""
@@ -129,7 +139,7 @@ class TaskLibrary:
 
     def changed_at(self, task_id: str) -> float:
         """Return the time of a task's last change, in seconds since the epoch. Raises: TaskError for an unknown id."""
-        return float(self._existing(task_id)["changed_at"])
+        return self.task(task_id).changed_at
 
     def find(self, text: str) -> LibraryTask:
         """Find a task by its id or name. Raises: TaskError that lists up to ten existing tasks."""
@@ -176,9 +186,7 @@ class TaskLibrary:
 
     def discarded(self, within_s: float = UNDO_S) -> list[LibraryTask]:
         """Return the tasks discarded within the last `within_s` seconds, most recently discarded first."""
-        since = time.time() - within_s
-        rows = self._all("SELECT * FROM tasks WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
-        return [_task(row) for row in rows]
+        return self._tasks("discarded_at > ? ORDER BY discarded_at DESC", time.time() - within_s)
 
     def delete(self, task_id: str) -> None:
         """Delete a task permanently. Raises: TaskError for an unknown id."""
@@ -204,30 +212,23 @@ class TaskLibrary:
         Pages call this on every rerun. It ignores failed deletions and retries them on the next call.
         """
         limit = time.time() - older_than_s
-        due = "SELECT id FROM tasks WHERE discarded_at <= ?"
         with suppress(TaskError, StoreError):
-            if not self._all(due, (limit,)) and not self._leftovers():
+            if not self._tasks("discarded_at <= ?", limit) and not self._leftovers():
                 return
             with self._database.transaction() as db:
-                for row in db.execute(due, (limit,)).fetchall():
-                    self._free(db, row["id"])
+                for task in self._tasks("discarded_at <= ?", limit):
+                    self._free(db, task.id)
                 for path in self._leftovers():
                     with suppress(OSError):  # the next call tries again
                         path.unlink(missing_ok=True)
 
     def _leftovers(self) -> list[Path]:
-        """Return the files that interrupted additions left: partial files, and rows without a task.
-
-        JSON files of earlier versions count too, because their content is in the database now.
-        """
+        """Return the files that interrupted additions left: partial files, and rows without a task."""
         limit_ns = (time.time() - LEFTOVER_S) * 1e9
-        names = (f"{OWN_TASK}*.parquet", f"{OWN_TASK}*.json", ".*.partial")
-        paths = [path for name in names for path in self.rows_folder.glob(name)]
+        paths = [*self.rows_folder.glob(f"{OWN_TASK}*.parquet"), *self.rows_folder.glob(".*.partial")]
         old = [path for path in paths if 0 < _stamp(path)[0] < limit_ns]
-        if not old:
-            return []
-        known = {row["id"] for row in self._all("SELECT id FROM tasks")}
-        return [path for path in old if path.suffix != ".parquet" or path.stem not in known]
+        known = {task.id for task in self._tasks("true")}
+        return [path for path in old if path.stem not in known]
 
     def _free(self, db: sqlite3.Connection, task_id: str) -> None:
         """Delete a task's rows, then its metadata, so that an interrupted deletion can be repeated."""
@@ -239,56 +240,32 @@ class TaskLibrary:
 
     def _free_name(self, name: str) -> str:
         taken = {task.name for task in self.tasks()}
-        number = 2
-        free = name
-        while free in taken:
-            suffix = f" ({number})"
-            free = name[: NAME_CHARS - len(suffix)] + suffix
-            number += 1
-        return free
-
-    def _make_folder(self) -> None:
-        try:
-            self.rows_folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise TaskError(
-                "The task folder {folder} cannot be made ({reason}): make room and see that it may be written, or "
-                "choose another with SCL_RUNS.",
-                folder=shown(str(self.rows_folder)),
-                reason=one_line(error),
-            ) from None
+        suffixes = ("", *(f" ({number})" for number in range(2, len(taken) + 2)))
+        return next(free for end in suffixes if (free := name[: NAME_CHARS - len(end)] + end) not in taken)
 
     @cached_property
     def _database(self) -> Database:
         return Database(self.folder)
 
-    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+    def _tasks(self, condition: str, *values: object) -> list[LibraryTask]:
         if not (self.folder / DATABASE).exists() and not self.rows_folder.exists():
             return []
-        return self._database.all(sql, values)
-
-    def _row(self, task_id: str) -> sqlite3.Row | None:
-        """Return a task's metadata; None if it is unknown or discarded."""
-        return next(iter(self._all("SELECT * FROM tasks WHERE id = ? AND discarded_at IS NULL", (task_id,))), None)
-
-    def _existing(self, task_id: str) -> sqlite3.Row:
-        row = self._row(task_id)
-        if row is None:
-            raise TaskError(
-                "Task {id} is not in this library: add its file or Hub data set on the Data page.", id=shown(task_id)
+        rows = self._database.all(f"SELECT * FROM tasks WHERE {condition}", values)
+        return [
+            build_record(
+                LibraryTask,
+                row,
+                pairs=bool(row["pairs"]),
+                classes=json.loads(row["classes"]),
+                splits=json.loads(row["splits"]),
             )
-        return row
+            for row in rows
+        ]
 
     def _file(self, task_id: str) -> Path:
         """Return the file of a task's rows. The id must come from the database or from a hash, never from a user."""
         assert TASK_ID.fullmatch(task_id)
         return self.rows_folder / f"{task_id}.parquet"
-
-
-def _task(row: sqlite3.Row) -> LibraryTask:
-    known = {name: row[name] for name in ("id", "name", "source", "kind", "rows", "created_at", "discarded_at")}
-    counted = {name: json.loads(row[name]) for name in ("classes", "splits")}
-    return LibraryTask(**known, **counted, pairs=bool(row["pairs"]))
 
 
 @lru_cache(maxsize=4)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import PlaygroundError
 from core.events import Probe
-from core.messages import N_, Message, Text, _
+from core.messages import N_, Message, Text, _, load_text
 
 # Lists of runs are read often, and parsing a config is slow.
-CONFIGS_KEPT = 4_096
+MOST_CONFIGS = 4_096
 # Row of the table of knob turns: step, name, value.
 Turn = tuple[int, str, float]
 
@@ -199,9 +199,7 @@ class RunSummary:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds worked, up to now or to its end."""
-        since = self.working_since
-        return self.worked_s + (0.0 if since is None else max(0.0, (self.ended_at or time.time()) - since))
+        return worked_seconds(self.worked_s, self.working_since, self.ended_at)
 
     @property
     def title(self) -> str:
@@ -216,11 +214,21 @@ class RunRecord(RunSummary):
     facts: Mapping[str, float]
 
 
+def worked_seconds(worked_s: float, working_since: float | None, ended_at: float | None) -> float:
+    """Return the seconds that a run has worked, up to now or to its end."""
+    return worked_s + (0.0 if working_since is None else max(0.0, (ended_at or time.time()) - working_since))
+
+
+def stored_text(stored: str | None) -> Text | None:
+    """Parse a text column that may be empty."""
+    return None if stored is None else load_text(stored)
+
+
 def _title(name: str, number: int) -> str:
     return name or _("Run {number}", number=number)
 
 
-@lru_cache(maxsize=CONFIGS_KEPT)
+@lru_cache(maxsize=MOST_CONFIGS)
 def stored_config(text: str) -> RunConfig:
     return parse_config(text)
 
@@ -234,7 +242,7 @@ def config_problem(text: str) -> Message | None:
     return None
 
 
-@lru_cache(maxsize=CONFIGS_KEPT)
+@lru_cache(maxsize=MOST_CONFIGS)
 def with_turns(text: str, turns: tuple[Turn, ...]) -> RunConfig:
     """Add recorded knob turns to a config. At the same step and knob, a recorded turn replaces a planned one."""
     config = stored_config(text)

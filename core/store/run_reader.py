@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 from core.config import KnobTurn, RunConfig
 from core.errors import RunNotFoundError, StoreError, shown
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step, Tokens
-from core.messages import load_text
 from core.representation.projections import Points
 from core.store import frames as frame_files
-from core.store.database import UNDO_S
+from core.store.database import UNDO_S, build_record
 from core.store.liveness import observed_status, rows_of_work
 from core.store.records import (
     Discarded,
@@ -31,9 +29,10 @@ from core.store.records import (
     UnreadableRun,
     config_problem,
     stored_config,
+    stored_text,
     with_turns,
 )
-from core.store.sizes import FolderSizes, RunSize
+from core.store.sizes import RunSize, size_of_run, sizes_of_runs
 from core.store.work import WorkTable
 
 # Shorter prefixes of an id could be mistaken for a run's number.
@@ -50,21 +49,13 @@ SUMMARY_COLUMNS = (
 class RunReader(WorkTable):
     """Reader of the runs of a database. Each run has a folder with frames, checkpoint and log."""
 
-    def __init__(self, folder: str | Path) -> None:
-        """Open the store, creating or migrating it as needed.
-
-        Raises: StoreError if the folder cannot be written or the file is not a store.
-        """
-        super().__init__(folder)
-        self._folder_sizes = FolderSizes()
-
     def runs(self) -> list[RunSummary]:
         """Return all readable runs that are not discarded, newest first."""
         every = f"SELECT {SUMMARY_COLUMNS} FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
         rows = rows_of_work(self, every)
         turns = self._turns()
         readable = [row for row in rows if config_problem(row["config"]) is None]
-        return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in readable]
+        return [build_record(RunSummary, row, **_summary_fields(row, turns.get(row["id"], ()))) for row in readable]
 
     def unreadable_runs(self) -> list[UnreadableRun]:
         """Return the runs whose stored config this version cannot read, newest first; `runs` leaves them out."""
@@ -72,22 +63,18 @@ class RunReader(WorkTable):
             "SELECT id, number, name, owner, config FROM run_rows WHERE discarded_at IS NULL ORDER BY number DESC"
         )
         found = ((row, config_problem(row["config"])) for row in rows)
-        return [
-            UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem)
-            for row, problem in found
-            if problem is not None
-        ]
+        return [build_record(UnreadableRun, row, reason=problem) for row, problem in found if problem is not None]
 
     def run(self, run_id: str) -> RunRecord:
         """Return one run. Raises: RunNotFoundError, also for a malformed id; StoreError for an unreadable config."""
         row = self._row(run_id)
         if (problem := config_problem(row["config"])) is not None:
-            raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
+            raise StoreError(build_record(UnreadableRun, row, reason=problem).sentence)
         probe = None
         if row["probe"]:
             probe = Probe(**{name: tuple(values) for name, values in json.loads(row["probe"]).items()})
-        turns = self._turns(run_id).get(run_id, ())
-        return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
+        computed = _summary_fields(row, self._turns(run_id).get(run_id, ()))
+        return build_record(RunRecord, row, **computed, probe=probe, facts=json.loads(row["facts"] or "{}"))
 
     def _turns(self, run_id: str | None = None) -> dict[str, tuple[Turn, ...]]:
         """Return the recorded knob turns of one run, or of all runs, by run id."""
@@ -137,25 +124,16 @@ class RunReader(WorkTable):
             "ORDER BY discarded_at DESC, number DESC",
             (time.time() - within_s,),
         )
-        return [
-            Discarded(
-                row["id"],
-                row["number"],
-                row["name"],
-                row["owner"],
-                row["discarded_at"],
-                self._folder_sizes.of_run(self.folder / "files" / row["id"]).total,
-            )
-            for row in rows
-        ]
+        found = ((row, size_of_run(self.folder / "files" / row["id"])) for row in rows)
+        return [build_record(Discarded, row, at=row["discarded_at"], size=size.total) for row, size in found]
 
     def sizes(self) -> dict[str, RunSize]:
         """Return the disk usage of every run by id, including deleted runs whose files still exist."""
-        return self._folder_sizes.of_runs(self.folder / "files")
+        return sizes_of_runs(self.folder / "files")
 
     def size(self, run_id: str) -> RunSize:
         """Return the disk usage of one run. Raises: RunNotFoundError."""
-        return self._folder_sizes.of_run(self.run_folder(run_id))
+        return size_of_run(self.run_folder(run_id))
 
     def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
         """Return the first `most` steps after `after`, in order; all of them if `most` is -1."""
@@ -263,13 +241,14 @@ class RunReader(WorkTable):
         return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
 
 
-def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
+def _summary_fields(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
+    """Return the fields of a RunSummary that are no columns of a row."""
     status = observed_status(row)
     values = {
         "config": stored_config(row["config"]),
         "effective": with_turns(row["config"], turns),
         "status": status,
-        "message": None if row["message"] is None else load_text(row["message"]),
+        "message": stored_text(row["message"]),
         "probe_known": bool(row["probe_known"]),
         "keep_weights": bool(row["keep_weights"]),
         "tags": tuple(json.loads(row["tags"])),
@@ -278,4 +257,4 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     }
     if status == Status.INTERRUPTED:
         values["ended_at"] = row["heartbeat_at"] or row["created_at"]
-    return {field.name: row[field.name] for field in fields(RunSummary) if field.name not in values} | values
+    return values

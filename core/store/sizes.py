@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 Dropped = Literal["snapshots", "weights"]
 # File systems record times in ticks, so a folder modified more recently than this may change without a new time.
 SETTLED_NS = 1_000_000_000
+# Limit on cached listings of folders, of which a run has a few.
+MOST_LISTINGS = 65_536
 CHECKPOINT, SNAPSHOT = "checkpoint.", "snapshot-"
-FRAMES = ("frame-", "tokens.", "predictions-")
+# Kind of a file, by the beginning of its name.
+KINDS = {CHECKPOINT: "weights", SNAPSHOT: "snapshots"} | dict.fromkeys(("frame-", "tokens.", "predictions-"), "frames")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,81 +50,43 @@ def size_text(size: float) -> str:
     return f"{megabytes:.0f} MB" if megabytes >= 10 else f"{megabytes:.1f} MB"
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """Listing of one folder: file sizes by kind, and subfolders.
+def sizes_of_runs(folder: Path) -> dict[str, RunSize]:
+    """Return the size of every run folder in `folder`, by run id."""
+    _sizes, run_folders = _listing(str(folder))
+    return {os.path.basename(path): size_of_run(path) for path in run_folders}
 
-    `settled` is True if any later change will show in the modification time.
+
+def size_of_run(folder: str | Path) -> RunSize:
+    """Return the size of a run folder; everything in its subfolders counts as `others`."""
+    sizes, inner = _listing(str(folder))
+    others = Counter(others=sum(size_of_run(path).total for path in inner))
+    return RunSize(**(sizes + others))
+
+
+def _listing(folder: str) -> tuple[Counter[str], tuple[str, ...]]:
+    """Return the file sizes by kind, and the subfolders, of a folder; nothing if it does not exist.
+
+    A folder with an unchanged modification time is not listed again. Files of a run are written under another name and
+    renamed, which changes that time. The log grows without changing it, so the log's size may be out of date.
     """
-
-    changed_ns: int
-    settled: bool
-    sizes: Counter[str]
-    folders: tuple[str, ...]
-
-
-class FolderSizes:
-    """Cached sizes of run folders. A folder with an unchanged modification time is not listed again.
-
-    Files of a run are written under another name and renamed, which changes the modification time of the folder. The
-    log grows without changing it, so the log's size may be out of date.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, _Listed] = {}
-
-    def of_runs(self, folder: Path) -> dict[str, RunSize]:
-        """Return the size of every run folder in `folder`, by run id."""
-        runs = self._listed(str(folder))
-        return {os.path.basename(path): self._of(path) for path in runs.folders} if runs else {}
-
-    def of_run(self, folder: Path) -> RunSize:
-        return self._of(str(folder))
-
-    def _of(self, folder: str) -> RunSize:
-        listed = self._listed(folder)
-        if listed is None:
-            return RunSize()
-        own = listed.sizes
-        others = sum(self._total(inner) for inner in listed.folders)
-        return RunSize(own["weights"], own["snapshots"], own["frames"], own["others"] + others)
-
-    def _total(self, folder: str) -> int:
-        listed = self._listed(folder)
-        return 0 if listed is None else listed.sizes.total() + sum(self._total(inner) for inner in listed.folders)
-
-    def _listed(self, folder: str) -> _Listed | None:
-        """List a folder, from the cache if possible; None if it does not exist."""
-        try:
-            changed_ns = os.stat(folder).st_mtime_ns
-            known = self._known.get(folder)
-            if known is None or not known.settled or known.changed_ns != changed_ns:
-                known = self._known[folder] = _list(folder, changed_ns)
-        except OSError:
-            self._known.pop(folder, None)
-            return None
-        return known
+    try:
+        changed_ns = os.stat(folder).st_mtime_ns
+        settled = time.time_ns() - changed_ns > SETTLED_NS
+        return _list(folder, changed_ns) if settled else _list.__wrapped__(folder, changed_ns)
+    except OSError:
+        return Counter(), ()
 
 
-def _list(folder: str, changed_ns: int) -> _Listed:
-    settled = time.time_ns() - changed_ns > SETTLED_NS
-    sizes: Counter[str] = Counter()
-    folders = []
+@lru_cache(maxsize=MOST_LISTINGS)
+def _list(folder: str, changed_ns: int) -> tuple[Counter[str], tuple[str, ...]]:
+    """List a folder, as of a modification time."""
+    sizes, folders = Counter[str](), []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
                 continue
-            try:
-                sizes[_kind(entry.name)] += entry.stat(follow_symlinks=False).st_size
-            except FileNotFoundError:
-                settled = False  # renamed or deleted since it was listed
-    return _Listed(changed_ns, settled, sizes, tuple(folders))
-
-
-def _kind(name: str) -> str:
-    if name.startswith(CHECKPOINT):
-        return "weights"
-    if name.startswith(SNAPSHOT):
-        return "snapshots"
-    return "frames" if name.startswith(FRAMES) else "others"
+            kind = next((kind for start, kind in KINDS.items() if entry.name.startswith(start)), "others")
+            with suppress(FileNotFoundError):  # renamed or deleted since then, which changes the folder's time
+                sizes[kind] += entry.stat(follow_symlinks=False).st_size
+    return sizes, tuple(folders)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,10 @@ from core.errors import ConfigError, EngineError, RunNotFoundError, StoreError, 
 from core.messages import N_, Message, Text
 from core.settings import settings
 from core.store.attempt import Attempt
-from core.store.database import UNDO_S
+from core.store.database import UNDO_S, build_record
 from core.store.liveness import liveness_of, observed_status
 from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
-from core.store.records import Status, Waiting, config_problem
+from core.store.records import Liveness, Status, Waiting, config_problem
 from core.store.run_reader import RUN_ID, RunReader
 from core.store.sizes import Dropped
 from core.store.work import IN_LINE, RUN, RUNS, count_time
@@ -60,16 +59,34 @@ class Store(RunReader):
             cell: an experiment's id, cell and seed. The run then waits behind runs that users started individually.
             owner: the visitor who starts the run; None on a server that is not shared.
         """
-        run_id, text = new_id(), config.to_json()
+        run_id = new_id()
+        self._insert(run_id, config, config.name, owner, cell, config_hash=config_hash(config.to_json()))
+        return run_id
+
+    def _insert(
+        self,
+        run_id: str,
+        config: RunConfig,
+        name: str,
+        owner: str | None,
+        cell: tuple[str, int, int] | None,
+        *,
+        config_hash: str | None = None,
+        worked_s: float = 0.0,
+        worker: Liveness | None = None,
+    ) -> None:
         with self.transaction() as db:
-            self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None)
+            self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None, worker=worker)
             db.execute(
-                "INSERT INTO runs (id, name, config, config_hash, steps) VALUES (?, ?, ?, ?, ?)",
-                (run_id, config.name, text, config_hash(text), config.steps),
+                "INSERT INTO runs (id, name, config, config_hash, steps, worked_s) VALUES (?, ?, ?, ?, ?, ?)",
+                (run_id, name, config.to_json(), config_hash, config.steps, worked_s),
             )
             if cell is not None:
-                _put_cell(db, cell, run_id)
-        return run_id
+                db.execute(
+                    "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) "
+                    "VALUES (?, ?, ?, ?, 1)",
+                    (*cell, run_id),
+                )
 
     def same_as(self, config: RunConfig) -> str | None:
         """Return the id of a run with the same prepared config; None if there is none.
@@ -106,14 +123,8 @@ class Store(RunReader):
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError("Run {id} is here already: open it from the list of runs.", id=run_id)
-            self.add_work(run_id, RUN, RUNS, owner=owner, background=cell is not None, worker=liveness_of())
             # No hash: the same config gives different curves on another machine.
-            db.execute(
-                "INSERT INTO runs (id, name, config, steps, worked_s) VALUES (?, ?, ?, ?, ?)",
-                (run_id, checked_name(name), config.to_json(), config.steps, worked_s),
-            )
-            if cell is not None:
-                _put_cell(db, cell, run_id)
+            self._insert(run_id, config, checked_name(name), owner, cell, worked_s=worked_s, worker=liveness_of())
         return self.attempt(run_id, 1)
 
     def bring_back(self, run_id: str) -> bool:
@@ -146,12 +157,10 @@ class Store(RunReader):
 
         Raises: RunNotFoundError; EngineError if one of them is active or queued.
         """
-        for run_id in run_ids:
-            self._row(run_id)
         now = time.time()
         with self.transaction() as db:
             for run_id in run_ids:
-                row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
+                row = self._row(run_id)
                 status = observed_status(row)
                 # A queued run that cannot be read never starts, so there is nothing to stop.
                 if status.active or (status == Status.QUEUED and config_problem(row["config"]) is None):
@@ -172,41 +181,33 @@ class Store(RunReader):
             rows = db.execute("DELETE FROM runs WHERE discarded_at <= ? RETURNING id", (limit,)).fetchall()
         for row in rows:
             shutil.rmtree(self.folder / "files" / row["id"], ignore_errors=True)
-        if rows:
-            self._purge_rows()
-
-    def _purge_rows(self) -> None:
-        """Delete files of rows that no run uses."""
+        if not rows:
+            return
+        # Files of rows that no run uses.
         named = "SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs WHERE json_valid(config)"
-        hashes = self.all(named)
-        needed = {row["hash"] for row in hashes}
+        needed = {row["hash"] for row in self.all(named)}
         for path in (self.folder / "rows").glob("*.parquet"):
             if path.stem not in needed and time.time() - path.stat().st_mtime > ROWS_GRACE_S:
                 path.unlink(missing_ok=True)
 
-    def delete(self, run_id: str) -> None:
-        """Delete a run and its files permanently. Raises: EngineError if it is active or queued."""
-        self.discard(run_id)
-        self.purge_discarded(0.0)
-
     def rename(self, run_id: str, name: str) -> None:
         """Rename a run; "" restores its number as the title. Raises: RunNotFoundError, ConfigError."""
-        self._row(run_id)
-        checked = checked_name(name)
-        self.write("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
+        self._change(run_id, "name = ?", checked_name(name))
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Replace the tags of a run. Raises: RunNotFoundError, ConfigError."""
-        self._row(run_id)
-        checked = checked_tags(tags)
-        self.write("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
+        self._change(run_id, "tags = ?", json.dumps(checked_tags(tags), ensure_ascii=False))
 
     # Disk
 
     def keep_weights(self, run_id: str, keep: bool) -> None:
         """Set whether the disk budget must keep a run's weights. Raises: RunNotFoundError."""
-        self._row(run_id)
-        self.write("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
+        self._change(run_id, "keep_weights = ?", keep)
+
+    def _change(self, run_id: str, setting: str, value: object) -> None:
+        with self.transaction() as db:
+            self._row(run_id)
+            db.execute(f"UPDATE runs SET {setting} WHERE id = ?", (value, run_id))
 
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
         """Record that a finished run's weights are dropped, before their files are deleted.
@@ -231,7 +232,7 @@ class Store(RunReader):
         if kind == "turn":
             check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
         with self.transaction() as db:
-            status = observed_status(db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone())
+            status = observed_status(self._row(run_id))
             if status == Status.QUEUED and kind == "stop":
                 self.end(run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
@@ -247,9 +248,7 @@ class Store(RunReader):
     def line(self) -> list[Waiting]:
         """Return the queued runs that may begin, in the order of the queue, regardless of visitors' limits."""
         rows = self.all(IN_LINE, (RUNS, "[]"))
-        return [
-            Waiting(row["id"], row["owner"], bool(row["background"]), row["turn_at"], row["queued_at"]) for row in rows
-        ]
+        return [build_record(Waiting, row, background=bool(row["background"])) for row in rows]
 
     # Visitors of a shared server
 
@@ -281,9 +280,8 @@ class Store(RunReader):
 
         Raises: EngineError for any other status; a finished run never changes.
         """
-        self._row(run_id)
         with self.transaction() as db:
-            row = db.execute("SELECT * FROM run_rows WHERE id = ?", (run_id,)).fetchone()
+            row = self._row(run_id)
             status = observed_status(row)
             if not status.resumable:
                 raise EngineError(
@@ -305,11 +303,3 @@ class Store(RunReader):
     def attempt(self, run_id: str, number: int) -> Attempt:
         """Return the writer of one attempt at a run."""
         return Attempt(self, run_id, number)
-
-
-def _put_cell(db: sqlite3.Connection, cell: tuple[str, int, int], run_id: str) -> None:
-    """Record a run as that of a cell and seed, started by its experiment."""
-    db.execute(
-        "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) VALUES (?, ?, ?, ?, 1)",
-        (*cell, run_id),
-    )

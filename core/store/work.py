@@ -129,9 +129,11 @@ class WorkTable(Database):
         """
         with self.transaction() as db:
             active = self._active(line)
+            counts = Counter(row["owner"] for row in active if row["owner"] is not None)
+            busy = [owner for owner, count in counts.items() if most_of_owner is not None and count >= most_of_owner]
             # Slots outside `slots` belong to other claimants.
             taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
-            waiting = db.execute(IN_LINE, (line, _busy(active, most_of_owner)))
+            waiting = db.execute(IN_LINE, (line, json.dumps(busy)))
             row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
             if row is None or (row["config"] and not accepts(stored_config(row["config"]), bool(row["background"]))):
                 return None
@@ -304,14 +306,6 @@ def count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) 
 
 def as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False)
-
-
-def _busy(active: Sequence[sqlite3.Row], most: int | None) -> str:
-    """Return the owners with at least `most` active pieces of work, as JSON."""
-    if most is None:
-        return "[]"
-    counts = Counter(row["owner"] for row in active if row["owner"] is not None)
-    return json.dumps([owner for owner, count in counts.items() if count >= most])
 
 
 def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:

@@ -72,7 +72,17 @@ ALLOWED = {
     },
     # Its process is begun as those of jobs are.
     "lab": {"catalogue", "config", "errors", "losses", "parameters", "representation", "workers"},
-    "store": {"atomic", "config", "errors", "events", "quantities", "representation", "settings", "tasks.rows"},
+    "store": {
+        "atomic",
+        "config",
+        "errors",
+        "events",
+        "quantities",
+        "representation",
+        "settings",
+        "tasks.rows",
+        "weight_files",
+    },
     "workers": {
         "advice",
         "atomic",

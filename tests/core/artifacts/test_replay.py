@@ -202,7 +202,8 @@ class TestOpen:
         assert len(elsewhere.runs()) == 1
         elsewhere.discard(run_id)
         assert open_replay(elsewhere, archive[1]) == run_id
-        elsewhere.delete(run_id)
+        elsewhere.discard(run_id)
+        elsewhere.purge_discarded(0.0)
         assert open_replay(elsewhere, archive[1]) == run_id
         assert elsewhere.run(run_id).status == Status.FINISHED
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,14 +47,6 @@ NOT_SNAPSHOTS = {name for name in FILES if not name.startswith("snapshot-")}
 NOT_WEIGHTS = NOT_SNAPSHOTS - {"checkpoint.safetensors"}
 
 
-def test_nothing_goes_while_the_runs_fit(store: Store) -> None:
-    run_id = ended(store)
-    assert keep_within(store, gigabytes(WHOLE)) == 0
-    assert names(store, run_id) == set(FILES)
-    assert dropped_sentence(store.run(run_id)) is None
-    assert missing_sentence(store.run(run_id)) is None
-
-
 def test_snapshots_go_before_weights_and_the_run_that_finished_first_before_others(store: Store) -> None:
     middle, newest, oldest = ended(store, at=-20), ended(store, at=-10), ended(store, at=-30)
     runs = {"oldest": oldest, "middle": middle, "newest": newest}
@@ -88,59 +78,23 @@ def test_what_was_dropped_is_recorded_with_its_day_and_the_budget(store: Store) 
     )
 
 
-def stopped(store: Store) -> str:
-    return ended(store, Status.STOPPED)
-
-
-def failed(store: Store) -> str:
-    return ended(store, Status.FAILED)
-
-
-def running(store: Store) -> str:
-    attempt = claimed(store)
-    fill(attempt.folder)
-    return attempt.run_id
-
-
-def paused(store: Store) -> str:
-    run_id = running(store)
-    store.send(run_id, "pause")
-    store.attempt(run_id, 1).take_controls()
-    return run_id
-
-
-def interrupted(store: Store) -> str:
-    run_id = store.create(config())
+def test_weights_that_are_needed_stay(store: Store) -> None:
+    interrupted = store.create(config())
     store.claim_next(range(100), DEAD)
-    fill(store.run_folder(run_id))
-    return run_id
-
-
-def queued_again(store: Store) -> str:
-    run_id = ended(store, Status.STOPPED)
-    store.requeue(run_id)
-    return run_id
-
-
-def pinned(store: Store) -> str:
-    run_id = ended(store)
-    store.keep_weights(run_id, True)
-    return run_id
-
-
-@pytest.mark.parametrize("made", [stopped, failed, running, paused, interrupted, queued_again, pinned])
-def test_weights_that_are_needed_stay(store: Store, made: Callable[[Store], str]) -> None:
-    run_id = made(store)
+    fill(store.run_folder(interrupted))
+    running = claimed(store)
+    fill(running.folder)
+    pinned, stopped, failed = ended(store), ended(store, Status.STOPPED), ended(store, Status.FAILED)
+    store.keep_weights(pinned, True)
+    queued = ended(store, Status.STOPPED)
+    store.requeue(queued)
     assert keep_within(store, gigabytes(10)) > 0
-    assert names(store, run_id) == set(FILES)
-    assert dropped_sentence(store.run(run_id)) is None
-
-
-def test_weights_that_are_no_longer_kept_may_go(store: Store) -> None:
-    run_id = pinned(store)
-    store.keep_weights(run_id, False)
+    for run_id in (interrupted, running.run_id, pinned, stopped, failed, queued):
+        assert names(store, run_id) == set(FILES)
+        assert dropped_sentence(store.run(run_id)) is missing_sentence(store.run(run_id)) is None
+    store.keep_weights(pinned, False)
     keep_within(store, gigabytes(10))
-    assert names(store, run_id) == NOT_WEIGHTS
+    assert names(store, pinned) == NOT_WEIGHTS
     with pytest.raises(RunNotFoundError):
         store.keep_weights("no such run", True)
 
@@ -165,9 +119,7 @@ with reading_weights(Store(sys.argv[1]), sys.argv[2]):
 
 def test_weights_that_another_process_reads_stay_until_it_is_done(store: Store) -> None:
     read, other = ended(store, at=-10), ended(store)
-    command = [sys.executable, "-c", READER, str(store.folder), read]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as reader:
+    with run_program(READER, store.folder, read) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
         with reading_weights(store, read):
@@ -179,6 +131,11 @@ def test_weights_that_another_process_reads_stay_until_it_is_done(store: Store) 
     assert dropped_sentence(store.run(read)) is None
     keep_within(store, gigabytes(10))
     assert names(store, read) == NOT_WEIGHTS
+
+
+def run_program(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_weights_of_a_run_that_is_gone_cannot_be_read(store: Store, tmp_path: Path) -> None:
@@ -201,9 +158,7 @@ print(keep_within(Store(sys.argv[1]), float(sys.argv[2])))
 def test_processes_that_make_room_at_once_drop_no_more_than_one_would(store: Store) -> None:
     runs = [ended(store, at=-10 * age) for age in (4, 3, 2, 1)]
     limit = 4 * WHOLE - 2 * SNAPSHOTS
-    command = [sys.executable, "-c", DROPPER, str(store.folder), repr(gigabytes(limit))]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(3)]
+    workers = [run_program(DROPPER, store.folder, repr(gigabytes(limit))) for _ in range(3)]
     reported = [worker.communicate("go\n", timeout=60)[0] for worker in workers]
     assert reported == ["0\n"] * 3
     assert [names(store, run_id) for run_id in runs] == [NOT_SNAPSHOTS] * 2 + [set(FILES)] * 2

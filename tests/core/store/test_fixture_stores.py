@@ -95,11 +95,15 @@ class Fixture(NamedTuple):
         return str(self.expected["runs"][end]["id"])
 
 
+def unpack(name: str, folder: Path) -> None:
+    with zipfile.ZipFile(STORES / f"{name}.zip") as file:
+        file.extractall(folder)
+
+
 @pytest.fixture(params=["schema_7", "schema_10"])
 def fixture(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
     """Open a store with the current code, in a process that starts no others."""
-    with zipfile.ZipFile(STORES / f"{request.param}.zip") as file:
-        file.extractall(tmp_path)
+    unpack(request.param, tmp_path)
     expected = json.loads((STORES / f"{request.param}.json").read_text(encoding="utf-8"))
     monkeypatch.setitem(source._PLACED, ENCODER, tmp_path / ENCODER_FOLDER)
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
@@ -135,8 +139,7 @@ Store(sys.argv[1])
 
 def test_a_migration_that_is_killed_goes_on_and_leaves_the_store_as_it_was_beside_it(tmp_path: Path) -> None:
     """The migration to schema 8 has changed the table of runs when it computes the first hash."""
-    with zipfile.ZipFile(STORES / "schema_7.zip") as file:
-        file.extractall(tmp_path)
+    unpack("schema_7", tmp_path)
     folder = tmp_path / "runs"
     killed = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -150,8 +153,7 @@ def test_a_migration_that_is_killed_goes_on_and_leaves_the_store_as_it_was_besid
 
 
 def test_jobs_of_every_end_and_a_paused_run_are_carried_over(tmp_path: Path) -> None:
-    with zipfile.ZipFile(STORES / "schema_10.zip") as file:
-        file.extractall(tmp_path)
+    unpack("schema_10", tmp_path)
     dead = json.dumps({"host": host_name(), "boot_id": boot_id(), "pid": 2**22 - 1, "started_at": 1.0})
     with closing(sqlite3.connect(tmp_path / "runs" / "runs.sqlite3")) as database:
         database.execute("DELETE FROM jobs")

@@ -78,23 +78,18 @@ def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: J
     assert (job.status, job.done, str(job.message), job.result) == ("finished", 2, "", {"rows": 4})
 
 
-def test_a_forgotten_job_takes_its_folder_along(table: JobTable) -> None:
-    kept, forgotten = (table.add("hub", {"n": n}, "Fetch") for n in range(2))
-    table.forget([forgotten])
-    assert table.job(forgotten) is None
-    assert not table.is_wanted(forgotten)
-    assert [path.name for path in (table.folder / "jobs").iterdir()] == [kept]
-
-
-def test_the_folder_of_a_forgotten_job_goes_before_its_row(table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    job_id = table.add("hub", {}, "Fetch")
+def test_a_forgotten_job_takes_its_folder_along_first(table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, forgotten = (table.add("hub", {"n": n}, "Fetch") for n in range(2))
     had_a_row: list[bool] = []
     rmtree = shutil.rmtree
 
     def watched(*arguments: Any, **rest: Any) -> None:
-        had_a_row.append(table.job(job_id) is not None)
+        had_a_row.append(table.job(forgotten) is not None)
         rmtree(*arguments, **rest)
 
     monkeypatch.setattr(shutil, "rmtree", watched)
-    table.forget([job_id])
+    table.forget([forgotten])
     assert had_a_row == [True]
+    assert table.job(forgotten) is None
+    assert not table.is_wanted(forgotten)
+    assert [path.name for path in (table.folder / "jobs").iterdir()] == [other]

@@ -21,6 +21,9 @@ def test_a_run_is_called_as_people_want_and_by_its_number_otherwise(store: Store
     assert store.run(run_id).config.name == ""
     store.rename(run_id, " ")
     assert store.run(run_id).title == "Run 1"
+    for change in (lambda: store.rename("nosuchrunid1", "x"), lambda: store.tag("nosuchrunid1", ["x"])):
+        with pytest.raises(RunNotFoundError):
+            change()
 
 
 def test_tags_are_kept_in_their_order_once_each(store: Store, run_id: str) -> None:
@@ -44,9 +47,3 @@ def test_a_name_that_is_too_long_is_refused(store: Store, run_id: str) -> None:
         store.rename(run_id, "x" * 81)
     assert checked_name("x" * 80) == "x" * 80
     assert checked_tags(["x" * 24]) == ("x" * 24,)
-
-
-def test_of_no_run_they_are_refused(store: Store) -> None:
-    for change in (lambda: store.rename("nosuchrunid1", "x"), lambda: store.tag("nosuchrunid1", ["x"])):
-        with pytest.raises(RunNotFoundError):
-            change()

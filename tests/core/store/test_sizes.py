@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.store import Store, sizes
-from core.store.sizes import FolderSizes, RunSize, size_text
+from core.store.sizes import RunSize, size_of_run, size_text, sizes_of_runs
 from core.weight_files import checkpoint_path, snapshot_path
 
 FILES = {
@@ -42,28 +42,27 @@ def walked(folder: Path) -> int:
 
 def test_every_file_counts_once_under_its_kind(tmp_path: Path) -> None:
     fill(tmp_path / "run")
-    size = FolderSizes().of_run(tmp_path / "run")
+    size = size_of_run(tmp_path / "run")
     assert size == RunSize(weights=1000, snapshots=500, frames=47, others=28)
     assert size.total == walked(tmp_path / "run")
 
 
 def test_weights_are_called_as_training_calls_them(tmp_path: Path) -> None:
     fill(tmp_path, {checkpoint_path(tmp_path).name: 2, snapshot_path(tmp_path, 12).name: 3})
-    assert FolderSizes().of_run(tmp_path) == RunSize(weights=2, snapshots=3)
+    assert size_of_run(tmp_path) == RunSize(weights=2, snapshots=3)
 
 
 def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path / "run")
     settle(tmp_path)
-    known, listed = FolderSizes(), []
-    once = known.of_runs(tmp_path)
-    list_folder = sizes._list
-    monkeypatch.setattr(sizes, "_list", lambda *arguments: listed.append(arguments[0]) or list_folder(*arguments))
-    assert known.of_runs(tmp_path) == once
+    once, listed, scan = sizes_of_runs(tmp_path), [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scan(folder))
+    assert sizes_of_runs(tmp_path) == once
     assert listed == []
     fill(tmp_path / "run" / "inspected", {"cd.safetensors": 11})
-    assert known.of_runs(tmp_path)["run"].total == walked(tmp_path / "run")
+    total = sizes_of_runs(tmp_path)["run"].total
     assert listed == [str(tmp_path / "run" / "inspected")]
+    assert total == walked(tmp_path / "run")
 
 
 def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,22 +70,20 @@ def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sizes, "SETTLED_NS", 3_600 * 10**9)
     fill(tmp_path / "run")
     moment = os.stat(tmp_path / "run")
-    known = FolderSizes()
-    known.of_run(tmp_path / "run")
+    size_of_run(tmp_path / "run")
     fill(tmp_path / "run", {"frame-0000002.safetensors": 17})
     os.utime(tmp_path / "run", ns=(moment.st_atime_ns, moment.st_mtime_ns))
-    assert known.of_run(tmp_path / "run").total == walked(tmp_path / "run")
+    assert size_of_run(tmp_path / "run").total == walked(tmp_path / "run")
 
 
 def test_a_run_that_goes_away_takes_nothing(tmp_path: Path) -> None:
-    known = FolderSizes()
-    assert known.of_run(tmp_path / "none") == RunSize()
-    assert known.of_runs(tmp_path / "none") == {}
+    assert size_of_run(tmp_path / "none") == RunSize()
+    assert sizes_of_runs(tmp_path / "none") == {}
     fill(tmp_path / "run")
-    assert list(known.of_runs(tmp_path)) == ["run"]
+    assert list(sizes_of_runs(tmp_path)) == ["run"]
     (tmp_path / "run").rename(tmp_path.parent / "elsewhere")
-    assert known.of_run(tmp_path / "run") == RunSize()
-    assert known.of_runs(tmp_path) == {}
+    assert size_of_run(tmp_path / "run") == RunSize()
+    assert sizes_of_runs(tmp_path) == {}
 
 
 def test_the_store_counts_deleted_runs_until_their_files_are_freed(store: Store) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -54,7 +55,7 @@ def frame(step: int) -> Frame:
     return Frame(step, rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=(3, 2)).astype(np.float32))
 
 
-def kept(attempt: Attempt, step: int) -> Frame:
+def add_frame(attempt: Attempt, step: int) -> Frame:
     made = frame(step)
     attempt.frame(made, pca_map(made.embeddings))
     return made
@@ -182,13 +183,6 @@ def test_the_oldest_queued_run_is_claimed_once_per_slot(store: Store) -> None:
     assert store.claim_next(range(2), liveness_of()) == (second, 1, 1)
 
 
-def test_a_dead_run_gives_its_slot_back(store: Store) -> None:
-    first, second = store.create(config()), store.create(config())
-    store.claim_next(SLOTS, DEAD)
-    assert store.run(first).status == Status.INTERRUPTED
-    assert store.claim_next(SLOTS) == (second, 1, 0)
-
-
 def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> None:
     run_id = store.create(config())
     store.claim_next(SLOTS, DEAD)  # who claimed it has ended since
@@ -196,6 +190,8 @@ def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> No
     assert store.run(run_id).status == Status.STARTING
     store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt, which is not this one
     assert store.run(run_id).status == Status.STARTING
+    with pytest.raises(EngineError, match="only a stopped"):
+        store.requeue(run_id)
     store.attempt(run_id, 1).started(started())
     store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late: its worker reported
     assert store.run(run_id).status == Status.RUNNING
@@ -214,106 +210,83 @@ def test_writes_of_an_older_attempt_are_refused(store: Store) -> None:
         old.heartbeat,
         lambda: old.started(started()),
         lambda: old.evaluation(1, "validation", {}),
+        lambda: old.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0))),
         lambda: old.end(Status.FINISHED),
         lambda: old.knob_turned(1, "lambda", 0.5),
     ):
         with pytest.raises(StaleAttemptError):
             write()
     assert store.steps(run_id) == []
+    assert store.predictions(run_id) is None
 
 
-def test_nothing_is_written_after_the_end(store: Store) -> None:
+def test_a_run_that_has_ended_is_final(store: Store) -> None:
     attempt = claimed(store)
     attempt.end(Status.FINISHED)
     with pytest.raises(StaleAttemptError):
         attempt.steps([Step(1, {"loss": 1.0})])
-
-
-def test_a_finished_run_is_never_queued_again(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.end(Status.FINISHED)
     with pytest.raises(EngineError, match="finished"):
         store.requeue(attempt.run_id)
+    with pytest.raises(EngineError, match="nothing to pause"):
+        store.send(attempt.run_id, "pause")
 
 
-def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint(store: Store) -> None:
-    attempt = claimed(store)
+def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint_once_it_begins(store: Store) -> None:
+    run_id = store.create(parse_config({"phases": [{"steps": 9}], "checkpoint": {"snapshot_steps": [2, 6]}}))
+    store.claim_next(SLOTS, liveness_of())
+    attempt, folder = store.attempt(run_id, 1), store.run_folder(run_id)
     attempt.started(started())
     for step in range(1, 7):
         attempt.steps([Step(step, {"loss": float(step)})])
         attempt.evaluation(step, "validation", {"accuracy": 0.5})
-        kept(attempt, step)
+        add_frame(attempt, step)
     attempt.knob_turned(5, "lambda", 0.5)
+    for step in (2, 4, 6):  # that of step 4 was written by a stop
+        (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
+    for name in ("maps-pca-steps-1", "measures-1", "layers"):
+        (folder / name).mkdir()
+        (folder / name / "0000002.safetensors").write_bytes(b"")
     attempt.end(Status.STOPPED)
-    store.requeue(attempt.run_id)
+    store.requeue(run_id)
     store.claim_next(SLOTS, liveness_of())
-    store.attempt(attempt.run_id, 2).started(started(4))
-    assert [s.step for s in store.steps(attempt.run_id)] == [1, 2, 3, 4]
-    assert store.frame_steps(attempt.run_id) == [1, 2, 3, 4]
-    assert [e.step for e in store.evaluations(attempt.run_id)] == [1, 2, 3, 4]
-    assert len(list(store.run_folder(attempt.run_id).glob("frame-*"))) == 4
-    assert store.knob_turns(attempt.run_id) == [KnobTurn(step=5, name="lambda", value=0.5)]
-
-
-def test_nothing_is_cut_and_no_map_is_stale_before_the_new_attempt_begins(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.started(started())
-    for step in (1, 2, 3):
-        kept(attempt, step)
-    maps = store.run_folder(attempt.run_id) / "maps-pca-steps-1"
-    maps.mkdir()
-    attempt.end(Status.STOPPED)
-    store.requeue(attempt.run_id)
-    store.claim_next(SLOTS, liveness_of())
-    second = store.attempt(attempt.run_id, 2)
+    second, before = store.attempt(run_id, 2), {*folder.iterdir()}
     second.register()
-    run = store.run(attempt.run_id)
-    assert (run.attempt, run.begun_attempt) == (2, 1)
-    assert store.frame_steps(run.id) == [1, 2, 3]
-    assert maps.exists()
-    second.started(started(2))
-    assert store.run(run.id).begun_attempt == 2
-    assert store.frame_steps(run.id) == [1, 2]
-    assert not maps.exists()
+    assert (store.run(run_id).attempt, store.run(run_id).begun_attempt) == (2, 1)
+    assert store.frame_steps(run_id) == [1, 2, 3, 4, 5, 6]
+    assert {*folder.iterdir()} == before
+    second.started(started(4))
+    assert store.run(run_id).begun_attempt == 2
+    assert [s.step for s in store.steps(run_id)] == [1, 2, 3, 4]
+    assert store.frame_steps(run_id) == [1, 2, 3, 4]
+    assert [e.step for e in store.evaluations(run_id)] == [1, 2, 3, 4]
+    assert store.knob_turns(run_id) == [KnobTurn(step=5, name="lambda", value=0.5)]
+    left = {f"frame-{step:07d}.safetensors" for step in (1, 2, 3, 4)} | {"snapshot-0000002.safetensors"}
+    assert {path.name for path in folder.iterdir()} == left
 
 
 # Liveness
 
 
-def test_a_worker_that_is_gone_reads_interrupted_at_once(store: Store) -> None:
+@pytest.mark.parametrize(
+    "worker", [DEAD, replace(liveness_of(), started_at=1.0), replace(liveness_of(), boot_id="another")]
+)
+def test_a_run_whose_worker_is_gone_is_interrupted_and_gives_its_slot_back(store: Store, worker: Liveness) -> None:
+    """Its pid is free, belongs to a later process, or is from before the last boot."""
+    run_id, second = store.create(config()), store.create(config())
+    store.claim_next(SLOTS, worker)
+    assert store.run(run_id).status == store.runs()[1].status == Status.INTERRUPTED
+    assert store.claim_next(SLOTS) == (second, 1, 0)
+
+
+@pytest.mark.parametrize(("worker", "silence_s"), [(liveness_of(), 100), (Liveness("elsewhere", "boot", 1, 1.0), 10)])
+def test_a_worker_that_does_not_beat_is_gone(
+    store: Store, worker: Liveness, silence_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that never began, and one on another host, whose process cannot be seen."""
     run_id = store.create(config())
-    store.claim_next(SLOTS, DEAD)
-    assert store.run(run_id).status == store.runs()[0].status == Status.INTERRUPTED
-
-
-def test_a_recycled_pid_is_not_the_worker(store: Store) -> None:
-    run_id = store.create(config())
-    me = liveness_of()
-    store.claim_next(SLOTS, Liveness(me.host, me.boot_id, me.pid, me.started_at - 100))
-    assert store.run(run_id).status == Status.INTERRUPTED
-
-
-def test_a_worker_from_before_the_last_boot_is_gone(store: Store) -> None:
-    run_id = store.create(config())
-    me = liveness_of()
-    store.claim_next(SLOTS, Liveness(me.host, "another-boot", me.pid, me.started_at))
-    assert store.run(run_id).status == Status.INTERRUPTED
-
-
-def test_a_run_whose_worker_never_beats_does_not_start_for_ever(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = store.create(config())
-    store.claim_next(SLOTS, liveness_of())
+    store.claim_next(SLOTS, worker)
     assert store.run(run_id).status == Status.STARTING
-    later = time.time() + 100
-    monkeypatch.setattr("core.store.liveness.time.time", lambda: later)
-    assert store.run(run_id).status == Status.INTERRUPTED
-
-
-def test_a_worker_on_another_host_lives_as_long_as_it_beats(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = store.create(config())
-    store.claim_next(SLOTS, Liveness("elsewhere", "boot", 1, 1.0))
-    assert store.run(run_id).status == Status.STARTING
-    later = time.time() + 10
+    later = time.time() + silence_s
     monkeypatch.setattr("core.store.liveness.time.time", lambda: later)
     assert store.run(run_id).status == Status.INTERRUPTED
 
@@ -321,79 +294,62 @@ def test_a_worker_on_another_host_lives_as_long_as_it_beats(store: Store, monkey
 # Frames
 
 
-def test_frames_come_back_as_they_were(store: Store) -> None:
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda _: b"garbage", lambda whole: whole[:-7], None])
+def test_a_damaged_frame_is_a_plain_message_and_harms_no_other(
+    store: Store, damage: Callable[[bytes], bytes] | None
+) -> None:
     attempt = claimed(store)
-    made = kept(attempt, 3)
-    read = store.frame(attempt.run_id, 3)
-    np.testing.assert_array_equal(read.embeddings, made.embeddings)
-    np.testing.assert_array_equal(read.logits, made.logits)
-    np.testing.assert_array_equal(store.map_points(attempt.run_id, 3), pca_map(made.embeddings))
-
-
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_frame_is_a_plain_message_and_harms_no_other(store: Store, damage: bytes | None) -> None:
-    attempt = claimed(store)
-    kept(attempt, 1)
-    kept(attempt, 2)
+    add_frame(attempt, 1)
+    add_frame(attempt, 2)
     path = store.run_folder(attempt.run_id) / "frame-0000001.safetensors"
     if damage is None:
         path.unlink()
     else:
-        path.write_bytes(damage)
-    with pytest.raises(StoreError, match="missing or damaged"):
-        store.frame(attempt.run_id, 1)
+        path.write_bytes(damage(path.read_bytes()))
+    for read in (store.frame, store.map_points):
+        with pytest.raises(StoreError, match="missing or damaged"):
+            read(attempt.run_id, 1)
     assert store.frame(attempt.run_id, 2).step == 2
 
 
-def test_attention_and_tokens_come_back_as_they_were(store: Store) -> None:
+def test_damaged_tokens_and_predictions_are_a_plain_message(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.tokens(Tokens((), ()))
+    (attempt.folder / "tokens.json").write_text('{"rows": [1], "texts": [[1]]}')
+    with pytest.raises(StoreError, match=r"tokens\.json is damaged"):
+        store.tokens(attempt.run_id)
+    attempt.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0)))
+    path = attempt.folder / "predictions-test.safetensors"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(StoreError, match=r"predictions-test\.safetensors"):
+        store.predictions(attempt.run_id)
+
+
+def test_frames_tokens_and_predictions_come_back_as_they_were(store: Store) -> None:
     attempt = claimed(store)
     attempt.started(started())
     assert store.tokens(attempt.run_id) == Tokens((), ())
+    assert store.predictions(attempt.run_id) is None
     text = TokenText(("naïve “film”", "二"), (Word(0, 0, 5, (1, 2)), Word(1, 0, 1, (5,))), 7)
     attempt.tokens(Tokens((2,), (text,)))
     assert store.tokens(attempt.run_id) == Tokens((2,), (text,))
     attention = np.random.default_rng(0).random((2, 3, 7)).astype(np.float16)
     attempt.frame(replace(frame(1), attention=attention), np.zeros((3, 2), np.float32))
-    kept(attempt, 2)
+    made = add_frame(attempt, 2)
     np.testing.assert_array_equal(store.attention(attempt.run_id, 1), attention)
     np.testing.assert_array_equal(store.frame(attempt.run_id, 1).attention, attention)
     assert store.attention(attempt.run_id, 2) is None
-    np.testing.assert_array_equal(store.embeddings(attempt.run_id, 2), frame(2).embeddings)
-
-
-def test_a_new_attempt_drops_snapshots_behind_its_checkpoint_and_those_of_stops(store: Store) -> None:
-    planned = parse_config({"phases": [{"steps": 9}], "checkpoint": {"snapshot_steps": [2, 6]}})
-    run_id = store.create(planned)
-    claim = store.claim_next(range(100))
-    assert claim is not None
-    attempt = store.attempt(run_id, claim[1])
-    attempt.register()
-    folder = store.run_folder(run_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    for step in (2, 4, 6):
-        (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
-    for name in ("maps-pca-steps-1", "measures-1", "layers"):
-        (folder / name).mkdir()
-        (folder / name / "0000002.safetensors").write_bytes(b"")
-    attempt.started(started(step=4))
-    assert [path.name for path in folder.iterdir()] == ["snapshot-0000002.safetensors"]
-
-
-def test_damaged_tokens_are_a_plain_message(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.tokens(Tokens((), ()))
-    (store.run_folder(attempt.run_id) / "tokens.json").write_text('{"rows": [1], "texts": [[1]]}')
-    with pytest.raises(StoreError, match=r"tokens\.json is damaged"):
-        store.tokens(attempt.run_id)
-
-
-def test_a_truncated_frame_is_a_plain_message(store: Store) -> None:
-    attempt = claimed(store)
-    kept(attempt, 1)
-    path = store.run_folder(attempt.run_id) / "frame-0000001.safetensors"
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(StoreError, match="missing or damaged"):
-        store.map_points(attempt.run_id, 1)
+    read = store.frame(attempt.run_id, 2)
+    np.testing.assert_array_equal(read.embeddings, made.embeddings)
+    np.testing.assert_array_equal(store.embeddings(attempt.run_id, 2), made.embeddings)
+    np.testing.assert_array_equal(read.logits, made.logits)
+    np.testing.assert_array_equal(store.map_points(attempt.run_id, 2), pca_map(made.embeddings))
+    logits = np.array([[0.5, -1.0], [2.0, 3.0]], np.float32)
+    attempt.predictions(Predictions("test", logits, (1, 0)))
+    found = store.predictions(attempt.run_id)
+    assert found is not None
+    np.testing.assert_array_equal(found.logits, logits)
+    assert (found.split, found.labels) == ("test", (1, 0))
 
 
 def test_a_frame_that_cannot_be_written_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +360,7 @@ def test_a_frame_that_cannot_be_written_leaves_nothing_behind(store: Store, monk
 
     monkeypatch.setattr("core.atomic.os.replace", full)
     with pytest.raises(StoreError, match="No space left"):
-        kept(attempt, 1)
+        add_frame(attempt, 1)
     assert store.frame_steps(attempt.run_id) == []
     assert not list(store.run_folder(attempt.run_id).iterdir())
 
@@ -424,21 +380,15 @@ def test_a_full_disk_is_a_plain_message_and_other_runs_are_unharmed(store: Store
     assert len(store.steps(done.run_id)) == 1
 
 
-def test_a_store_below_a_file_is_a_plain_message(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be made"):
-        Store(tmp_path / "file" / "runs")
-
-
-def test_a_read_only_store_is_a_plain_message(store: Store) -> None:
+def test_a_store_that_cannot_be_used_is_a_plain_message(store: Store, tmp_path: Path) -> None:
     store.create(config())
     store._connection().execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match="cannot be written"):
         store.create(config())
     assert len(store.runs()) == 1
-
-
-def test_a_file_that_is_no_store_is_a_plain_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be made"):
+        Store(tmp_path / "file" / "runs")
     (tmp_path / "runs.sqlite3").write_bytes(b"this is no database, whatever its name says" * 100)
     with pytest.raises(StoreError, match="cannot be used"):
         Store(tmp_path)
@@ -447,32 +397,22 @@ def test_a_file_that_is_no_store_is_a_plain_message(tmp_path: Path) -> None:
 # Deleting
 
 
-def test_deleting_a_run_frees_its_files_and_leaves_the_others(store: Store) -> None:
-    first, second = claimed(store), claimed(store)
-    for attempt in (first, second):
-        attempt.started(started())
-        kept(attempt, 1)
-        attempt.end(Status.FINISHED)
-    folder = store.run_folder(first.run_id)
-    store.delete(first.run_id)
-    assert not folder.exists()
-    assert [run.id for run in store.runs()] == [second.run_id]
-    assert store.frame(second.run_id, 1).step == 1
-
-
-def test_a_discarded_run_comes_back_until_it_is_purged(store: Store) -> None:
-    attempt = claimed(store)
-    kept(attempt, 1)
-    attempt.end(Status.FINISHED)
+def test_a_discarded_run_comes_back_until_it_is_purged_with_its_files(store: Store) -> None:
+    attempt, other = claimed(store), claimed(store)
+    for one in (attempt, other):
+        add_frame(one, 1)
+        one.end(Status.FINISHED)
     store.discard(attempt.run_id)
-    assert store.runs() == []
+    assert [run.id for run in store.runs()] == [other.run_id]
     store.purge_discarded(older_than_s=60)
     store.restore(attempt.run_id)
     assert store.frame(attempt.run_id, 1).step == 1
     store.discard(attempt.run_id)
     store.purge_discarded(older_than_s=0)
+    assert not attempt.folder.exists()
     with pytest.raises(RunNotFoundError, match="for good"):
         store.restore(attempt.run_id)
+    assert store.frame(other.run_id, 1).step == 1
 
 
 def test_what_was_discarded_is_known_while_it_can_come_back(store: Store) -> None:
@@ -496,19 +436,11 @@ def test_what_was_discarded_is_known_while_it_can_come_back(store: Store) -> Non
     assert [one.id for one in store.discarded()] == [second.run_id]
 
 
-def test_a_run_that_is_going_on_is_not_deleted(store: Store) -> None:
-    attempt = claimed(store)
-    with pytest.raises(EngineError, match="stop it"):
-        store.delete(attempt.run_id)
-    assert store.run(attempt.run_id).status == Status.STARTING
-
-
 # Controls
 
 
 def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) -> None:
     attempt = claimed(store)
-    attempt.started(started())
     store.send(attempt.run_id, "turn", "lambda", 0.25)
     store.send(attempt.run_id, "pause")
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
@@ -516,22 +448,27 @@ def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) ->
     assert (turn.kind, turn.name, turn.value) == ("turn", "lambda", 0.25)
     assert pause.kind == "pause"
     assert attempt.take_controls(after=pause.number) == []
+    attempt.started(started())  # the encoder has loaded meanwhile
     assert store.run(attempt.run_id).status == Status.PAUSED
     store.send(attempt.run_id, "stop")
     store.send(attempt.run_id, "resume")
     attempt.take_controls()
     assert store.run(attempt.run_id).status == Status.STOPPING
+    queued = store.create(config())
+    store.send(queued, "stop")
+    assert store.run(queued).status == Status.STOPPED
 
 
-def test_a_turn_counts_as_taken_once_a_step_used_it_and_outlives_its_attempt(store: Store) -> None:
+def test_of_the_controls_a_turn_alone_outlives_its_attempt_until_a_step_has_used_it(store: Store) -> None:
     attempt = claimed(store)
     store.send(attempt.run_id, "turn", "lambda", 0.25)
     attempt.take_controls()
+    store.send(attempt.run_id, "stop")
     attempt.end(Status.STOPPED)
     store.requeue(attempt.run_id)
     store.claim_next(SLOTS, liveness_of())
     again = store.attempt(attempt.run_id, 2)
-    assert [control.value for control in again.take_controls()] == [0.25]
+    assert [(control.kind, control.value) for control in again.take_controls()] == [("turn", 0.25)]
     again.knob_turned(1, "lambda", 0.25)
     assert again.take_controls() == []
     assert store.pending_turns(attempt.run_id) == {}
@@ -578,20 +515,6 @@ def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> No
     assert store.knob_turns(attempt.run_id) == []
 
 
-def test_a_pause_heard_while_the_encoder_loads_holds(store: Store) -> None:
-    attempt = claimed(store)
-    store.send(attempt.run_id, "pause")
-    attempt.take_controls()
-    attempt.started(started())
-    assert store.run(attempt.run_id).status == Status.PAUSED
-
-
-def test_a_queued_run_stops_at_once(store: Store) -> None:
-    run_id = store.create(config())
-    store.send(run_id, "stop")
-    assert store.run(run_id).status == Status.STOPPED
-
-
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
 def test_a_knob_value_out_of_bounds_is_refused_and_not_recorded(store: Store, value: float) -> None:
     attempt = claimed(store)
@@ -624,49 +547,19 @@ def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) 
     parse_config(store.effective_config(run_id).model_dump(mode="json"))
 
 
-def test_an_ended_run_takes_no_controls(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.end(Status.FAILED, "no memory")
-    with pytest.raises(EngineError, match="nothing to pause"):
-        store.send(attempt.run_id, "pause")
-
-
-def test_controls_for_a_dead_attempt_do_not_reach_the_next(store: Store) -> None:
-    run_id = store.create(config())
-    store.claim_next(SLOTS, liveness_of())
-    store.send(run_id, "stop")
-    store.attempt(run_id, 1).end(Status.FAILED)
-    store.requeue(run_id)
-    store.claim_next(SLOTS, liveness_of())
-    assert store.attempt(run_id, 2).take_controls() == []
-
-
-def test_the_effective_config_keeps_the_turns_that_the_config_came_with(store: Store) -> None:
-    turns = {"knob_turns": [{"step": 5, "name": "lambda", "value": 0.2}]}
-    run_id = store.create(parse_config(config().model_dump() | turns))
+def test_the_effective_config_has_planned_turns_and_those_that_were_made(store: Store) -> None:
+    planned = parse_config(config().model_dump() | {"knob_turns": [{"step": 5, "name": "lambda", "value": 0.2}]})
+    run_id, other = store.create(planned), store.create(config())
     store.claim_next(range(100))
-    store.attempt(run_id, 1).knob_turned(3, "temperature", 0.1)
-    effective = [(turn.step, turn.name) for turn in store.effective_config(run_id).knob_turns]
-    assert effective == [(3, "temperature"), (5, "lambda")]
-
-
-def test_the_effective_config_holds_the_turns_that_were_made(store: Store) -> None:
-    attempt = claimed(store)
-    attempt.knob_turned(4, "temperature", 0.1)
-    assert store.effective_config(attempt.run_id).knob_turns == (KnobTurn(step=4, name="temperature", value=0.1),)
-
-
-def test_lists_hold_the_effective_config_beside_the_one_as_launched(store: Store) -> None:
-    attempt, other = claimed(store), store.create(config())
+    attempt = store.attempt(run_id, 1)
     attempt.knob_turned(4, "temperature", 0.1 + 0.2)
     attempt.knob_turned(2, "lambda", 0.25)
-    for run in (next(run for run in store.runs() if run.id == attempt.run_id), store.run(attempt.run_id)):
-        assert run.config == config()
-        assert [(t.step, t.name, t.value) for t in run.effective.knob_turns] == [
-            (2, "lambda", 0.25),
-            (4, "temperature", 0.1 + 0.2),
-        ]
+    for run in (next(run for run in store.runs() if run.id == run_id), store.run(run_id)):
+        assert run.config == planned
+        turns = [(turn.step, turn.name, turn.value) for turn in run.effective.knob_turns]
+        assert turns == [(2, "lambda", 0.25), (4, "temperature", 0.1 + 0.2), (5, "lambda", 0.2)]
         assert run.effective.model_copy(update={"knob_turns": ()}) == config()
+    assert store.effective_config(run_id) == store.run(run_id).effective
     assert store.run(other).effective == config()
 
 
@@ -687,9 +580,6 @@ def test_a_list_of_runs_takes_as_many_queries_however_long_it_is(store: Store) -
 
 
 def test_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     script = "import sys; from core.store import Store; Store(sys.argv[1]).runs()"
     command = [sys.executable, "-c", script, str(tmp_path / "new")]
     started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
@@ -697,8 +587,6 @@ def test_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_store(store: Store) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     write: Callable[[int], str] = lambda _: store.create(config())  # noqa: E731
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(write, range(40)))
@@ -729,89 +617,41 @@ def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
     assert {run.status for run in store.runs()} == {Status.FINISHED, Status.INTERRUPTED}
 
 
-class TestPredictions:
-    def test_they_come_back_as_they_were(self, store: Store) -> None:
-        attempt = claimed(store)
-        logits = np.array([[0.5, -1.0], [2.0, 3.0]], np.float32)
-        attempt.predictions(Predictions("test", logits, (1, 0)))
-        found = store.predictions(attempt.run_id)
-        assert found is not None
-        np.testing.assert_array_equal(found.logits, logits)
-        assert (found.split, found.labels) == ("test", (1, 0))
-
-    def test_a_run_that_kept_none_has_none(self, store: Store) -> None:
-        assert store.predictions(claimed(store).run_id) is None
-
-    def test_a_damaged_file_is_one_sentence(self, store: Store) -> None:
-        attempt = claimed(store)
-        attempt.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0)))
-        path = attempt.folder / "predictions-test.safetensors"
-        path.write_bytes(path.read_bytes()[:-3])
-        with pytest.raises(StoreError, match=r"predictions-test\.safetensors"):
-            store.predictions(attempt.run_id)
-
-    def test_an_attempt_that_is_over_writes_none(self, store: Store) -> None:
-        attempt = claimed(store)
-        attempt.end(Status.STOPPED)
-        with pytest.raises(StaleAttemptError):
-            attempt.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0)))
-        assert store.predictions(attempt.run_id) is None
-
-
-class TestSameRun:
-    def test_it_is_found_by_its_config_whatever_it_is_called(self, store: Store) -> None:
-        first = store.create(config())
-        assert store.same_as(config().model_copy(update={"name": "Another"})) == first
-        assert store.same_as(config(7)) is None
-
-    def test_one_that_finished_comes_before_newer_ones(self, store: Store) -> None:
-        attempt = claimed(store)
-        attempt.end(Status.FINISHED)
-        store.create(config())
-        assert store.same_as(config()) == attempt.run_id
-
-    def test_deleted_runs_and_runs_from_elsewhere_do_not_count(self, store: Store) -> None:
-        store.adopt("abcdefghijkm", config(), "Replay", 1.0)
-        gone = claimed(store)
-        gone.end(Status.FINISHED)
-        store.discard(gone.run_id)
-        assert store.same_as(config()) is None
-        store.restore(gone.run_id)
-        assert store.same_as(config()) == gone.run_id
+def test_the_same_run_is_found_by_its_config_whatever_it_is_called(store: Store) -> None:
+    store.adopt("abcdefghijkm", config(), "Replay", 1.0)
+    assert store.same_as(config()) is None  # other machines give other curves
+    finished = claimed(store)
+    finished.end(Status.FINISHED)
+    newer = store.create(config())
+    assert store.same_as(config().model_copy(update={"name": "Another"})) == finished.run_id
+    assert store.same_as(config(7)) is None
+    store.discard(finished.run_id)
+    assert store.same_as(config()) == newer
 
 
 class TestAdoption:
     RUN_ID = "abcdefghijkm"
 
-    def test_one_that_finished_is_there_and_is_brought_back(self, store: Store) -> None:
+    def test_one_that_is_being_adopted_is_not_adopted_twice_and_then_brought_back(self, store: Store) -> None:
         assert not store.bring_back(self.RUN_ID)
-        store.adopt(self.RUN_ID, config(), "Replay", 1.0).end(Status.FINISHED)
-        assert store.bring_back(self.RUN_ID)
-        store.discard(self.RUN_ID)
-        assert store.bring_back(self.RUN_ID)
-        assert store.run(self.RUN_ID).adopted
-
-    def test_it_keeps_the_time_that_it_took_elsewhere(self, store: Store) -> None:
         attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         attempt.started(started())
-        time.sleep(0.01)
-        attempt.end(Status.FINISHED)
-        assert store.run(self.RUN_ID).elapsed_s == 1.0
-
-    def test_one_that_is_being_adopted_is_not_adopted_twice(self, store: Store) -> None:
-        attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         with pytest.raises(StoreError, match="is being opened: try again in a moment"):
             store.bring_back(self.RUN_ID)
         with pytest.raises(StoreError, match="is here already"):
             store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         attempt.end(Status.FINISHED)
         assert store.bring_back(self.RUN_ID)
+        store.discard(self.RUN_ID)
+        assert store.bring_back(self.RUN_ID)
+        run = store.run(self.RUN_ID)
+        assert (run.adopted, run.elapsed_s) == (True, 1.0)  # the time that it took elsewhere
 
     def test_what_was_cut_off_is_cleared_away_and_can_be_adopted_again(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("core.store.store.liveness_of", lambda: DEAD)
-        kept(store.adopt(self.RUN_ID, config(), "Replay", 1.0), 0)
+        add_frame(store.adopt(self.RUN_ID, config(), "Replay", 1.0), 0)
         monkeypatch.undo()
         folder = store.run_folder(self.RUN_ID)
         assert list(folder.rglob("*"))
@@ -829,27 +669,15 @@ class TestAdoption:
 
 
 class TestStartFromARun:
-    def test_it_waits_until_that_run_has_ended(self, store: Store) -> None:
+    @pytest.mark.parametrize("status", [Status.FINISHED, Status.FAILED, Status.STOPPED])
+    def test_it_waits_until_that_run_has_ended(self, store: Store, status: Status) -> None:
+        """One that did not finish keeps nobody waiting: the run that starts from it says what is wrong."""
         source = store.create(config())
         follower = store.create(config().model_copy(update={"start": source}))
-        claim = store.claim_next(range(2))
-        assert claim is not None
-        assert claim[0] == source
+        assert store.claim_next(range(2)) == (source, 1, 0)
         assert store.claim_next(range(2)) is None
-        store.attempt(source, claim[1]).end(Status.FINISHED)
-        claim = store.claim_next(range(2))
-        assert claim is not None
-        assert claim[0] == follower
-
-    @pytest.mark.parametrize("status", [Status.FAILED, Status.STOPPED])
-    def test_one_that_failed_keeps_nobody_waiting(self, store: Store, status: Status) -> None:
-        """The run that starts from it says what is wrong."""
-        source = claimed(store)
-        follower = store.create(config().model_copy(update={"start": source.run_id}))
-        source.end(status)
-        claim = store.claim_next(range(2))
-        assert claim is not None
-        assert claim[0] == follower
+        store.attempt(source, 1).end(status)
+        assert store.claim_next(range(2)) == (follower, 1, 0)
 
     def test_its_weights_are_spared_while_somebody_will_start_from_them(self, store: Store) -> None:
         source = claimed(store)

@@ -33,7 +33,7 @@ def rows_of(store: Store, run: RunRecord) -> TaskData:
     return TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
 
 
-def kept(store: Store) -> list[str]:
+def stored(store: Store) -> list[str]:
     return sorted(path.stem for path in (store.folder / "rows").glob("*"))
 
 
@@ -51,77 +51,62 @@ def test_a_run_reads_its_rows_when_the_file_is_gone(
     assert len(wrong) == pytest.approx(0.2 * len(data.train), abs=2)
 
 
-def test_a_run_reads_its_rows_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+def test_a_run_is_read_and_repeated_when_its_task_was_deleted(
+    engine: LocalEngine, draft: Callable[..., RunConfig]
+) -> None:
     tasks = TaskLibrary(engine.store.folder)
     task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
-    config = draft().model_copy(update={"task": TaskConfig(id=task.id)})
+    config = draft().model_copy(update={"task": TaskConfig(id=task.id, train_size=20)})
     run = engine.store.run(engine.submit(config))
     tasks.discard(task.id)
     tasks.purge_discarded(0.0)
     assert rows_of(engine.store, run).name == "Mine"
     with pytest.raises(TaskError, match="not in this library"):
         engine.submit(config)
+    again = engine.store.run(engine.submit(run.config))
+    assert again.config.task == run.config.task
 
 
-def test_runs_with_the_same_rows_share_a_file_and_the_last_one_frees_it(
+def test_runs_with_the_same_rows_share_a_file_that_is_freed_with_the_last_of_them(
     engine: LocalEngine, draft: Callable[..., RunConfig]
 ) -> None:
     store = engine.store
-    runs = [engine.submit(draft(steps=steps)) for steps in (5, 6)]
-    (only,) = kept(store)
-    for run in runs:
-        engine.stop(run)
-    long_ago = time.time() - 7200
-    os.utime(rows_path(store.folder, only), (long_ago, long_ago))
-    store.delete(runs[0])
-    assert kept(store) == [only]
-    store.delete(runs[1])
-    assert kept(store) == []
+    first, second = (engine.submit(draft(steps=steps)) for steps in (5, 6))
+    (only,) = stored(store)
 
+    def delete(run_id: str, age_s: float) -> list[str]:
+        os.utime(rows_path(store.folder, only), (time.time() - age_s,) * 2)
+        engine.stop(run_id)
+        store.discard(run_id)
+        store.purge_discarded(0.0)
+        return stored(store)
 
-def test_rows_that_were_just_kept_are_not_freed(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    run = engine.submit(draft())
-    engine.stop(run)
-    engine.store.delete(run)
-    assert len(kept(engine.store)) == 1
-
-
-def test_a_config_is_repeated_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    tasks = TaskLibrary(engine.store.folder)
-    task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
-    config = draft().model_copy(update={"task": TaskConfig(id=task.id, train_size=20)})
-    first = engine.store.run(engine.submit(config))
-    tasks.discard(task.id)
-    again = engine.store.run(engine.submit(first.config))
-    assert again.config.task == first.config.task
+    assert delete(first, 7200) == [only]
+    assert delete(second, 0) == [only]  # a run with these rows may be on its way
+    assert delete(engine.submit(draft(steps=7)), 7200) == []
 
 
 class TestDamage:
-    def test_damaged_rows_are_read_from_their_source_again(
-        self, engine: LocalEngine, draft: Callable[..., RunConfig]
-    ) -> None:
-        run = engine.store.run(engine.submit(draft()))
-        whole = rows_of(engine.store, run)
-        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
-        assert rows_of(engine.store, run) == whole
-
     def test_damaged_rows_without_a_source_are_said(
         self, engine: LocalEngine, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
         path = write_csv(tmp_path / "gone.csv", made_rows(120))
         run = engine.store.run(engine.submit(draft(task={"path": str(path)})))
         path.unlink()
-        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
+        rows_path(engine.store.folder, stored(engine.store)[0]).write_bytes(b"PAR1")
         with pytest.raises(TaskError, match=r"'gone\.csv' was not found"):
             rows_of(engine.store, run)
 
-    def test_the_next_run_mends_them(self, engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+    def test_damaged_rows_are_read_from_their_source_again_and_the_next_run_mends_them(
+        self, engine: LocalEngine, draft: Callable[..., RunConfig]
+    ) -> None:
         run = engine.store.run(engine.submit(draft()))
-        path = rows_path(engine.store.folder, kept(engine.store)[0])
-        whole = path.read_bytes()
+        path = rows_path(engine.store.folder, stored(engine.store)[0])
+        whole, rows = path.read_bytes(), rows_of(engine.store, run)
         path.write_bytes(whole[: len(whole) // 2])
+        assert rows_of(engine.store, run) == rows
         engine.submit(draft())
-        assert read_data(path, run.config.task.content_hash or "") == rows_of(engine.store, run)
+        assert read_data(path, run.config.task.content_hash or "") == rows
 
 
 def test_a_hash_that_is_none_never_reaches_a_path(store: Store) -> None:
