@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cache
 from pathlib import Path
 
@@ -39,37 +40,33 @@ def check_memory(config: RunConfig, data: TaskData) -> None:
         given = phase.effective_micro_batch or phase.batch_size
         where = f"phases.{number}." if len(config.phases) > 1 else ""
         fits = fitting_texts(config, number, data, shape, limit)
-        raise ConfigError(f"{where}{name}", given, _remedy(needed / GB, limit / GB, fits))
-
-
-def _remedy(needed: float, there: float, fits: int) -> Message:
-    """Args: needed, there: GB, in units of 2**30 bytes; fits: number of texts that would fit."""
-    if fits:
-        return Message(
-            "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} keeps "
-            "the batch and reads that many texts at a time.",
-            needed=needed,
-            there=there,
-            fits=fits,
-        )
-    return Message(
-        "it needs about {needed:.1f} GB, and there are {there:.1f} GB: not even one text would fit: train fewer "
-        "blocks, read fewer tokens, or take a smaller encoder.",
-        needed=needed,
-        there=there,
-    )
+        if fits:
+            remedy = Message(
+                "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} "
+                "keeps the batch and reads that many texts at a time.",
+                needed=needed / GB,
+                there=limit / GB,
+                fits=fits,
+            )
+        else:
+            remedy = Message(
+                "it needs about {needed:.1f} GB, and there are {there:.1f} GB: not even one text would fit: train "
+                "fewer blocks, read fewer tokens, or take a smaller encoder.",
+                needed=needed / GB,
+                there=limit / GB,
+            )
+        raise ConfigError(f"{where}{name}", given, remedy)
 
 
 def fitting_texts(config: RunConfig, number: int, data: TaskData, shape: EncoderShape, limit: float) -> int:
     """Return the largest micro-batch of a phase that fits into `limit` bytes; 0 if none does."""
     phase = config.phases[number]
-    low, high = 0, phase.batch_size
-    while low < high:
-        middle = (low + high + 1) // 2
-        smaller = phase.model_copy(update={"batch_size": middle, "micro_batch": None})
-        fits = phase_memory(smaller, data, shape, config.encoder.max_length) <= limit
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+
+    def needed(texts: int) -> float:
+        smaller = phase.model_copy(update={"batch_size": texts, "micro_batch": None})
+        return phase_memory(smaller, data, shape, config.encoder.max_length)
+
+    return bisect_right(range(1, phase.batch_size + 1), limit, key=needed)
 
 
 def limit_bytes(device: str) -> float | None:
@@ -78,14 +75,11 @@ def limit_bytes(device: str) -> float | None:
         return None
     if device in ("auto", "cuda") and gpu_ids():
         return _gpu_bytes()
-    return min(float(psutil.virtual_memory().total), _container_bytes())
-
-
-def _container_bytes() -> float:
+    total = float(psutil.virtual_memory().total)
     try:
-        return float(CONTAINER_LIMIT.read_text().replace("max", "inf"))
+        return min(total, float(CONTAINER_LIMIT.read_text().replace("max", "inf")))
     except (OSError, ValueError):
-        return float("inf")
+        return total
 
 
 @cache

@@ -16,9 +16,10 @@ from core.errors import ConfigError
 from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.workers import LocalEngine, memory
-from core.workers.run_worker import plain_failure, requeued_with_less
+from core.workers.run_worker import requeued_with_less
 
 Draft = Callable[..., RunConfig]
+ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}
 
 
 @pytest.fixture
@@ -110,15 +111,11 @@ class TestRetry:
         assert store.run(run_id).status == Status.STARTING
         assert store.run(waiting).status == Status.QUEUED
 
-    def test_one_text_cannot_be_halved(self, store: Store, draft: Draft) -> None:
-        config, _ = prepare(draft(more={"phases": [{"steps": 8, "batch_size": 8, "micro_batch": 1}]}), gpu=False)
-        run_id, number = claimed(store, config)
-        assert not requeued_with_less(store.attempt(run_id, number), store.run(run_id))
-        assert "try a batch of 4" in str(plain_failure(MemoryError(), 8))
-
-    def test_an_adversarial_view_reads_the_batch_at_once(self, store: Store, draft: Draft) -> None:
-        term: dict[str, Any] = {"loss": "supcon", "views": [{"view": "adversarial"}]}
-        config, _ = prepare(draft(objective={"terms": [term]}), gpu=False)
+    @pytest.mark.parametrize("phase", [{"micro_batch": 1}, {"objective": {"terms": [ADVERSARIAL]}}])
+    def test_one_text_cannot_be_halved_nor_a_batch_of_an_adversarial_view(
+        self, store: Store, draft: Draft, phase: dict[str, Any]
+    ) -> None:
+        config, _ = prepare(draft(**phase), gpu=False)
         run_id, number = claimed(store, config)
         assert not requeued_with_less(store.attempt(run_id, number), store.run(run_id))
 
