@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -24,7 +23,6 @@ from core.workers.processes import free_port
 
 # Time for a follower to import torch, and to end at the end of the run.
 READY_S, END_S = 120.0, 5.0
-THREADS = "OMP_NUM_THREADS"
 
 
 @contextmanager
@@ -43,20 +41,31 @@ def ranks_of(
         return
     threads = torch.get_num_threads()
     share = max(1, threads // config.processes)
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(config.processes)}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(config.processes)}
+    environments = [address | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(config.processes)]
     others: list[SpawnProcess] = []
     try:
-        ready = _start(others, config, data, weights, start, translations, environment=common | {THREADS: str(share)})
-        if not ready:
+        # The others are in this session and have this output, so that they end with this process.
+        spawning, readers = multiprocessing.get_context("spawn"), []
+        for environment in environments[1:]:
+            reader, writer = spawning.Pipe(duplex=False)
+            readers.append(reader)
+            given = (writer, environment, share, config, data, weights, start, translations)
+            others.append(spawning.Process(target=_follow, args=given, daemon=True))
+            others[-1].start()
+            writer.close()
+        if not all(_is_ready(reader) for reader in readers):
             raise TrainingError("A process of the run did not start: its log has the details; try fewer processes.")
         torch.set_num_threads(share)
-        with _environment(common | _of_rank(0)):
-            ranks = Ranks(config.device)
-            try:
-                yield ranks
-            finally:
-                ranks.leave()
+        os.environ.update(environments[0])
+        ranks = Ranks(config.device)
+        try:
+            yield ranks
+        finally:
+            ranks.leave()
     finally:
+        for name in environments[0]:
+            os.environ.pop(name, None)
         torch.set_num_threads(threads)
         for other in others:
             if other.pid is not None:
@@ -65,53 +74,34 @@ def ranks_of(
                 other.join()
 
 
-def _of_rank(rank: int) -> dict[str, str]:
-    return {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-
-
-def _start(others: list[SpawnProcess], config: RunConfig, *given: Any, environment: Mapping[str, str]) -> bool:
-    """Start the other processes in this session, with this output, so that they end with this process.
-
-    Args:
-        others: receives each process as it is started.
-        given: the remaining arguments of `_follow`.
-    Returns: True if all of them have imported torch.
-    """
-    spawning = multiprocessing.get_context("spawn")
-    readers = []
+def _is_ready(reader: Connection) -> bool:
+    """Wait until a follower has imported torch. Returns: False if it ended before."""
     try:
-        for rank in range(1, config.processes):
-            reader, writer = spawning.Pipe(duplex=False)
-            readers.append(reader)
-            others.append(spawning.Process(target=_follow, args=(writer, config, *given), daemon=True))
-            with _environment({**environment, **_of_rank(rank)}):
-                others[-1].start()
-            writer.close()
-        return all(reader.poll(READY_S) and reader.recv() for reader in readers)
+        return reader.poll(READY_S) and bool(reader.recv())
     except (OSError, EOFError):
         return False
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _follow(
-    ready: Connection, config: RunConfig, data: TaskData, weights: Path, start: Path | None, translations: Path | None
+    ready: Connection,
+    environment: Mapping[str, str],
+    threads: int,
+    config: RunConfig,
+    data: TaskData,
+    weights: Path,
+    start: Path | None,
+    translations: Path | None,
 ) -> None:
-    """Train in a follower process, in lockstep with the first process."""
+    """Train in a follower process, in lockstep with the first process.
+
+    Args:
+        environment: torchrun's variables.
+        threads: this process's share of the run's threads.
+    """
     # A Ctrl-C in a terminal reaches every process, but only the first one handles controls.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(environment, OMP_NUM_THREADS=str(threads))  # which keeps accelerate from choosing
+    torch.set_num_threads(threads)
     ready.send(True)
     ranks = Ranks(config.device)
     try:
