@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from core.tasks.rows import Rows
 
 
 @dataclass(frozen=True)
-class Kept:
+class Addition:
     """A task in the library, with the data fetched for it.
 
     Attributes:
@@ -39,17 +38,17 @@ class Kept:
 def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     """Fetch a data set and add it to the library of a store's folder.
 
-    Returns: the task's id and name, `was_here` as in `Kept`, the rows left out, and a note on sampling.
+    Returns: the task's id and name, `was_here` as in `Addition`, the rows left out, and a note on sampling.
     Raises: TaskError or ConfigError.
     """
     library = TaskLibrary(folder)
-    kept = fetch_into(library, build(HubRequest, request), progress=progress, keeping=_to_the_end())
+    added = fetch_into(library, build(HubRequest, request), progress=progress, before_adding=_ignore_termination)
     return {
-        "task": kept.task.id,
-        "name": kept.task.name,
-        "was_here": kept.was_here,
-        "left_out": dict(kept.fetched.left_out),
-        "note": kept.fetched.note,
+        "task": added.task.id,
+        "name": added.task.name,
+        "was_here": added.was_here,
+        "left_out": dict(added.fetched.left_out),
+        "note": added.fetched.note,
     }
 
 
@@ -58,12 +57,12 @@ def fetch_into(
     request: HubRequest,
     *,
     progress: Progress,
-    keeping: AbstractContextManager[None] = nullcontext(),  # noqa: B008 # it has no state
-) -> Kept:
+    before_adding: Callable[[], None] = lambda: None,
+) -> Addition:
     """Fetch a data set, check that it makes a task, and add it to a library.
 
     Args:
-        keeping: context in which the rows are added, for work that must not be interrupted.
+        before_adding: called before the rows are added.
     Raises: ConfigError for an invalid name, before anything is fetched; TaskError of `fetch`, or for rows that make no
         task. Nothing is added then.
     """
@@ -73,9 +72,9 @@ def fetch_into(
         _check_splits(fetched.rows, name, request)
     progress(len(fetched.rows), len(fetched.rows), Message("adding the rows to the library"))
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
-    with keeping:
-        was_here = library.find_rows(fetched.rows) is not None
-        return Kept(library.add(fetched.rows, name=name, source=source), fetched, was_here)
+    before_adding()
+    was_here = library.find_rows(fetched.rows) is not None
+    return Addition(library.add(fetched.rows, name=name, source=source), fetched, was_here)
 
 
 def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
@@ -91,11 +90,7 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
         raise TaskError("{reason} Choose other splits or another label column.", reason=reason) from None
 
 
-@contextmanager
-def _to_the_end() -> Iterator[None]:
+def _ignore_termination() -> None:
     """Ignore requests to end from here on: a cancelled job adds no task, and a job that adds one finishes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
