@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, RunNotFoundError
-from core.messages import Message
 from core.settings import LOCAL, PREFIX, settings
 from core.store import Status, Store
 from core.store.liveness import liveness_of
@@ -26,7 +25,7 @@ from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
 from core.workers.limits import check_paths, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
-from core.workers.processes import spawn
+from core.workers.processes import spawn, start_failure
 from core.workers.run_rows import TaskSource, store_rows
 
 
@@ -39,10 +38,21 @@ class Engine(ABC):
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._jobs = Jobs(store.folder)
 
-    @abstractmethod
     def warm_up(self) -> None:
-        """Prepare in the background for the next run, so that it starts sooner."""
+        """Start the process that begins or sends runs in the background, so that the next run starts sooner.
+
+        Without it a run starts some seconds later, so errors are only logged.
+        """
+        try:
+            self._ensure_process()
+        except EngineError as error:
+            logging.getLogger(__name__).warning("no warm process: %s", error)
+
+    def _ensure_process(self) -> None:
+        """Start the process of `warm_up` unless it is running. Raises: EngineError if it cannot be started."""
+        self._jobs.warm_up(RUNS)
 
     @abstractmethod
     def dispatch(self) -> None:
@@ -144,37 +154,27 @@ class LocalEngine(Engine):
         super().__init__(store)
         self._slots = machine.slots() if slots is None else slots
         self._forks = forks
-        self._jobs = Jobs(store.folder)
 
     def warm_up(self) -> None:
-        """Start the warm process in the background, so that the next run starts at once.
-
-        Without one a run starts some seconds later, so errors are only logged.
-        """
-        try:
-            if self._forks:
-                self._jobs.warm_up(RUNS)
-        except EngineError as error:
-            logging.getLogger(__name__).warning("no warm process: %s", error)
+        if self._forks:
+            super().warm_up()
 
     def dispatch(self) -> None:
         if self._forks and self.store.awaiting(RUNS):
             self.warm_up()  # the warm process that holds them may have died
-        while self.store.has_queued() and self._start_one():
-            pass
-
-    def _start_one(self) -> bool:
         # The warm process may have been started with older settings.
         known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
-        with self.store.transaction():
-            warm = self.store.warm_process(RUNS) if self._forks else None
-            if warm is not None and (not warm.alive or (warm.doing == LOADING and warm.failed_starts)):
-                warm = None
-            holder = warm.worker if warm else liveness_of()
-            claim = self.store.claim_next(self._slots, holder, most_of_visitor(), request=known if warm else None)
-        if claim is not None and warm is None:
-            self._spawn(claim)
-        return claim is not None
+        while self.store.has_queued():
+            with self.store.transaction():
+                warm = self.store.warm_process(RUNS) if self._forks else None
+                if warm is not None and (not warm.alive or (warm.doing == LOADING and warm.failed_starts)):
+                    warm = None
+                holder = warm.worker if warm else liveness_of()
+                claim = self.store.claim_next(self._slots, holder, most_of_visitor(), request=known if warm else None)
+            if claim is None:
+                return
+            if warm is None:
+                self._spawn(claim)
 
     def _spawn(self, claim: Claim) -> None:
         given = map(str, (self.store.folder, *claim))
@@ -184,10 +184,7 @@ class LocalEngine(Engine):
             command = [sys.executable, "-m", "core.workers.run_worker", *given]
             worker = spawn(command, log_path, machine.visible_gpus())
         except OSError as error:
-            message = Message(
-                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
-            )
-            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, message)
+            self.store.attempt(claim.id, claim.attempt).end(Status.FAILED, start_failure(error))
             return
         # This process may be a worker that exits before the new one has imported torch.
         self.store.hand_over(claim, worker)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from core.messages import Message
 from core.store.liveness import is_alive, liveness_of
 from core.store.records import Liveness
 
@@ -77,6 +78,11 @@ def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]
     return identity
 
 
+def start_failure(error: OSError) -> Message:
+    """Return the message of a run whose worker the system refused to start."""
+    return Message("No worker could be started ({reason}): close programs and try again.", reason=error.strerror)
+
+
 def end(process: Liveness, grace_s: Callable[[], float]) -> None:
     """Terminate a process and its group, and kill them after the grace period. A reused pid is not signalled."""
     for how in (signal.SIGTERM, KILL):
@@ -115,15 +121,11 @@ def free_port() -> int:
 
 def lower_priority() -> None:
     """Give interactive processes priority over this one."""
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-        _lower_session()
-    else:
+    if not hasattr(os, "nice"):
         psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
-
-
-def _lower_session() -> None:
-    """Lower the session's priority: with autogroups, Linux applies a process's niceness only within its session."""
+        return
+    os.nice(NICENESS)
+    # With autogroups, Linux applies a process's niceness only within its session, which has a niceness too.
     if not AUTOGROUP.exists() or os.getsid(0) != os.getpid():
         return
     with contextlib.suppress(OSError):
@@ -168,13 +170,13 @@ def print_into(path: Path) -> None:
 def output_to(path: Path) -> Iterator[None]:
     """Redirect the output of this process and its children to a file within the block, native code included."""
     flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
+    copies = [(number, os.dup(number)) for number in (1, 2)]
     print_into(path)
     try:
         yield
     finally:
         flush()
-        for number, copy in kept:
+        for number, copy in copies:
             os.dup2(copy, number)
             os.close(copy)
 

@@ -32,7 +32,7 @@ from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
 from core.workers.job_worker import carry_out
 from core.workers.machine import visible_gpus
-from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn
+from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn, start_failure
 
 IDLE_EXIT_S = 30 * 60
 # Intervals between checks for work, and between checks for changes of the code on disk.
@@ -50,6 +50,8 @@ def serve(store_folder: Path, line: str) -> int:
     if line in kinds.SERVERS:
         module, _, name = kinds.SERVERS[line].partition(":")
         server = getattr(importlib.import_module(module), name)
+    else:
+        lower_priority()  # queued runs wait for the others
     try:
         server(table, line).serve()
     except (OSError, StoreError):
@@ -115,7 +117,13 @@ def _give_up(table: JobTable, line: str, times: int) -> None:
 
 
 class WarmServer:
-    """Server of a queue in this process."""
+    """Server of a queue in this process.
+
+    Attributes:
+        claims: True if it claims the work of its queue; False if the engine does.
+    """
+
+    claims = True
 
     def __init__(self, table: JobTable, line: str) -> None:
         self._table, self._line = table, line
@@ -124,26 +132,18 @@ class WarmServer:
         self._looked_at = self._used_at = time.monotonic()
 
     def serve(self) -> None:
-        """Execute work until there is a reason to exit."""
-        if self._is_registered():
-            self._settle()
-            self._load()
-            while self._turn():
-                time.sleep(POLL_S)
-
-    def _settle(self) -> None:
-        """Configure this process for its work."""
-        lower_priority()
-
-    def _is_registered(self) -> bool:
-        """Register this process for its queue. Returns: False if another live process was registered first."""
+        """Execute work until there is a reason to exit, such as that another live process was registered first."""
         with self._table.transaction():
             named = self._table.warm_process(self._line)
-            if named is not None and named.worker != self._me and named.alive:
-                return False
-            failed = named.failed_starts if named is not None and named.worker == self._me else 0
+            is_me = named is not None and named.worker == self._me
+            if named is not None and not is_me and named.alive:
+                return
+            failed = named.failed_starts if named is not None and is_me else 0
             self._table.name_warm_process(self._line, WarmProcess(self._me, LOADING, failed))
-        return True
+        self._load()
+        self._used_at = time.monotonic()
+        while self._turn():
+            time.sleep(POLL_S)
 
     def _load(self) -> None:
         for name in kinds.PRELOADED.get(self._line, ()):
@@ -153,7 +153,6 @@ class WarmServer:
                 # The job that needs the module fails with the same error, and reports it to the user.
                 traceback.print_exc()
         self._record(NOTHING)
-        self._used_at = time.monotonic()
 
     def _turn(self) -> bool:
         """Execute the next work, if any. Returns: False if the process should exit."""
@@ -164,7 +163,9 @@ class WarmServer:
                 if not self._is_current():
                     self._hand_over()
                     return False
-                claimed = self._table.handed_to(self._line, self._me) or self._claimed()
+                if self.claims:
+                    self._table.claim_next(worker=self._me, line=self._line)
+                claimed = self._table.handed_to(self._line, self._me)
                 if claimed is not None:
                     self._record(claimed[0].id)
             if claimed is not None:
@@ -172,16 +173,23 @@ class WarmServer:
                 self._record(NOTHING)
                 self._used_at = time.monotonic()
             return True
-        return not self._should_exit() or not self._left()
+        return not self._may_exit()
 
-    def _should_exit(self) -> bool:
+    def _may_exit(self) -> bool:
+        """Deregister an idle or outdated process unless new work has arrived. Returns: True if it may exit."""
         now = time.monotonic()
-        if now - self._used_at >= IDLE_EXIT_S:
-            return True
-        if now - self._looked_at < CODE_POLL_S:
-            return False
-        self._looked_at = now
-        return not self._is_current()
+        if now - self._used_at < IDLE_EXIT_S:
+            if now - self._looked_at < CODE_POLL_S:
+                return False
+            self._looked_at = now
+            if self._is_current():
+                return False
+        with self._table.transaction():
+            if self._has_work():
+                return False
+            if self._is_named():
+                self._table.name_warm_process(self._line, None)
+        return True
 
     def _is_current(self) -> bool:
         return self._is_named() and code_stamp() == self._code
@@ -194,22 +202,13 @@ class WarmServer:
         """Return True if work waits for this process."""
         return bool(self._table.awaiting(self._line))
 
-    def _claimed(self) -> tuple[Claim, dict[str, Any]] | None:
-        """Claim the next work of the queue. Returns: the claim and its request."""
-        claim = self._table.claim_next(worker=self._me, line=self._line)
-        return None if claim is None else (claim, {})
-
-    def _left(self) -> bool:
-        """Deregister this process unless new work has arrived. Returns: True if the process may exit."""
-        with self._table.transaction():
-            if self._has_work():
-                return False
-            if self._is_named():
-                self._table.name_warm_process(self._line, None)
-        return True
-
     def _hand_over(self) -> None:
-        """Start a process with the current code to take over. Must be called in a transaction."""
+        """Start a process with the current code to take over, unless another process has deregistered this one.
+
+        Must be called in a transaction.
+        """
+        if not self._is_named():
+            return
         log_path, environment = self._table.warm_log_path(self._line), environment_of(self._line)
         command = [sys.executable, *sys.orig_argv[1:]]
         ensure_running(self._table, self._line, lambda: spawn(command, log_path, environment), leaving=self._me)
@@ -231,11 +230,11 @@ class RunStarter(WarmServer):
     It executes no tensor operation and uses no GPU: neither thread pools nor CUDA survive a fork.
     """
 
-    def _settle(self) -> None:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps forked processes
+    claims = False  # the engine claims runs, because it knows which slots are free
 
-    def _claimed(self) -> None:
-        """Claim nothing: the engine claims runs, because it knows which slots are free."""
+    def serve(self) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps forked processes
+        super().serve()
 
     def _carry_out(self, claim: Claim, request: dict[str, Any]) -> None:
         # SQLite's locks do not survive a fork: the child must not inherit a connection.
@@ -243,10 +242,7 @@ class RunStarter(WarmServer):
         try:
             child = os.fork()
         except OSError as error:
-            reason = Message(
-                "No worker could be started ({reason}): close programs and try again.", reason=error.strerror
-            )
-            self._table.end(claim.id, Status.FAILED, reason)
+            self._table.end(claim.id, Status.FAILED, start_failure(error))
             return
         if child == 0:
             self._become_worker(claim, request)

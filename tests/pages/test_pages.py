@@ -101,7 +101,7 @@ def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
 
     monkeypatch.setenv("SCL_ENGINE", "head:6379")
     monkeypatch.setenv("SCL_RAY_CPUS", "4")
-    monkeypatch.setattr(RayEngine, "_ensure_bridge", lambda _: None)
+    monkeypatch.setattr(RayEngine, "_ensure_process", lambda _: None)
     app = opened("fine_tune")
     assert widget(app, "form.cpus").placeholder == "4 by default"
     widget(app, "form.gpus").set_value(0.5).run()

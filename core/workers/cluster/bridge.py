@@ -36,21 +36,12 @@ class Bridge(WarmServer):
         self._runs: list[RemoteRun] = []
         self._next_try, self._is_unreachable = 0.0, False
 
-    def _settle(self) -> None:
-        """Keep the normal priority, because queued runs wait for this process."""
-
     def _load(self) -> None:
         self._connect()
         self._record(identity_of_settings())
-        self._used_at = time.monotonic()
 
     def _has_work(self) -> bool:
         return self._store.has_queued()
-
-    def _hand_over(self) -> None:
-        """Start a process with the current code, unless another process has already deregistered this one."""
-        if self._is_named():
-            super()._hand_over()
 
     def _turn(self) -> bool:
         if not self._table.exists():
@@ -67,7 +58,7 @@ class Bridge(WarmServer):
                     self._hand_over()
                     return False  # the process ends after its last run
             self._start_runs()
-        return bool(self._runs) or self._has_work() or not self._should_exit() or not self._left()
+        return bool(self._runs) or self._has_work() or not self._may_exit()
 
     def _connect(self) -> RayCluster | None:
         """Return the cluster, connecting if necessary; None if it is unreachable.

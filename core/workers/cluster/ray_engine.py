@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from core.config import RunConfig
 from core.config.sections import ResourcesConfig
-from core.errors import EngineError
 from core.messages import Message
 from core.settings import settings
-from core.store import Store
 from core.store.work import LOADING
 from core.tasks import TaskData
 from core.workers.engine import Engine
 from core.workers.job_kinds import CLUSTER
-from core.workers.jobs import Jobs
 
 # Users write fractional requests with a few digits.
 TOLERANCE = 1e-6
@@ -49,28 +45,17 @@ class Resources:
 class RayEngine(Engine):
     """Executes runs as Ray tasks. The bridge, a process on this machine, claims them and submits them."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._jobs = Jobs(store.folder)
-
     def prepared(self, draft: RunConfig) -> tuple[RunConfig, TaskData]:
         asked = requested(draft)
         resources = ResourcesConfig(cpus=asked.cpus, gpus=asked.gpus)
         return super().prepared(draft.model_copy(update={"resources": resources}))
 
-    def warm_up(self) -> None:
-        """Start the bridge in the background. Without it a run starts some seconds later, so errors are only logged."""
-        try:
-            self._ensure_bridge()
-        except EngineError as error:
-            logging.getLogger(__name__).warning("no bridge to the cluster: %s", error)
-
     def dispatch(self) -> None:
         """Start the bridge if a run is queued. Raises: EngineError if no process can be started."""
         if self.store.has_queued():
-            self._ensure_bridge()
+            self._ensure_process()
 
-    def _ensure_bridge(self) -> None:
+    def _ensure_process(self) -> None:
         bridge = self.store.warm_process(CLUSTER)
         if bridge is not None and bridge.doing not in (LOADING, identity_of_settings()):
             # This bridge has outdated settings. It finishes its runs, but starts no more.

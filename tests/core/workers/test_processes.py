@@ -34,5 +34,6 @@ def test_a_session_is_lowered_also_when_others_were_just_before(
     monkeypatch.setattr(processes, "AUTOGROUP", file)
     monkeypatch.setattr(processes, "AUTOGROUP_WAIT_S", 0.0)
     monkeypatch.setattr(os, "getsid", lambda _: os.getpid())
-    processes._lower_session()
+    monkeypatch.setattr(os, "nice", lambda _: None)
+    processes.lower_priority()
     assert file.written == written
