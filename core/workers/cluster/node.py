@@ -76,13 +76,6 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line for the run's log."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Failed:
     """Report that the run failed.
 
@@ -95,7 +88,8 @@ class Failed:
     of_memory: bool = False
 
 
-Report = Arrived | Line | SentFile | Failed | Event
+# A string is a line for the run's log.
+Report = Arrived | str | SentFile | Failed | Event
 
 
 def warm() -> None:
@@ -121,7 +115,7 @@ def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Ite
     try:
         yield from _carry_out(parcel, config, models, board, desk, folder)
     except BaseException as error:
-        yield Line(traceback.format_exc())
+        yield traceback.format_exc()
         yield Failed(plain_failure(error, config.phases[-1].batch_size), is_of_memory(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -148,11 +142,11 @@ def _carry_out(
 
     state, closed, lines = ControlState(), threading.Event(), list[str]()
     threading.Thread(target=_hear, args=(board, parcel, state, closed, lines.append), name="ear", daemon=True).start()
-    changes = _Changes(folder / WEIGHTS)
+    weights, stamps = folder / WEIGHTS, _stamps(folder / WEIGHTS)
     events = training_events(
         config,
         read_data(folder / ROWS, config.task.content_hash),
-        folder / WEIGHTS,
+        weights,
         controls=state,
         cache=desk / "cache",
         translations=translations,
@@ -163,9 +157,11 @@ def _carry_out(
     try:
         with closing(events):
             for event in events:
-                yield from changes.files()
+                before, stamps = stamps, _stamps(weights)
+                for name, _stamp in sorted(stamps.items() - before.items()):
+                    yield SentFile(name, (weights / name).read_bytes())
                 while lines:
-                    yield Line(lines.pop(0))
+                    yield lines.pop(0)
                 yield event
     finally:
         closed.set()
@@ -187,23 +183,9 @@ def unpack_model(files: Sequence[SentFile], folder: Path) -> None:
             raise
 
 
-class _Changes:
-    """Detector of weight files written since the last call of `files`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._seen = self._stamps()
-
-    def _stamps(self) -> dict[str, tuple[int, int]]:
-        # Files are replaced by renaming, so a new version has a new inode.
-        return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(self._folder)}
-
-    def files(self) -> Iterator[SentFile]:
-        now = self._stamps()
-        for name in sorted(now):
-            if self._seen.get(name) != now[name]:
-                yield SentFile(name, (self._folder / name).read_bytes())
-        self._seen = now
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    # Files are replaced by renaming, so a new version has a new inode.
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(folder)}
 
 
 def _hear(board: Any, parcel: Parcel, state: ControlState, closed: threading.Event, log: Callable[[str], None]) -> None:

@@ -84,7 +84,7 @@ class Switchboard:
 
 
 class RayCluster:
-    """The bridge's connection to the cluster."""
+    """The bridge's connection to the cluster. Attributes: board: the `Switchboard`, as a Ray actor."""
 
     def __init__(self, address: str) -> None:
         """Connect. Raises: EngineError if the cluster does not answer or this machine is not one of its nodes."""
@@ -108,7 +108,7 @@ class RayCluster:
                 ) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
-        self._board: Any = board.remote()
+        self.board: Any = board.remote()
         # No retries by Ray: after a node loss, the bridge resumes the run from its checkpoint.
         # Ray's type hints lack streaming generators and their backpressure option.
         task: Any = ray.remote
@@ -142,14 +142,7 @@ class RayCluster:
                 self._models[model.key] = [ray.put(file) for file in model.read()]
         sent = {model.key: self._models[model.key] for model in models}
         options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
-        return self._work.options(**options).remote(parcel, sent, self._board)
-
-    def ask(self, key: str, control: Asking) -> None:
-        """Send a control to an attempt at a run."""
-        self._board.ask.remote(key, control)
-
-    def forget(self, key: str) -> None:
-        self._board.forget.remote(key)
+        return self._work.options(**options).remote(parcel, sent, self.board)
 
 
 def _check_answer(address: str) -> None:

@@ -41,7 +41,6 @@ from core.workers.cluster.node import (
     WEIGHTS,
     Arrived,
     Failed,
-    Line,
     Parcel,
     Report,
     SentFile,
@@ -182,8 +181,8 @@ class RemoteRun(threading.Thread):
                 self.node_id = report.node_id
                 listener.arrived()
                 attempt.placed(self._cluster.name_of(report.node_id))
-            case Line():
-                self._log(report.text)
+            case str():
+                self._log(report)
             case SentFile():
                 self._keep(report)
             case Failed():
@@ -214,7 +213,7 @@ class _RemoteControls(ControlListener):
     def __init__(self, store: Store, cluster: RayCluster, attempt: Attempt, reports: Any) -> None:
         super().__init__(store, attempt.run_id, attempt.number, self._ask, self._cancel)
         self.stop_asked = False
-        self._cluster, self._key, self._reports = cluster, f"{attempt.run_id}.{attempt.number}", reports
+        self._board, self._key, self._reports = cluster.board, f"{attempt.run_id}.{attempt.number}", reports
         self._has_arrived, self._lock = False, threading.Lock()
         if store.run(attempt.run_id).status == Status.PAUSED:
             self._ask("pause", None, None)  # paused when its node was lost
@@ -224,7 +223,7 @@ class _RemoteControls(ControlListener):
             self._has_arrived = True
 
     def _ask(self, kind: str, name: str | None, value: float | None) -> None:
-        self._cluster.ask(self._key, (kind, name, value))
+        self._board.ask.remote(self._key, (kind, name, value))
         if kind == "stop":
             self.stop_asked = True
             with self._lock:
@@ -236,7 +235,7 @@ class _RemoteControls(ControlListener):
 
     def __exit__(self, *arguments: object) -> None:
         super().__exit__(*arguments)
-        self._cluster.forget(self._key)
+        self._board.forget.remote(self._key)
 
 
 def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> Message:
@@ -276,7 +275,11 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
         that cannot be read.
     """
     config = store.effective_config(attempt.run_id)
-    start = start_of(store, config)
+    start, translations = start_of(store, config), None
+    stored = store.cache_folder / TRANSLATIONS
+    if translation_models(config) and stored.exists():
+        with contextlib.closing(sqlite3.connect(stored)) as db:
+            translations = db.serialize()
     files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
     with tempfile.TemporaryDirectory() as folder:
         # Written again, because the stored file may be damaged and the rows loaded from the task.
@@ -291,13 +294,6 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
         config=config.to_json(),
         files=files,
         known=known_predictions(store, attempt.run_id),
-        translations=_translations(store.cache_folder / TRANSLATIONS) if translation_models(config) else None,
+        translations=translations,
         models={model.name: model.key for model in models},
     )
-
-
-def _translations(path: Path) -> bytes | None:
-    if not path.exists():
-        return None
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        return db.serialize()
