@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError
 from core.messages import Text
 from core.store.work import RUNS
 
@@ -50,26 +49,19 @@ HAS_FORK = sys.platform == "linux"
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # Limit on active and queued jobs of a kind.
 MAX_ACTIVE = 20
-# Time for which a job is kept after its end. The results of these kinds are drawn once, or stored in files.
-KEPT_S: Mapping[str, float] = {
+# Time after its end at which a job is deleted. The results of these kinds are drawn once, or stored in files.
+LIFETIME_S: Mapping[str, float] = {
     "translate": 600.0,
     "map": 600.0,
     "measures": 600.0,
     "inspect": 120.0,
     "experiment": 60.0,
 }
-KEPT_OTHERS_S = 86_400.0
-
-
-def check_kind(kind: str) -> None:
-    """Check that a kind exists. Raises: ConfigError that lists the kinds."""
-    if kind not in KINDS:
-        raise ConfigError("job", kind, "choose {names}.", names=tuple(KINDS))
+OTHER_LIFETIME_S = 86_400.0
 
 
 def work_of(kind: str) -> Work:
-    """Import and return the function that executes a kind of job. Raises: ConfigError."""
-    check_kind(kind)
+    """Import and return the function that executes a kind of job."""
     module, _colon, name = KINDS[kind].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
     return work

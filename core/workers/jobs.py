@@ -48,10 +48,25 @@ class Jobs:
         Returns: the job's id, or the id of an active job with the same request.
         Raises: ConfigError for an unknown kind; EngineError if no process can be started or too many jobs are active.
         """
-        kinds.check_kind(kind)
+        if kind not in kinds.KINDS:
+            raise ConfigError("job", kind, "choose {names}.", names=tuple(kinds.KINDS))
         asked = json.loads(json.dumps(dict(request)))  # normalised as stored, for comparison
         with self._plain_errors(), self._table.transaction():
-            return self._same(kind, asked) or self._started(kind, asked, label)
+            same = self._same(kind, asked)
+            if same is not None:
+                return same
+            line = kinds.WARM.get(kind)
+            job_id = self._table.add(kind, asked, label, line)
+            try:
+                if line is not None:
+                    self._ensure_running(line)
+                else:
+                    log_path = self._table.log_path(job_id)
+                    self._table.hand_over(Claim(job_id, 1, 0), self._spawn([str(self.folder), job_id], log_path, {}))
+            except OSError:
+                shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
+                raise
+            return job_id
 
     def warm_up(self, line: str) -> None:
         """Start the warm process of a queue unless it is running, and return at once.
@@ -134,9 +149,14 @@ class Jobs:
         Raises: EngineError if too many jobs of the kind are active.
         """
         found, now = self._table.jobs(), time.time()
-        ended = [record for record in found if not record.active]
-        kept_s = {record.id: kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S) for record in ended}
-        self._table.forget([record.id for record in ended if now - record.updated_at > kept_s[record.id]])
+        self._table.forget(
+            [
+                record.id
+                for record in found
+                if not record.active
+                and now - record.updated_at > kinds.LIFETIME_S.get(record.kind, kinds.OTHER_LIFETIME_S)
+            ]
+        )
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
@@ -144,20 +164,6 @@ class Jobs:
                 "{count} such jobs are at work or waiting: let some of them end, or cancel them.", count=len(active)
             )
         return same
-
-    def _started(self, kind: str, request: dict[str, Any], label: Text) -> str:
-        line = kinds.WARM.get(kind)
-        job_id = self._table.add(kind, request, label, line)
-        try:
-            if line is not None:
-                self._ensure_running(line)
-            else:
-                log_path = self._table.log_path(job_id)
-                self._table.hand_over(Claim(job_id, 1, 0), self._spawn([str(self.folder), job_id], log_path, {}))
-        except OSError:
-            shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
-            raise
-        return job_id
 
     def _spawn(self, arguments: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
         return processes.spawn([*self._command, *arguments], log_path, environment)
