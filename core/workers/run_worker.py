@@ -80,8 +80,26 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
+        config = store.effective_config(attempt.run_id)
+        recorder = Recorder(store, attempt)
         with WorkerControls(store, attempt.run_id, attempt.number) as controls:
-            status = _train(store, attempt, controls)
+            events = training_events(
+                config,
+                TaskSource(store.folder).rows_of(config.task, config.seed),
+                attempt.folder,
+                guard=attempt.check,
+                controls=controls.state,
+                cache=store.cache_folder,
+                translations=store.cache_folder / "translations.db",
+                start=start_of(store, config),
+                known=known_predictions(store, attempt.run_id),
+                log=log,
+            )
+            with closing(events):
+                for event in events:
+                    recorder.record(event)
+        assert isinstance(event, Finished)
+        status = Status(event.status)
     except StaleAttemptError as error:
         log(str(error))
         return None
@@ -102,11 +120,12 @@ def _claim_next_here(store: Store, ended: Claim) -> Claim | None:
         run = store.run(ended.id)
         if not run.of_experiment or run.config.processes > 1:
             return None
-
-        def may_follow(config: RunConfig, of_experiment: bool) -> bool:
-            return of_experiment and config.processes == 1
-
-        return store.claim_next([ended.slot], liveness_of(), most_of_visitor(), accepts=may_follow)
+        return store.claim_next(
+            [ended.slot],
+            liveness_of(),
+            most_of_visitor(),
+            accepts=lambda config, of_experiment: of_experiment and config.processes == 1,
+        )
     except PlaygroundError as error:  # the ended run may be deleted already; the next one then starts in a new process
         log(str(error))
         return None
@@ -116,28 +135,6 @@ def work_in_log(store_folder: Path, claim: Claim) -> int:
     """Call `work` with this process's output redirected to the run's log."""
     print_into(Store(store_folder).log_path(claim.id))
     return work(store_folder, claim)
-
-
-def _train(store: Store, attempt: Attempt, controls: WorkerControls) -> Status:
-    config = store.effective_config(attempt.run_id)
-    recorder = Recorder(store, attempt)
-    events = training_events(
-        config,
-        TaskSource(store.folder).rows_of(config.task, config.seed),
-        attempt.folder,
-        guard=attempt.check,
-        controls=controls.state,
-        cache=store.cache_folder,
-        translations=store.cache_folder / "translations.db",
-        start=start_of(store, config),
-        known=known_predictions(store, attempt.run_id),
-        log=log,
-    )
-    with closing(events):
-        for event in events:
-            recorder.record(event)
-    assert isinstance(event, Finished)
-    return Status(event.status)
 
 
 def training_events(
@@ -221,11 +218,6 @@ def is_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
 
 
-def failing_phase(run: RunRecord) -> int:
-    """Return the number, from 0, of the phase of the step at which a run failed."""
-    return run.config.phase_at(run.last_step + 1)
-
-
 def plain_failure(error: BaseException, batch_size: int) -> Message:
     """Return the user-facing message for an error that ended a run."""
     if is_of_memory(error):
@@ -247,7 +239,7 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
 
 def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:
     """Requeue a run with half the micro-batch, if its views allow that. Returns: True if it was requeued."""
-    number = failing_phase(run)
+    number = run.config.phase_at(run.last_step + 1)
     views = [view for term in run.config.phases[number].objective.terms for view in term.views]
     if any(view.entry.follows_gradient for view in views):
         return False  # an adversarial perturbation is computed over the whole batch
@@ -259,7 +251,7 @@ def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
         run = store.run(attempt.run_id)
         if is_of_memory(error) and requeued_with_less(attempt, run):
             return
-        batch_size = run.config.phases[failing_phase(run)].batch_size
+        batch_size = run.config.phases[run.config.phase_at(run.last_step + 1)].batch_size
         attempt.end(Status.FAILED, plain_failure(error, batch_size))
     except StoreError as problem:
         # The store cannot be written, as on a full disk: the run shows as interrupted, and the log has the reason.
