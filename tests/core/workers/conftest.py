@@ -52,20 +52,7 @@ def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[J
     # A process that is ended may just have started the next one.
     while left := processes_on(store_folder):
         for process in left:
-            for one in [*children_of(process), process]:
-                end(one)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for one in [*process.children(recursive=True), process]:
+                    one.kill()
         psutil.wait_procs(left, timeout=5)
-
-
-def children_of(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return list(process.children(recursive=True))
-    except psutil.NoSuchProcess:
-        return []
-
-
-def end(process: psutil.Process) -> None:
-    try:
-        process.kill()
-    except psutil.NoSuchProcess:
-        return

@@ -70,10 +70,6 @@ def test_it_is_the_published_rule() -> None:
     assert 50 < differed < 250  # both answers came
 
 
-def test_a_single_run_is_never_poor() -> None:
-    assert not is_poor("a", {"a": [(5, 0.1)]}, grace_steps=5, reduction=3, steps=50)
-
-
 RULE = {"grace_steps": 4, "reduction": 2}
 
 

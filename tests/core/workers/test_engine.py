@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+import torch
+from safetensors import safe_open
 
 from core.config import parse_config
-from core.errors import EngineError, PlaygroundError
-from core.store import Status, Store, rows_path
+from core.errors import PlaygroundError
+from core.store import ExperimentTable, Status, Store, rows_path
 from core.store.work import LOADING, RUNS
-from core.workers import Engine, LocalEngine
+from core.workers import Engine, LocalEngine, run_worker
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
@@ -95,8 +99,6 @@ def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) 
 
 
 def worker_of(store: Store, run_id: str) -> psutil.Process | None:
-    import json
-
     text = store._row(run_id)["worker"]
     if not text:
         return None
@@ -137,21 +139,15 @@ def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: Engine, 
     assert engine.store.log_path(run_id).exists()
 
 
-def test_a_worker_lives_in_a_session_of_its_own(engine: Engine, draft: Any) -> None:
+def test_a_worker_has_its_own_session_stops_within_two_seconds_and_resumes(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
-    wait_until(engine.store, run_id, going)
+    wait_until(engine.store, run_id, lambda r: going(r, 5))
     worker = worker_of(engine.store, run_id)
     assert worker is not None
     assert os.getsid(worker.pid) == worker.pid
-    if isinstance(engine, RayEngine):
-        return  # its worker is the bridge, which has a log of its own
-    targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
-    assert targets == {str(engine.store.log_path(run_id))}
-
-
-def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: Engine, draft: Any) -> None:
-    run_id = engine.submit(draft(steps=LONG))
-    wait_until(engine.store, run_id, lambda r: going(r, 5))
+    if not isinstance(engine, RayEngine):  # its worker is the bridge, which has a log of its own
+        targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
+        assert targets == {str(engine.store.log_path(run_id))}
     asked = time.monotonic()
     engine.stop(run_id)
     wait_until(engine.store, run_id, lambda r: r.status in (Status.STOPPING, Status.STOPPED))
@@ -163,7 +159,7 @@ def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: Eng
     wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 3))
 
 
-def test_a_paused_run_takes_no_step_until_it_goes_on(engine: Engine, draft: Any) -> None:
+def test_a_paused_run_takes_no_step_until_it_goes_on_and_can_be_stopped(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, going)
     engine.pause(run_id)
@@ -174,11 +170,6 @@ def test_a_paused_run_takes_no_step_until_it_goes_on(engine: Engine, draft: Any)
     assert engine.store.run(run_id).last_step == before
     engine.unpause(run_id)
     wait_until(engine.store, run_id, lambda r: r.status == Status.RUNNING and going(r, before + 2))
-
-
-def test_a_paused_run_can_be_stopped(engine: Engine, draft: Any) -> None:
-    run_id = engine.submit(draft(steps=LONG))
-    wait_until(engine.store, run_id, going)
     engine.pause(run_id)
     wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
     engine.stop(run_id)
@@ -310,8 +301,6 @@ def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any
 
 
 def test_two_servers_never_start_a_run_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     started: list[str] = []
     monkeypatch.setattr(LocalEngine, "_spawn", lambda _, claim: started.append(claim.id))
     config = parse_config({"phases": [{"steps": 1}]})
@@ -322,27 +311,15 @@ def test_two_servers_never_start_a_run_twice(store: Store, monkeypatch: pytest.M
     assert sorted(started) == sorted(ids)
 
 
-def test_a_running_run_cannot_be_resumed(store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalEngine, "_spawn", lambda *_: None)
-    engine = LocalEngine(store, slots=range(1))
-    run_id = engine.submit(draft())
-    with pytest.raises(EngineError, match="only a stopped"):
-        engine.resume(run_id)
-
-
 def test_out_of_memory_offers_a_smaller_batch() -> None:
-    import torch
-
-    from core.workers.run_worker import plain_failure
-
     for error in (
         torch.OutOfMemoryError("CUDA out of memory"),
         MemoryError(),
         RuntimeError("can't allocate memory: x"),
     ):
-        assert "try a batch of 8" in str(plain_failure(error, 16))
-    assert "train fewer blocks" in str(plain_failure(MemoryError(), 1))
-    assert "unexpected ZeroDivisionError" in str(plain_failure(ZeroDivisionError("x"), 16))
+        assert "try a batch of 8" in str(run_worker.plain_failure(error, 16))
+    assert "train fewer blocks" in str(run_worker.plain_failure(MemoryError(), 1))
+    assert "unexpected ZeroDivisionError" in str(run_worker.plain_failure(ZeroDivisionError("x"), 16))
 
 
 def files_of(store: Store, run_id: str) -> list[Path]:
@@ -351,8 +328,6 @@ def files_of(store: Store, run_id: str) -> list[Path]:
 
 
 def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Engine, draft: Any) -> None:
-    from safetensors import safe_open
-
     run_id = engine.submit(draft(more={"checkpoint": {"snapshot_steps": [2]}, "probe": {"frame_steps": [2]}}))
     wait_until(engine.store, run_id, lambda r: r.status == Status.FINISHED)
     paths = files_of(engine.store, run_id)
@@ -396,8 +371,6 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
 def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_does_not(
     store: Store, draft: Any
 ) -> None:
-    from core.store import ExperimentTable
-
     engine = LocalEngine(store, slots=range(1), forks=False)
     experiment = ExperimentTable(store.folder).create("many", "{}")
     ids = []
@@ -427,34 +400,14 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
     assert curve(store, again) == curve(store, ids[2])
 
 
-def test_code_that_was_edited_is_not_run_from_memory_by_the_next(
-    store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("stamps", "most_runs"), [("aabb", 50), ("aaaa", 2)], ids=["edited code", "many runs"])
+def test_a_process_leaves_the_next_run_to_another(
+    stamps: str, most_runs: int, store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.store import ExperimentTable
-    from core.workers import run_worker
-
+    """The code on disk has changed after its second run, or libraries may have leaked memory."""
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    stamps = iter(["before", "after"])
-    monkeypatch.setattr(run_worker, "code_stamp", lambda: next(stamps))
-    engine = LocalEngine(store, slots=range(1))
-    experiment = ExperimentTable(store.folder).create("many", "{}")
-    first, second = (
-        engine.queue(*engine.prepared(draft(more={"seed": seed})), (experiment, 0, seed)) for seed in range(2)
-    )
-    claim = store.claim_next(range(1))
-    assert claim is not None
-    run_worker.work(store.folder, claim)
-    assert [store.run(run_id).status for run_id in (first, second)] == [Status.FINISHED, Status.QUEUED]
-
-
-def test_a_process_leaves_the_run_after_its_last_to_another(
-    store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from core.store import ExperimentTable
-    from core.workers import run_worker
-
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(run_worker, "MOST_RUNS", 2)
+    monkeypatch.setattr(run_worker, "code_stamp", iter(stamps).__next__)
+    monkeypatch.setattr(run_worker, "MOST_RUNS", most_runs)
     engine = LocalEngine(store, slots=range(1))
     experiment = ExperimentTable(store.folder).create("many", "{}")
     ids = [engine.queue(*engine.prepared(draft(more={"seed": seed})), (experiment, 0, seed)) for seed in range(3)]

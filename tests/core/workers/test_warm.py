@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from core.config import parse_config
 from core.errors import ConfigError, EngineError
 from core.store import Status, Store
 from core.store.job_table import JobTable
-from core.store.liveness import liveness_of
-from core.store.work import LOADING, RUNS, WarmProcess
+from core.store.work import LOADING, RUNS
 from core.workers import Jobs, LocalEngine, processes
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS, ONE_THREAD, PATIENT
@@ -66,11 +64,6 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestOneProcess:
-    def test_it_carries_out_one_job_after_the_other(self, shared_jobs: Jobs) -> None:
-        first, second = looked(shared_jobs, n=1), looked(shared_jobs, n=2)
-        assert first["pid"] == second["pid"] != os.getpid()
-        assert first["folder"] == str(shared_jobs.folder)
-
     def test_it_has_a_session_of_its_own_one_thread_and_goes_last(
         self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -104,13 +97,6 @@ class TestOneProcess:
             ends.append(shared_jobs.job(job_id).updated_at)
         assert ends == sorted(ends)
 
-    def test_what_does_the_same_is_one_job_while_it_waits(self, shared_jobs: Jobs, tmp_path: Path) -> None:
-        until = tmp_path / "go"
-        begun(shared_jobs, "step", {"until": str(until)}, "stepping")
-        waiting = shared_jobs.start("look", {"n": 1}, "Look")
-        assert Jobs(shared_jobs.folder).start("look", {"n": 1}, "Look") == waiting
-        until.touch()
-
     def test_two_who_start_at_once_share_it(self, own_jobs: Jobs) -> None:
         servers = [Jobs(own_jobs.folder, command=(sys.executable, str(PROGRAM))) for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
@@ -131,7 +117,9 @@ class TestOneProcess:
     def test_a_job_has_its_own_log_and_its_own_temporary_files(self, shared_jobs: Jobs) -> None:
         ids = [shared_jobs.start("look", {"n": n}, "Look") for n in (1, 2)]
         for n, job_id in enumerate(ids, 1):
-            assert Path(result_of(shared_jobs, job_id)["temporary"]) == shared_jobs.folder / "jobs" / job_id / "work"
+            result = result_of(shared_jobs, job_id)
+            assert Path(result["temporary"]) == shared_jobs.folder / "jobs" / job_id / "work"
+            assert result["folder"] == str(shared_jobs.folder)
             lines = shared_jobs.log(job_id).splitlines()
             assert sorted(lines) == ["from Python {'n': %d}" % n, "from a child", "from a library"]  # noqa: UP031
             assert not (shared_jobs.folder / "jobs" / job_id / "work").exists()
@@ -293,18 +281,6 @@ class TestCancel:
         wait_for(lambda: all(map(is_gone, pids)))
         assert shared_jobs.job(job_id).status == "stopped"
 
-    def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, shared_jobs: Jobs) -> None:
-        job_id = begun(shared_jobs, "sleep", {}, "child")
-        JobTable(shared_jobs.folder).ask_to_end(job_id)
-        process_of(shared_jobs, job_id).kill()
-        record = wait_until(shared_jobs, job_id, ended)
-        assert (record.status, str(record.message)) == ("stopped", "Cancelled.")
-
-    def test_a_job_that_is_done_stays_done(self, shared_jobs: Jobs) -> None:
-        job_id = shared_jobs.start("look", {}, "Look")
-        result = result_of(shared_jobs, job_id)
-        assert shared_jobs.cancel(job_id).result == result
-
 
 class TestDeath:
     @pytest.mark.parametrize("how", ["kill", "exit"])
@@ -339,12 +315,6 @@ class TestDeath:
         job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # as if it had died before it took it
         wait_for(lambda: not own_jobs.jobs()[0].active)
         assert result_of(own_jobs, job_id)["pid"] != named.pid
-
-    def test_a_pid_that_somebody_else_has_now_is_no_process(self, own_jobs: Jobs) -> None:
-        mine = liveness_of()
-        other = WarmProcess(replace(mine, started_at=mine.started_at + 1000), "")
-        JobTable(own_jobs.folder).name_warm_process("one", other)
-        assert looked(own_jobs)["pid"] != os.getpid()
 
 
 class TestEnd:
