@@ -140,7 +140,7 @@ class Attempt:
     def predictions(self, event: Predictions) -> None:
         """Store the model's predictions for the rows of a split."""
         self.check()
-        frame_files.write_predictions(self.folder / frame_files.predictions_name(event.split), event)
+        frame_files.write_predictions(self.folder, event)
 
     def frame(self, frame: Frame, points: Points) -> None:
         """Write the file before its row, so that every row refers to a complete file."""

@@ -17,7 +17,7 @@ from core.events import FloatArray, Frame, Predictions, Tokens, TokenText, Word
 from core.messages import _
 from core.representation.projections import Points
 
-TOKENS = "tokens.json"
+TOKENS, PREDICTIONS = "tokens.json", "predictions-{}.safetensors"
 MAP, ATTENTION = "map", "attention"
 
 
@@ -120,29 +120,22 @@ def tokens_from_text(text: str) -> Tokens:
     return Tokens(tuple(given["rows"]), tuple(texts))
 
 
-def predictions_name(split: str) -> str:
-    return f"predictions-{split}.safetensors"
-
-
-def write_predictions(path: Path, predictions: Predictions) -> None:
+def write_predictions(folder: Path, predictions: Predictions) -> None:
     """Write logits and labels. Raises: StoreError if the disk is full or the folder cannot be written."""
     arrays: dict[str, NDArray[Any]] = {
         "logits": np.ascontiguousarray(predictions.logits, np.float32),
         "labels": np.asarray(predictions.labels, np.int32),
     }
+    path = folder / PREDICTIONS.format(predictions.split)
     _save(path, arrays, _("The predictions of the {split} split", split=predictions.split))
 
 
-def read_predictions(path: Path, split: str) -> Predictions | None:
+def read_predictions(folder: Path, split: str) -> Predictions | None:
     """Read predictions; None if the file does not exist. Raises: StoreError for a damaged file."""
+    path = folder / PREDICTIONS.format(split)
     if not path.exists():
         return None
     logits, labels = _read(path, "logits"), _read(path, "labels")
     if logits is None or labels is None or len(logits) != len(labels):
         raise StoreError("The file {file} is damaged; the frames are not.", file=path.name)
     return Predictions(split, logits, tuple(map(int, labels)))
-
-
-def read_frame(path: Path, step: int) -> Frame:
-    """Read a whole frame. Raises: StoreError for a file that is missing or damaged."""
-    return Frame(step, read_array(path, "embeddings"), read_array(path, "logits"), read_attention(path))

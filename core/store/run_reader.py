@@ -178,7 +178,9 @@ class RunReader(WorkTable):
 
     def frame(self, run_id: str, step: int) -> Frame:
         """Read a frame. Raises: StoreError for a frame that is missing or damaged."""
-        return frame_files.read_frame(self._frame_path(run_id, step), step)
+        path = self._frame_path(run_id, step)
+        embeddings, logits = (frame_files.read_array(path, name) for name in ("embeddings", "logits"))
+        return Frame(step, embeddings, logits, frame_files.read_attention(path))
 
     def map_points(self, run_id: str, step: int) -> Points:
         """Read the 2-D map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
@@ -186,7 +188,7 @@ class RunReader(WorkTable):
 
     def predictions(self, run_id: str, split: str = "test") -> Predictions | None:
         """Read the logits of a split's rows at the end of a run; None if they were not stored. Raises: StoreError."""
-        return frame_files.read_predictions(self.run_folder(run_id) / frame_files.predictions_name(split), split)
+        return frame_files.read_predictions(self.run_folder(run_id), split)
 
     def embeddings(self, run_id: str, step: int) -> FloatArray:
         """Read the pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""

@@ -48,9 +48,6 @@ class Model:
     key: str
     paths: Mapping[str, Path]
 
-    def read(self) -> list[SentFile]:
-        return [SentFile(name, path.read_bytes(), path.stat().st_mtime_ns) for name, path in self.paths.items()]
-
 
 class Switchboard:
     """Ray actor on the bridge's node that keeps a list of controls per attempt, for the nodes to poll.
@@ -139,7 +136,10 @@ class RayCluster:
         """Submit a run, which Ray starts once a node has free resources. Returns: a stream of report references."""
         for model in models:
             if model.key not in self._models:
-                self._models[model.key] = [ray.put(file) for file in model.read()]
+                self._models[model.key] = [
+                    ray.put(SentFile(name, path.read_bytes(), path.stat().st_mtime_ns))
+                    for name, path in model.paths.items()
+                ]
         sent = {model.key: self._models[model.key] for model in models}
         options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
         return self._work.options(**options).remote(parcel, sent, self.board)

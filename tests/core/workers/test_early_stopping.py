@@ -31,29 +31,19 @@ def rungs(grace: int, reduction: int, steps: int) -> list[int]:
 
 def poor_by_hand(run_id: str, curves: Curves, grace: int, reduction: int, steps: int) -> bool:
     """Algorithm 2 as it is written: at the newest rung that a run reaches, is it below the best 1 in η there?"""
-    ladder = rungs(grace, reduction, steps)
-    at_rung: dict[int, list[float]] = {rung: [] for rung in ladder}
+    at_rung: dict[int, dict[str, float]] = {rung: {} for rung in rungs(grace, reduction, steps)}
     for name, curve in curves.items():
-        if name != run_id:
-            place(curve, ladder, at_rung)
-    mine: dict[int, list[float]] = {rung: [] for rung in ladder}
-    before = place(curves[run_id][:-1], ladder, mine)
-    step, score = curves[run_id][-1]
-    reached = [rung for rung in ladder if rung <= step and rung not in before]
-    if not reached or not at_rung[reached[-1]]:
-        return False
-    return score < np.percentile(at_rung[reached[-1]], 100 * (1 - 1 / reduction))
-
-
-def place(curve: list[tuple[int, float]], ladder: list[int], at_rung: dict[int, list[float]]) -> set[int]:
-    """Put each score onto the highest rung that it reaches and that the run was not on yet."""
-    taken: set[int] = set()
-    for step, score in curve:
-        free = [rung for rung in ladder if rung <= step and rung not in taken]
-        if free:
-            taken.add(free[-1])
-            at_rung[free[-1]].append(score)
-    return taken
+        for step, score in curve:
+            newest = 0
+            # A score is for the highest rung that the run has reached and was not on yet.
+            for rung in sorted(at_rung, reverse=True):
+                if rung <= step and name not in at_rung[rung]:
+                    at_rung[rung][name], newest = score, rung
+                    break
+        if name == run_id:
+            mine = newest
+    others = [score for name, score in at_rung.get(mine, {}).items() if name != run_id]
+    return bool(others) and at_rung[mine][run_id] < np.percentile(others, 100 * (1 - 1 / reduction))
 
 
 def test_it_is_the_published_rule() -> None:

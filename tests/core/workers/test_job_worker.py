@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -93,13 +92,6 @@ class TestCarryOut:
         assert (job.status, str(job.message), job.done, job.result) == ("stopped", "Cancelled.", 1, {})
         assert not table.work_folder(job_id).exists()
 
-    def test_progress_ends_a_job_whose_store_is_gone(
-        self, table: JobTable, job_id: str, store_folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_without_a_store"})
-        assert not carry_out(table, Claim(job_id, 1, 0))
-        assert not store_folder.exists()
-
     def test_it_waits_until_whoever_starts_it_has_written_its_row(self, table: JobTable) -> None:
         with ThreadPoolExecutor(1) as pool:
             with table.transaction():
@@ -152,14 +144,3 @@ def work_that_is_cancelled(request: dict[str, Any], folder: Path, progress: Prog
     except Exception:  # what a careless job would do with its errors
         return {"went": "on"}
     return {"saw": "nothing"}
-
-
-def work_without_a_store(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
-    progress(1, 5, "going")
-    time.sleep(2 * work.LOOK_EVERY_S)
-    shutil.rmtree(folder)
-    try:
-        progress(1, 5, "going")
-    except Exception:
-        (folder / "jobs" / ("a" * 12)).mkdir(parents=True)  # what a careless job would do
-    return {}
