@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import time
 from pathlib import Path
 
+from filelock import FileLock
+
+from core.atomic import atomic_write
 from core.errors import StoreError
 
 NAME, BYTES = "server.key", 32
-WRITING_S = 2.0
 
 
 def server_secret(folder: Path) -> str:
@@ -19,33 +19,24 @@ def server_secret(folder: Path) -> str:
     Raises: StoreError if it cannot be read or written.
     """
     path = folder / NAME
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(path)
-    except OSError as error:
-        raise StoreError(
-            "{path} cannot be written ({reason}): make room, or check its folder.", path=path, reason=error.strerror
-        ) from error
-    with os.fdopen(descriptor, "w") as file:
-        secret = secrets.token_hex(BYTES)
-        file.write(secret)
-    return secret
-
-
-def _read(path: Path) -> str:
-    """Read the secret, waiting up to WRITING_S while another process writes it."""
-    deadline = time.monotonic() + WRITING_S
-    while True:
+    if not path.exists():
         try:
-            text = path.read_text()
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder / f"{NAME}.lock"):
+                if not path.exists():  # another process may have created it
+                    with atomic_write(path) as partial:
+                        partial.touch(0o600)
+                        partial.write_text(secrets.token_hex(BYTES))
         except OSError as error:
             raise StoreError(
-                "{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror
+                "{path} cannot be written ({reason}): make room, or check its folder.", path=path, reason=error.strerror
             ) from error
-        if len(text) == 2 * BYTES:
-            return text
-        if time.monotonic() > deadline:
-            raise StoreError("{path} is damaged: delete it, and visitors are new ones.", path=path)
-        time.sleep(0.02)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise StoreError(
+            "{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror
+        ) from error
+    if len(text) != 2 * BYTES:
+        raise StoreError("{path} is damaged: delete it, and visitors are new ones.", path=path)
+    return text
