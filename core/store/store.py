@@ -222,10 +222,11 @@ class Store(RunReader):
 
     # Controls
 
-    def send(self, run_id: str, kind: str, name: str | None = None, value: float | None = None) -> int:
+    def send(self, run_id: str, kind: str, name: str | None = None, value: float | None = None) -> None:
         """Send a control to a run: "stop", "pause", "resume" or "turn" (a knob's name and value).
 
-        A queued run stops at once. Returns: the control's number.
+        A queued run stops at once.
+
         Raises: EngineError if the run has ended; ConfigError for a knob value out of bounds.
         """
         run = self.run(run_id)
@@ -237,11 +238,10 @@ class Store(RunReader):
                 self.end(run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
                 raise EngineError(NOTHING_TO_DO[kind], id=run_id, status=Message(str(status)))
-            number = db.execute(
+            db.execute(
                 "INSERT INTO controls (run_id, kind, name, value, sent_at) VALUES (?, ?, ?, ?, ?)",
                 (run_id, kind, name, value, time.time()),
-            ).lastrowid
-        return int(number or 0)
+            )
 
     # The queue
 
