@@ -1,1 +1,1 @@
-"""Side-by-side measurements; every script prints what it found against its target."""
+"""Side-by-side measurements. Every script prints its results and their targets."""

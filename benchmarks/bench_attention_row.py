@@ -1,9 +1,9 @@
 """Cost of the [CLS] attention row: a training step with a token tap against one without, and against eager attention.
 
 A step is forward and backward of cross-entropy on the [CLS] vector, without an optimiser. The plain step computes the
-last block for all tokens, as a step with a token tap must, so that the ratio shows the row, the choice of tokens and
-their gathering alone. The third side asks transformers for the same numbers in its way: eager attention in every block
-and `output_attentions=True`. All three see the same packed batches.
+last block for all tokens, as a step with a token tap must. The ratio therefore covers only the row and the selection
+and gathering of tokens. The third variant uses transformers: eager attention in every block and
+`output_attentions=True`. All three use the same packed batches.
 
 Target: at most 5 % more time per step, a ratio of at most 1.05.
 """
@@ -32,21 +32,21 @@ TARGET = "≤ 1.05"
 
 
 def texts(count: int) -> list[str]:
-    """The first sentences, fewer where there are not enough."""
+    """The first `count` sentences, or all if there are fewer."""
     return list(read_file(sentences_file()).rows.texts[:count])
 
 
 def loaded() -> tuple[Encoder, Tokenizer]:
-    """The bundled encoder in evaluation mode: dropout's random numbers would differ between the sides."""
+    """The bundled encoder in evaluation mode, because dropout would differ between the variants."""
     torch.manual_seed(0)
     encoder, tokenizer = load_encoder(BUNDLED, classes=("no", "yes"), max_length=MAX_LENGTH)
-    # Without BERT's shortcut for the last block.
+    # Disables BERT's shortcut for the last block.
     encoder.family = dataclasses.replace(encoder.family, bert_blocks=False)
     return encoder.eval(), tokenizer
 
 
 def seconds(encoder: Encoder, pooled: Callable[[list[Tokens]], Tensor], batch: list[Tokens]) -> tuple[float, float]:
-    """Time of one step, and its loss."""
+    """Seconds and loss of one step."""
     start = time.perf_counter()
     loss = F.cross_entropy(encoder.logits(pooled(batch)), torch.arange(BATCH) % 2)
     loss.backward()
@@ -76,14 +76,14 @@ def main() -> None:
         gc.collect()
         found = dict.fromkeys(sides, 0.0)
         for number, batch in enumerate(batches):
-            # The sides take turns at every step: what else the machine does hits all alike.
+            # The variants take turns at every step, so that other load affects all of them alike.
             losses = []
             for name in in_turn(repetition + number, list(sides)):
                 elapsed, loss = seconds(*sides[name], batch)
                 found[name] += elapsed
                 losses.append(loss)
             if not math.isclose(min(losses), max(losses), rel_tol=1e-4):
-                raise RuntimeError(f"The sides did different work: their losses are {losses}.")
+                raise RuntimeError(f"The variants did different work. Their losses are {losses}.")
         progress(repetition, {f"{name}, ms a step": s / len(batches) * 1000 for name, s in found.items()}, 1)
         if repetition:
             plain.append(found["plain"] / len(batches) * 1000)

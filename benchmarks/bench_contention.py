@@ -1,8 +1,8 @@
 """A training step alone and beside one busy process: threads that sleep at barriers against threads that spin.
 
-Ours sets OMP_WAIT_POLICY=PASSIVE for every process that it starts; the peer is OpenMP's own default. Each figure is the
-median step of a fine-tune of the bundled encoder in a new interpreter, on real sentences; the busy process computes in
-Python and nothing else. One repetition runs all four in turn.
+The app sets OMP_WAIT_POLICY=PASSIVE for every process that it starts; the peer is OpenMP's default. Each figure is the
+median step of a fine-tune of the bundled encoder in a new interpreter, on real sentences. The busy process runs a
+Python loop. One repetition runs all four combinations in turn.
 
 Targets, ours / default: at most 0.5 beside the busy process, at most 1.08 alone.
 """
@@ -30,12 +30,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="[default: 5]")
     parser.add_argument("--steps", type=int, default=24, metavar="N", help="[default: 24]")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--measure", action="store_true", help="print the median step of this interpreter and end")
+    parser.add_argument("--measure", action="store_true", help="print the median step of this interpreter and exit")
     given = parser.parse_args()
     if given.measure:
         print(own_step_s(given.steps, given.precision))
         return
-    sentences_file()  # says which they are; what the new interpreters print is read here
+    sentences_file()  # prints the source once; the output of the new interpreters is parsed here
     found: dict[str, list[float]] = {f"{policy} {place}": [] for policy in POLICIES for place in PLACES}
     for repetition in range(given.repeats):
         now = {}
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def step_s(policy: dict[str, str], steps: int, precision: str, *, busy: bool) -> float:
-    """The median step in a new interpreter."""
+    """Median seconds of a step in a new interpreter."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | policy
     command = [sys.executable, "-m", "benchmarks.bench_contention", "--measure"]
     command += ["--steps", str(steps), "--precision", precision]

@@ -1,11 +1,12 @@
-"""Real labelled sets through the path that a person's own file takes: read, guess the columns, keep, fine-tune.
+"""Real labelled sets, handled like a user's files: read, columns detected, stored, used for a fine-tune.
 
     python -m benchmarks.bench_datasets [DIR [SET …]] [--steps 30]
 
 DIR has a folder for each set with train.csv and test.csv, and a README.md whose table gives a bag-of-words floor as
-"NB" (accuracy / majority rate). For each set it prints what was guessed, how long reading took, and the test accuracy
-of a short run on the bundled encoder beside the majority rate and the floor. Exit status 1 when a set does not load,
-does not finish, or stays at its majority rate although it is English and its floor lies ten points above.
+"NB" (accuracy / majority rate). For each set the script prints the detected columns, the reading time, and the test
+accuracy of a short run on the bundled encoder beside the majority rate and the floor. The exit status is 1 if a set
+does not load or finish, or if an English set whose floor lies ten points above its majority rate does not exceed that
+rate.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from core.training.loop import train
 from core.workers.machine import has_bfloat16, has_gpu
 
 FLOOR_MARGIN = 0.10
-# Every set's rows are read and kept; few test rows and few tokens of a text keep a run short.
+# All rows of a set are read and stored; limits on test rows and tokens keep a run short.
 TEST_ROWS, TOKENS = 300, 64
 NB = re.compile(r"^(0?\.\d+|1\.0+)\s*/\s*(0?\.\d+|1\.0+)$")
 
@@ -72,19 +73,19 @@ def main(arguments: list[str]) -> int:
             found, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs))
         failed += wrong
         print(row(found), flush=True)
-    print(f"\n{len(names)} sets, {failed} of them not as they should be; {given.steps} steps each.")
+    print(f"\n{len(names)} sets, {failed} of them failed; {given.steps} steps each.")
     return min(failed, 1)
 
 
 def published_floors(path: Path) -> dict[str, float]:
-    """The bag-of-words accuracy of each set in a README's table."""
+    """Bag-of-words accuracy of each set, from the table of a README."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("|")]
     return {line[0]: float(match[1]) for line in cells for cell in line if (match := NB.match(cell))}
 
 
 def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary) -> tuple[Outcome, bool]:
-    """One set, and whether it is not as it should be."""
+    """Measure one set. Returns: the outcome, and True if the set failed."""
     paths = [folder / name for name in ("train.csv", "test.csv") if (folder / name).is_file()]
     began = time.perf_counter()
     try:
@@ -118,7 +119,7 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
 
 
 def with_fewer_tests(rows: Rows) -> Rows:
-    """The rows with a stratified part of the test split."""
+    """The rows, with a stratified sample of the test split."""
     splits = rows.splits or ("train",) * len(rows)
     tests = [i for i, split in enumerate(splits) if split == "test"]
     number = {label: i for i, label in enumerate(sorted(set(rows.labels)))}

@@ -1,10 +1,10 @@
 """24 short runs as an experiment, through the local engine and through Ray, against a bare loop of the same trainings.
 
-The runs are those of a grid, λ × τ under two seeds (bundled encoder, film reviews, 20 steps); the loop prepares each,
-trains it with checkpoints on disk and keeps nothing else. Ray has one node, this machine. All sides begin with nothing
-cached and a warm process ready, and take turns.
+The runs form a grid, λ × τ with two seeds (bundled encoder, film reviews, 20 steps). The loop prepares each run, trains
+it with checkpoints on disk and stores nothing else. Ray has one node, this machine. All three variants start with empty
+caches and a warm process, and take turns.
 
-Targets: at most 1.15 times the loop's time, through Ray at most 1.3 times.
+Targets: at most 1.15 times the loop's time, at most 1.3 times through Ray.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import time
 from pathlib import Path
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
 from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
 from core.config.fields import build
@@ -32,12 +32,12 @@ from core.workers.job_kinds import CLUSTER
 
 POLL_S = 0.25
 TIMEOUT_S = 900.0
-# Until the node has imported torch.
+# Time for the node to import torch.
 WARM_NODE_S = 15.0
 
 
 def grid(weights: int, steps: int) -> Design:
-    """λ × τ under two seeds: 4 × 3 × 2 runs by default."""
+    """λ × τ with two seeds: 4 × 3 × 2 runs by default."""
     axes = [
         {"setting": "lambda", "values": [round(0.1 + 0.8 * i / max(1, weights - 1), 3) for i in range(weights)]},
         {"setting": "temperature", "values": [0.1, 0.3, 0.7]},
@@ -46,7 +46,7 @@ def grid(weights: int, steps: int) -> Design:
 
 
 def through_engine_s(folder: Path, design: Design) -> float:
-    """From the beginning of the experiment to the end of its last run."""
+    """Seconds from the start of the experiment to the end of its last run."""
     store = Store(folder)
     seconds = experiment_s(Experiments(WarmEngine(store)), design)
     store.close()
@@ -69,7 +69,7 @@ def experiment_s(experiments: Experiments, design: Design) -> float:
 
 
 def through_ray_s(folder: Path, design: Design) -> float:
-    """The same on a Ray cluster of one node with all cores of this machine, which a run asks for."""
+    """The same on a Ray cluster of one node; each run requests all cores of this machine."""
     cores = os.cpu_count() or 1
     with DemoCluster(cores) as cluster:
         os.environ.update(SCL_ENGINE=cluster.address, SCL_RAY_CPUS=str(cores))

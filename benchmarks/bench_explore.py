@@ -1,18 +1,19 @@
-"""Explore in a browser: how long it takes to open, to show neighbours, and to answer while UMAP computes.
+"""Explore in a browser: time to open, to show neighbours, and to respond while UMAP computes.
 
-Opening: from setting out for the address of a run with 200 frames of 2,000 points, width 384, until its map with all
-its points has been on the screen. The server is warm, and somebody has looked at another run, a small one; nothing of
-this run is in memory ("first"), or somebody has opened it before ("again"). The browser's cache is empty each time.
-The small run, opened in the same way, is the share of Streamlit and of the page's scripts.
+Opening: from the navigation to a run with 200 frames of 2,000 points, width 384, until its map with all points is on
+the screen. The server is warm and has served another, small run. Either nothing of the measured run is in memory
+("first") or the run has been opened before ("again"). The browser's cache is empty each time. The time of the small
+run shows the share of Streamlit and of the page's scripts.
 
 Neighbours: from the press of the pointer on a point of a run with 5,000 points, width 768, until the table of its
-neighbours has been on the screen. The table's first row is checked against a plain scan of all vectors. The first
-click, which prepares the frame's vectors, does not count.
+neighbours is on the screen. The script checks the table's first row against a scan of all vectors. The first click,
+which prepares the frame's vectors, does not count.
 
-While UMAP computes: a visitor has pressed UMAP for another such run, whose page stays open. A second one clicks points
-and changes the colours of the first run. Each answer counts only if the same UMAP job was at work before and after it.
+While UMAP computes: one visitor has started UMAP for another such run, whose page stays open. A second visitor clicks
+points and changes the colours of the first run. A response counts only if the same UMAP job is active before and
+after it.
 
-Times are taken within the page, by its own clock. Targets: at most 2 s, 100 ms and 300 ms.
+The page's own clock takes the times. Targets: at most 2 s, 100 ms and 300 ms.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from tests.browser.test_map_view import lonely, place
 
 STEPS, WIDTH = 400, 384
 SMALL_FRAMES, SMALL_POINTS = 2, 60
-# Runs whose neighbours are looked at, and of which UMAP is made: as many frames as are fitted at most.
+# The run whose points are clicked and the run that UMAP maps, with the largest number of frames that UMAP fits.
 CLICKED_FRAMES, CLICKED_WIDTH, UMAP_FRAMES = 4, 768, 24
 JOB_LIMIT_S = 240.0
 PAUSE_MS = 300
@@ -72,7 +73,7 @@ def see_map(page: Page, points: int, frames: int) -> None:
 
 
 def opening(browser: Browser, address: str, points: int, frames: int) -> float:
-    """Seconds."""
+    """Open an address in a new browser context. Returns: seconds until the map is on the screen."""
     wait_until_quiet()
     page = new_page(browser)
     seconds = open_map(page, address) / 1000
@@ -82,7 +83,7 @@ def opening(browser: Browser, address: str, points: int, frames: int) -> float:
 
 
 def measure_opening(browser: Browser, url: str, store: Store, repeats: int, frames: int, points: int) -> Found:
-    """One run per repetition, so that each is opened for the first time."""
+    """Opening times in seconds, with a new run in each repetition, so that each is opened for the first time."""
     small = make_run(store, "small", STEPS, SMALL_FRAMES, SMALL_POINTS)
     found: Found = {"small": [], "first": [], "again": []}
     opening(browser, f"{url}/explore?run={small}", SMALL_POINTS, SMALL_FRAMES)
@@ -95,7 +96,7 @@ def measure_opening(browser: Browser, url: str, store: Store, repeats: int, fram
                 continue
             for which in ("first", "again"):
                 seconds[which] = opening(browser, f"{url}/explore?run={run}", points, frames)
-                # Opening asks for what is below the map; the next one is not to wait for it.
+                # Opening a page starts jobs for the sections below the map; the next opening must not wait for them.
                 end_jobs(Jobs(store.folder))
         progress(repetition, seconds, 2)
         for name, value in seconds.items():
@@ -112,7 +113,7 @@ def end_jobs(jobs: Jobs) -> None:
 
 
 def open_clicked(browser: Browser, url: str, run: str, points: int) -> Page:
-    """The page of the run whose neighbours are looked at, with nothing at work any more."""
+    """Open the run whose points are clicked, and wait until its jobs have ended."""
     page = new_page(browser)
     open_map(page, f"{url}/explore?run={run}&panel=neighbours")
     see_map(page, points, CLICKED_FRAMES)
@@ -122,7 +123,7 @@ def open_clicked(browser: Browser, url: str, run: str, points: int) -> Page:
 
 
 class Clicks:
-    """Clicks on one point after another of one run, each with its neighbours checked."""
+    """Clicks on different points of one run; each table of neighbours is checked."""
 
     def __init__(self, page: Page, store: Store, run: str) -> None:
         self.page = page
@@ -143,7 +144,7 @@ class Clicks:
         return taken
 
     def _check(self, example: int) -> None:
-        """The first row against a scan of all rows."""
+        """Compare the table's first row with a scan of all rows."""
         cosines = self._vectors @ self._vectors[example]
         cosines[example] = -np.inf
         nearest = int(cosines.argmax())
@@ -155,7 +156,7 @@ class Clicks:
 
 
 def change_colours_ms(page: Page, name: str) -> dict[str, float]:
-    """From the press on an entry of the list of colours to the map in these colours."""
+    """Milliseconds from the press on an entry of the list of colours to the map in these colours."""
     page.get_by_role("combobox", name=re.compile("Colour by")).click()
     box = page.get_by_role("option", name=f"Colour: {name.lower()}", exact=True).bounding_box()
     assert box is not None
@@ -178,27 +179,27 @@ def repeated(repeats: int, title: str, call: Callable[[int], dict[str, float]]) 
 def measure_clicks(clicks: Clicks, repeats: int) -> Found:
     found = repeated(repeats, "click", lambda _: clicks.next_ms())
     if len(set(clicks.tops)) != len(clicks.tops):
-        raise RuntimeError("The table showed the same neighbours for two points.")
+        raise RuntimeError("The table shows the same neighbours for two points.")
     print(f"First rows of the tables, checked: {'; '.join(clicks.tops[:4])} …", flush=True)
     return found
 
 
 class UmapAtWork:
-    """The UMAP job that a visitor has asked for by the page's own control."""
+    """A UMAP job that a visitor has started from the page."""
 
     def __init__(self, browser: Browser, url: str, folder: Path, run: str) -> None:
         self._jobs, self._table = Jobs(folder), JobTable(folder)
         page = new_page(browser)
         open_map(page, f"{url}/explore?run={run}")
-        end_jobs(self._jobs)  # the measuring of PCA, which would come first
+        end_jobs(self._jobs)  # measuring PCA would come first
         page.get_by_text("UMAP", exact=True).click()
         deadline = time.monotonic() + JOB_LIMIT_S
-        while (job := self._at_work()) is None or not job.done:  # compiled, and one frame is placed
+        while (job := self._at_work()) is None or not job.done:  # code is compiled and one frame placed
             if time.monotonic() > deadline:
-                raise RuntimeError("No UMAP job came to work.")
+                raise RuntimeError("No UMAP job started.")
             time.sleep(0.2)
         self._id = job.id
-        print(f"UMAP is at work: {job.done} of {job.total} frames", flush=True)
+        print(f"UMAP is running: {job.done} of {job.total} frames", flush=True)
         self._seen = self._process_cpu_s(), time.monotonic()
 
     def _process(self) -> WarmProcess:
@@ -211,14 +212,14 @@ class UmapAtWork:
         return float(times.user + times.system)
 
     def _at_work(self) -> JobRecord | None:
-        """The job on which the warm process works, if it is one of UMAP."""
+        """The job that the warm process executes, if it is a UMAP job."""
         process = self._table.warm_process("maps")
         job = next((j for j in self._jobs.jobs() if process is not None and j.id == process.doing), None)
         is_umap = job is not None and job.kind == "map" and job.request["spec"]["method"] == "umap"
         return job if is_umap and job is not None and job.active else None
 
     def beside(self, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Raises: RuntimeError unless the job was at work, placing frames, before and after the call."""
+        """Measure a call. Raises: RuntimeError unless the job places frames before and after the call."""
         self._check()
         taken = call()
         self._check()
@@ -227,13 +228,13 @@ class UmapAtWork:
     def _check(self) -> None:
         job = self._at_work()
         if job is None or job.id != self._id or not job.message.startswith("Placing"):
-            raise RuntimeError("The UMAP job is no longer at work: ask for fewer repeats.")
+            raise RuntimeError("The UMAP job has ended. Use fewer repeats.")
 
     def report(self) -> None:
         job = self._at_work()
         (cpu_s, at), now = self._seen, time.monotonic()
         share = (self._process_cpu_s() - cpu_s) / (now - at)
-        print(f"UMAP took {share:.0%} of a core meanwhile, and is at {job and job.done} of {job and job.total} frames")
+        print(f"UMAP used {share:.0%} of a core, and is at {job and job.done} of {job and job.total} frames")
 
 
 def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, repeats: int) -> dict[str, Found]:
@@ -271,7 +272,7 @@ def measure(browser: Browser, url: str, folder: Path, repeats: int, frames: int,
     clicks = Clicks(open_clicked(browser, url, run, clicked), store, run)
     title = f"{clicked:,} points × {CLICKED_WIDTH}"
     tell_answers(f"click to neighbours, {title}", measure_clicks(clicks, repeats), "≤ 100")
-    for name in COLOURINGS:  # computed once
+    for name in COLOURINGS:  # the first use of each is slower
         change_colours_ms(clicks.page, name)
     tell_answers(
         f"colours, {title}",

@@ -1,8 +1,8 @@
-"""Reading files of people: a CSV of 200 MiB and a million rows, of which a sample is kept, and one of 100,000 rows.
+"""Time and memory to read a user's CSV: one of a million rows and 200 MiB, which is sampled, and one of 100,000 rows.
 
-Each reading is a new Python process, timed from after its imports to the rows with their problems; its peak memory is
-what the system reports of it. The texts are made of words of all lengths, some beyond ASCII, some with a comma or a
-quotation mark.
+Each reading is a new Python process. Its time runs from the end of its imports until the rows and their problems are
+known; its peak memory is the system's figure. The texts consist of words of various lengths, some of them non-ASCII or
+with a comma or a quotation mark.
 
 Targets: 10 s for the million rows, 3 s for the 100,000; less than 1,000 MiB for both.
 """
@@ -45,7 +45,7 @@ print(json.dumps({
 
 
 def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
-    """Texts of about that many bytes with one of five labels; one in a hundred repeats the text above."""
+    """Synthetic texts of about `chars` bytes with one of five labels. One in a hundred repeats the previous text."""
     rng = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkqjxz"
     words = ["".join(rng.choices(letters, k=rng.randint(1, 12))) for _ in range(20_000)]
@@ -54,14 +54,14 @@ def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
     pool = " ".join(rng.choices(words, k=400_000))
     text = ""
     for row in range(rows):
-        if row % 100 or not row:  # one in a hundred is the one above again
+        if row % 100 or not row:  # one in a hundred repeats the previous text
             start = rng.randrange(len(pool) - 2 * chars)
             text = pool[start : start + rng.randint(chars // 2, chars * 3 // 2)]
         yield text, str(row % 5)
 
 
 def write_file(path: Path, rows: int, chars: int) -> float:
-    """Write a CSV file; returns its size in MiB."""
+    """Write a CSV file. Returns: its size in MiB."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])

@@ -1,10 +1,10 @@
 """A large encoder on a GPU: throughput of CE and of CE + SCL against `transformers.Trainer`, all in bfloat16.
 
-The encoder has RoBERTa-large's shape and random weights, the texts are 128 tokens of random words, batches of 64.
-Everybody trains all weights with AdamW and clips at 1. Without a GPU the script says so and ends; `--width` and
-`--blocks` make it small enough to try it on a CPU with `--anyway 1`.
+The encoder has RoBERTa-large's shape and random weights. The texts are 128 tokens of random words, in batches of 64.
+Both loops train all weights with AdamW and clip at 1. Without a GPU the script prints a message and exits. `--width`
+and `--blocks` make the encoder small enough to test the script on a CPU with `--anyway 1`.
 
-Target: none yet; the figures are recorded with the device's name.
+Target: none yet; the output names the device.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def config_of(folder: Path, weight: float, steps: int, batch: int) -> tuple[RunC
 
 
 def our_seconds(config: RunConfig, data: TaskData, cache: VectorCache) -> float:
-    """Every step ends with its numbers on the CPU, so the clock sees finished work."""
+    """Seconds of the timed steps. Every step ends with its values on the CPU, so its work is complete."""
     start = 0.0
     for event in train(config, data, cache=cache):
         if isinstance(event, Step) and event.step == SKIPPED:
@@ -98,7 +98,7 @@ def our_seconds(config: RunConfig, data: TaskData, cache: VectorCache) -> float:
 
 
 class SynchronisedClock(Clock):
-    """A GPU's steps end later than they are asked for."""
+    """A clock that waits for the GPU, whose steps end after their launch returns."""
 
     def on_step_end(self, *given: object, **more: object) -> None:
         if torch.cuda.is_available():
@@ -107,7 +107,7 @@ class SynchronisedClock(Clock):
 
 
 def trainer_seconds(config: RunConfig, data: TaskData) -> float:
-    """Cross-entropy by `transformers.Trainer`, in the precision of our run, the texts tokenised beforehand."""
+    """Seconds of `transformers.Trainer` with cross-entropy, in our run's precision, on texts tokenised in advance."""
     from transformers import AutoTokenizer
 
     folder = config.encoder.id
@@ -143,7 +143,7 @@ def main() -> None:
     given = options(__doc__, repeats=3, steps=20, batch=64, width=1024, blocks=24, anyway=0)
     need("accelerate")
     if not torch.cuda.is_available() and not given.anyway:
-        print("This benchmark needs a GPU; `--anyway 1 --width 64 --blocks 2 --batch 4` tries its code on a CPU.")
+        print("This benchmark needs a GPU; `--anyway 1 --width 64 --blocks 2 --batch 4` tests it on a CPU.")
         return
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as name:

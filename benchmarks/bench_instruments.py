@@ -1,12 +1,11 @@
-"""Cost of the instruments: a step of our loop with everything against the bare step.
+"""Cost of the instruments: a step of our loop with all instruments against a bare step.
 
-Everything: the terms' gradients on a block every few steps, Step events, their rows in the store, heartbeat and
-control polling.
-The bare loop has the same encoder, batches, loss (0.5 CE + 0.5 SCL), clipping and optimiser, and nothing else; that
-both end with the same loss shows that they do the same work.
+The instruments are the terms' gradients on a block every few steps, Step events, their rows in the store, the heartbeat
+and the polling of controls. The bare loop has the same encoder, batches, loss (0.5 CE + 0.5 SCL), clipping and
+optimiser, and nothing else. Equal final losses show that both do the same work.
 
-A token-level term reads all tokens of the last block, so that comparing gradients there costs more: its steps are timed
-with the comparison and without.
+A token-level term reads all tokens of the last block, so comparing gradients costs more there. Its steps are timed with
+and without the comparison.
 
 Target: at most 5 % more time per step, a ratio of at most 1.05, for both.
 """
@@ -43,7 +42,7 @@ NEVER = 10**9
 
 
 def bare_run(config: RunConfig, data: TaskData) -> Timed:
-    """The same fine-tune, with nobody watching."""
+    """The same fine-tune without instruments."""
     settings = config.phases[0]
     torch.manual_seed(config.seed)
     encoder, tokenizer = load_encoder(
@@ -82,7 +81,7 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
     return Timed(time.perf_counter() - start, loss.item())
 
 
-# Of a text on average; the preset leaves k to the texts, a third of their tokens.
+# Assumed mean length of a text: the preset derives k from it, a third of the tokens.
 TOKENS = 30.0
 
 
@@ -105,7 +104,7 @@ def main() -> None:
             gc.collect()
             found[name] = our_run(seeded, data, cache) if name == "ours" else bare_run(seeded, data)
         if not math.isclose(found["ours"].loss, found["bare"].loss, rel_tol=1e-4):
-            raise RuntimeError(f"The loops did different work: their last losses are {found}.")
+            raise RuntimeError(f"The loops did different work. Their last losses are {found}.")
         progress(repetition, {f"{name}, ms a step": run.seconds / steps * 1000 for name, run in found.items()}, 1)
         if repetition:
             ratios.append(found["ours"].seconds / found["bare"].seconds)

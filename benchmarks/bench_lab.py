@@ -1,9 +1,9 @@
-"""The loss lab in a Chromium, on the app as it is served: how often points move, and how soon a turned τ answers.
+"""The loss lab in Chromium, with the real server: updates per second, and the response to a dragged τ.
 
-Updates: pictures per second while 30 points play for five seconds, at four times the speed, so that the pace of the
-steps does not limit them. Counted is each drawing that shows another step than the drawing before it; what the lab
-counts itself is how often it was asked to draw. Answers: from the slider's event, while it is dragged, until the arrows
-and numbers that the server computed for it are on the screen. The first repetition does not count.
+Updates: drawings per second while 30 points play for five seconds, at four times the speed, so that the pace of the
+steps does not limit them. The script counts drawings that show a new step; the lab's own counter counts requests to
+draw. Response: from an event of the slider during a drag until the arrows and numbers that the server computed for it
+are on the screen. The first repetition does not count.
 
 Targets: at least 20 a second, and at most 150 ms.
 """
@@ -18,7 +18,7 @@ from benchmarks.measure import options, own_folders, report
 PLAY_S = 5.0
 DRAGS = 20
 READY = "() => document.querySelector('.lab-view[data-answered]') && !document.querySelector('.lab-view').lab.asked"
-# Each value is set as a pointer would set it, and its answer awaited before the next comes.
+# Sets each value as a pointer would, and waits for the answer before the next.
 TURN = """async (drags) => {
     const lab = document.querySelector('.lab-view').lab;
     const slider = document.querySelector('input[aria-label="Temperature τ"]');
@@ -65,7 +65,7 @@ def opened(browser: Browser, url: str) -> Page:
 
 
 def updates_per_s(page: Page) -> float:
-    """Drawings of another step, while they play."""
+    """Drawings of a new step per second during playback."""
     page.get_by_label("Speed").select_option("4")
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("() => Number(document.querySelector('.lab-view').dataset.step) > 20")

@@ -1,9 +1,10 @@
 """From a submitted draft to the first step in the store: a warm process against a new interpreter.
 
-The clock starts before `LocalEngine.submit`, which the button Launch calls too and which checks the draft, and stops
-when the store shows a step. It is called in this process: the button's way through browser and server is left out.
-Runs are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways
-take turns. A browser shows the list of runs meanwhile, as it does for whoever presses Launch.
+The clock starts before `LocalEngine.submit`, which checks the draft and which the Launch button also calls, and stops
+when the store has a step. The script calls it in this process, so the path from the button through browser and server
+is not included. Runs are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends
+soon. The two kinds of start take turns. A browser shows the list of runs meanwhile, as it does when a user presses
+Launch.
 
 Target: at most 1.5 s with a warm process.
 """
@@ -22,13 +23,13 @@ from core.workers import LocalEngine
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0
-# The process of a run that ended goes on for a moment: it looks for the next run and frees its memory.
+# After a run ends, its process briefly looks for the next run and frees its memory.
 SETTLE_S = 2.0
 PROBE = 8
 
 
 def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
-    """Launch a run, and wait for its first step and its end."""
+    """Launch a run and wait for its end. Returns: seconds until its first step."""
     store, start = engine.store, time.perf_counter()
     run_id = engine.submit(draft)
     _wait(lambda: bool(store.steps(run_id)) or store.run(run_id).status.ended)
@@ -60,7 +61,7 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
     store = Store(folder)
     engines = {"warm": WarmEngine(store), "spawned": LocalEngine(store, forks=False)}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
-    # Repetition 0 does not count: the untrained vectors get cached.
+    # Repetition 0 does not count: it caches the untrained vectors.
     for repetition in range(repeats + 1):
         found = {name: first_step_s(engines[name], draft) for name in in_turn(repetition, list(engines))}
         progress(repetition, found)

@@ -1,10 +1,10 @@
-"""How soon a live page shows a step, and how soon controls answer: in a Chromium, on the app as it is served.
+"""Delay of steps on a live page, and response time of controls: in Chromium, with the real server.
 
-Steps: from the moment at which a step was recorded until the line "Step N of M" has reached it, while the run trains
-and its UMAP computes on the same machine; over all steps of a default run from the first that was seen.
+Steps: from the recording of a step until the line "Step N of M" reaches it, while the run trains and its UMAP computes
+on the same machine. The figures cover all steps of a default run after the first one shown.
 
-Controls: from the press until the control, or what it opens, is drawn as pressed, on a finished run; that is the first
-that a person sees of an answer, before what had to be computed is there.
+Controls: from the press until the control is drawn as pressed, on a finished run. This is the first visible response,
+before the page shows a computed result.
 
 Targets: at most 1 s, and at most 150 ms.
 """
@@ -24,7 +24,7 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 
 TIMEOUT_S, REST_MS = 400.0, 1_000
-# Every change of the line that counts steps: when, by the clock that the store has too, and which step.
+# Records every change of the line that counts steps: the time, by the store's clock, and the step.
 WATCH_STEPS = r"""() => {
     window.steps = [];
     new MutationObserver(() => {
@@ -33,7 +33,7 @@ WATCH_STEPS = r"""() => {
       if (step > (steps.at(-1)?.[1] ?? 0)) steps.push([Date.now() / 1000, step]);
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
-# From the press until the control looks otherwise than under a resting pointer, on the screen.
+# From the press until the control on the screen differs from its hovered state.
 WATCH_PRESS = """(node) => {
     const style = getComputedStyle(node); // follows the node
     const look = () => [node.ariaChecked, node.className, style.backgroundColor, style.color].join();
@@ -49,12 +49,12 @@ WATCH_PRESS = """(node) => {
     });
 }"""
 CONTROLS = (
-    # page, what is pressed, and what that is
-    ("explore?run={run}", "Neighbours", "a part beside the map"),
+    # page, label of the control, name of the measure
+    ("explore?run={run}", "Neighbours", "a panel beside the map"),
     ("explore?run={run}", "UMAP", "another map"),
-    ("tokens?run={run}", "Delete a word", "a part of Tokens"),
-    ("data", "Add a file", "a part of Data"),
-    ("fine_tune?run={run}", "Raw", "curves as they are"),
+    ("tokens?run={run}", "Delete a word", "a section of Tokens"),
+    ("data", "Add a file", "a section of Data"),
+    ("fine_tune?run={run}", "Raw", "raw curves"),
 )
 
 
@@ -64,17 +64,17 @@ def main() -> None:
         store = Store(folder)
         engine = WarmEngine(store)
         ages = steps_on_screen(browser, url, engine)
-        report("seconds", "a step's age when it is on the screen, UMAP computing, all steps", ages, "≤ 1", 2)
+        report("seconds", "age of a step when it appears on the screen, while UMAP computes, all steps", ages, "≤ 1", 2)
         late = sum(age > 1 for age in ages)
         print(f"{late} of {len(ages)} steps took longer than 1 s; median {median(ages):.2f} s", flush=True)
         run = make_run(store, "finished", 200, 20, 200)
         for name, values in answers(browser, url, run, given.repeats).items():
-            report("milliseconds", f"press to the first that is seen, {name}", values, "≤ 150", 0)
+            report("milliseconds", f"press to the first visible change, {name}", values, "≤ 150", 0)
         store.close()
 
 
 def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[float]:
-    """Seconds, for each step of a default run since the page was watched."""
+    """Age in seconds of each step of a default run when the page shows it."""
     page = browser.new_context(viewport=VIEW).new_page()
     wait_until_quiet()
     run_id = engine.submit(parse_config({"task": {"id": "film_reviews"}}))
@@ -100,7 +100,7 @@ def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[flo
 
 
 def answers(browser: Browser, url: str, run: str, repeats: int) -> dict[str, list[float]]:
-    """Milliseconds of each control; each repetition opens the page in a new context."""
+    """Response times in milliseconds by control. Each repetition opens the pages in new contexts."""
     found: dict[str, list[float]] = {name: [] for _, _, name in CONTROLS}
     for repetition in range(repeats + 1):
         taken = {}

@@ -1,20 +1,20 @@
-"""Maps that hold still: what the next frame's map costs, how true it is, and how far points move.
+"""Stability of maps: cost of the next frame's map, its trustworthiness, and the movement of points.
 
-A model's frames are made up: a cloud of 384 numbers per text without classes drifts towards class clusters, some texts
-towards a wrong one; or they are those of a run (`--runs DIR --run NAME`). Each frame's map starts from the one before.
+Frames are synthetic or those of a run (`--runs DIR --run NAME`). The synthetic frames start as a cloud of 384 numbers
+per text without classes, which drifts towards class clusters; some texts drift towards a wrong one. Each frame's map
+starts from the previous one.
 
-Measured on frames along the way, in one warm process, for UMAP and t-SNE:
-- time of the next frame's map / of a map of the same frame from nothing (target for UMAP: at most 0.5) and, with
-  `--peers 1`, against umap-learn's and scikit-learn's; trustworthiness, k = 15, of both (target: within 0.02), which
-  needs no warm-up: the first frame, whose time does not count, counts there;
-- how far points move, in widths of the map (its longer side): between equal frames (target: at most 0.01), and between
-  frames of which one has noise of 1 % of the vectors' norm (target: at most 0.05); once, on every frame;
-- the first map of a new process, with everything that it imports and compiles.
+Measured on several frames, in one warm process, for UMAP and t-SNE:
+- time of the next frame's map / of a map of the same frame from scratch (target for UMAP: at most 0.5) and, with
+  `--peers 1`, against umap-learn's and scikit-learn's; trustworthiness of both, k = 15 (target: within 0.02), which
+  includes the warm-up frame;
+- movement of points, in widths of the map (its longer side): between equal frames (target: at most 0.01), and between
+  a frame and the same frame with noise of 1 % of the vectors' norm (target: at most 0.05); once, on every frame;
+- the first map of a new process, including imports and compilation.
 
-Then, for t-SNE, how far its divergence has settled: KL(P‖Q) of our map from nothing over that of scikit-learn's with
-its usual settings, both by the same P, ours, and exact. Data: digits, blobs, a swiss roll, the first and the last of
-the made-up frames and, by the bundled encoder, film review sentences; each with several seeds, which draw the points
-(target: at most 1.05).
+For t-SNE, the script then measures convergence: exact KL(P‖Q) of our map from scratch over that of scikit-learn's with
+default settings, both for our P. Data: digits, blobs, a swiss roll, the first and the last synthetic frame and, encoded
+by the bundled encoder, film review sentences; each with several seeds, which draw the points (target: at most 1.05).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ print(time.perf_counter() - begun)
 
 
 def drifting(points: int, classes: int, frames: int = KEYFRAMES, seed: int = 0) -> Frames:
-    """[N, 384] per frame: topics and noise of a falling spectrum, then classes, wrong ones for up to a tenth."""
+    """Frames of [N, 384]: topics and noise with a decaying spectrum, then classes, wrong ones for up to a tenth."""
     rng = np.random.default_rng(seed)
     spectrum = np.arange(1, WIDTH + 1) ** -0.7
     turn = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
@@ -104,7 +104,7 @@ def noisy(vectors: NDArray[np.floating], share: float) -> NDArray[np.floating]:
 
 
 def moved(before: Points, after: Points) -> NDArray[np.floating]:
-    """In widths of the map before."""
+    """Distance that each point moved, in widths of the previous map."""
     return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
 
 
@@ -115,7 +115,7 @@ def timed(spec: MapSpec, vectors: NDArray[np.floating], before: PreviousMap | No
 
 
 def keyframe_maps(spec: MapSpec, frames: Frames) -> list[Points]:
-    """Every frame's map, each from the one before."""
+    """Map of every frame, each from the previous one."""
     maps: list[Points] = []
     for place, vectors in enumerate(frames):
         before = PreviousMap(frames[place - 1], maps[-1]) if maps else None
@@ -124,7 +124,7 @@ def keyframe_maps(spec: MapSpec, frames: Frames) -> list[Points]:
 
 
 def peer(method: str, vectors: NDArray[np.floating]) -> tuple[Points, float]:
-    """The same frame by the usual library, one thread, its usual settings."""
+    """Map of the same frame by the reference library, with one thread and default settings, and its seconds."""
     rows = normalised(vectors)
     begun = time.perf_counter()
     if method == "tsne":
@@ -138,7 +138,7 @@ def peer(method: str, vectors: NDArray[np.floating]) -> tuple[Points, float]:
 
 
 def measure_next(spec: MapSpec, frames: Frames, maps: Sequence[Points], repeats: int, *, peers: bool) -> None:
-    """Repetitions go over frames along the way, the last of them included."""
+    """Compare the next map with one from scratch. Repetitions use evenly spaced frames and the last one."""
     ratios: list[float] = []
     peer_ratios: list[float] = []
     trust: dict[str, list[float]] = {"next": [], "cold": [], "peer": []}
@@ -160,18 +160,18 @@ def measure_next(spec: MapSpec, frames: Frames, maps: Sequence[Points], repeats:
             peer_ratios += [found["next"] / found["peer"]] if peers else []
     title = f"{spec.method}, {len(frames[0]):,} points"
     target = "≤ 0.5" if spec.method == "umap" else "–"
-    report("ratio", f"{title}, next map / from nothing", ratios, target)
+    report("ratio", f"{title}, next map / from scratch", ratios, target)
     if peers:
-        report("ratio", f"{title}, next map / the usual library's", peer_ratios, "–")
+        report("ratio", f"{title}, next map / the reference library's", peer_ratios, "–")
     for name, values in trust.items():
         if values:
             print(f"{title}, trustworthiness, {name}: {spread(values)}")
     falls = [cold - following for following, cold in zip(trust["next"], trust["cold"], strict=True)]
-    print(f"{title}, trustworthiness lost to the map from nothing: {spread(falls)}, target ≤ 0.02", flush=True)
+    print(f"{title}, trustworthiness lost against the map from scratch: {spread(falls)}, target ≤ 0.02", flush=True)
 
 
 def measure_movement(spec: MapSpec, frames: Frames, maps: Sequence[Points]) -> None:
-    """Median, 95th percentile and maximum over points, in percent, each the worst over frames of the chain."""
+    """Print median, 95th percentile and maximum over points, in percent, each with its worst frame of the chain."""
     for name, share, target in (("equal", 0.0, "≤ 1 %"), ("noise of 1 %", NOISE, "≤ 5 %")):
         found = []
         for vectors, points in zip(frames, maps, strict=True):
@@ -191,7 +191,7 @@ def measure_movement(spec: MapSpec, frames: Frames, maps: Sequence[Points]) -> N
 
 
 def data_sets(points: int, seed: int) -> dict[str, NDArray[np.floating]]:
-    """Vectors [N, H] of several shapes; the roll is flat enough on the sphere for its form to outlast normalising."""
+    """Vectors [N, H] of several shapes. The roll is flat enough on the sphere to keep its form when normalised."""
     rng = np.random.default_rng(seed)
     roll = make_swiss_roll(points, noise=0.5, random_state=seed)[0]
     frames, sentences = drifting(points, 5, seed=seed), encoded_sentences()
@@ -219,7 +219,7 @@ def divergence(points: Points, graph: Graph) -> float:
 def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
     ratios: dict[str, list[float]] = {}
     times: list[float] = []
-    timed(spec, drifting(50, 2, frames=1)[0], None)  # compiles, where no method did before
+    timed(spec, drifting(50, 2, frames=1)[0], None)  # compiles, if no method did before
     for seed in range(seeds):
         for name, vectors in data_sets(points, seed).items():
             graph = affinities(vectors, float(spec.settings["perplexity"]))
@@ -228,7 +228,7 @@ def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
             ratios.setdefault(name, []).append(divergence(ours, graph) / divergence(theirs, graph))
             times.append(seconds / peer_seconds)
             progress(seed + 1, {f"{name}, divergence, ours / scikit-learn's": ratios[name][-1]})
-    title = f"tsne, {points:,} points, from nothing"
+    title = f"tsne, {points:,} points, from scratch"
     for name, found in ratios.items():
         print(f"{title}, {name}, divergence / scikit-learn's: {spread(found)}")
     report("ratio", f"{title}, divergence / scikit-learn's", list(chain.from_iterable(ratios.values())), "≤ 1.05")
@@ -247,10 +247,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("repeats", 7), ("points", 1000), ("classes", 5), ("dims", 2), ("peers", 0)):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"[default: {default}]")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="of the divergence; 0 leaves it out")
-    parser.add_argument("--methods", nargs="*", default=("umap", "tsne"), help="whose movement is measured")
-    parser.add_argument("--runs", metavar="DIR", help="folder with runs, for frames of a real one")
-    parser.add_argument("--run", metavar="NAME", default="", help="the run there")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds of the divergence; 0 skips it")
+    parser.add_argument("--methods", nargs="*", default=("umap", "tsne"), help="methods to measure")
+    parser.add_argument("--runs", metavar="DIR", help="folder with runs, for frames of a real run")
+    parser.add_argument("--run", metavar="NAME", default="", help="name of the run")
     given = parser.parse_args()
     frames = frames_of(given.runs, given.run) if given.runs else drifting(given.points, given.classes)
     print(f"{len(frames)} frames of {len(frames[0]):,} points × {frames[0].shape[1]}", flush=True)

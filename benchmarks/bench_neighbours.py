@@ -1,13 +1,13 @@
-"""Neighbours and the honesty of a map: ours against scikit-learn, on vectors as the store has them (float32).
+"""Neighbours and the honesty of a map: ours against scikit-learn, on float32 vectors, as in the store.
 
-One query: the ten nearest by cosine of one of 5,000 vectors of width 768, from an index built before, against
-NearestNeighbors(algorithm="brute") fitted once; both must find the same. The peer copies the query's row out of the
-matrix as anybody would, and leaves the row itself out by asking for eleven. Building is timed apart.
+One query: the ten nearest by cosine of one of 5,000 vectors of width 768, from a prebuilt index, against
+NearestNeighbors(algorithm="brute") fitted once. Both must find the same rows. The peer copies the query's row out of
+the matrix, as usual, and requests eleven neighbours to exclude the row itself. Building is timed separately.
 
-Honesty: trustworthiness and overlap, of the whole and of each point, of a map of 2,000 vectors of width 768, against
-sklearn.manifold.trustworthiness, which gives the mean of the first alone, on normalised rows; both must agree on it.
+Honesty: trustworthiness and overlap, for the map and each point, of a map of 2,000 vectors of width 768, against
+sklearn.manifold.trustworthiness, which gives only the mean trustworthiness, on normalised rows. Both must agree on it.
 
-Targets: one query at most 10 ms, a tenth of what lies between click and table; honesty within 1 s.
+Targets: one query at most 10 ms, a tenth of the time from click to table; honesty within 1 s.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from core.representation.geometry import normalised
 from core.representation.neighbours import NeighbourIndex, map_honesty
 
 ROWS, MAP_ROWS, WIDTH, CLASSES, K = 5000, 2000, 768, 4, 10
-# A query is over so fast that one alone says little.
+# A single query is too short to time.
 QUERIES = 50
 
 
 def vectors(seed: int) -> np.ndarray:
-    """[ROWS, WIDTH] in classes, all of them in one part of the space, as encoders' vectors are."""
+    """[ROWS, WIDTH] in classes, in a narrow cone, as encoders' vectors are."""
     rng = np.random.default_rng(seed)
     centres = 3 + rng.normal(size=(CLASSES, WIDTH))
     return (centres[np.arange(ROWS) % CLASSES] + rng.normal(size=(ROWS, WIDTH))).astype(np.float32)
 
 
 def timed(call: Callable[[], object]) -> tuple[float, object]:
-    """Milliseconds, and what came back."""
+    """Milliseconds of a call, and its result."""
     start = time.perf_counter()
     result = call()
     return (time.perf_counter() - start) * 1000, result
 
 
 def queries(rows: np.ndarray, repetition: int) -> dict[str, float]:
-    """Median milliseconds of one query of each side, query by query in turn, and of building the index."""
+    """Median milliseconds of a query by each library, alternating, and milliseconds to build the index."""
     building, index = timed(lambda: NeighbourIndex(rows, "cosine"))
     assert isinstance(index, NeighbourIndex)
     peer = NearestNeighbors(n_neighbors=K + 1, metric="cosine", algorithm="brute").fit(rows)
@@ -60,14 +60,14 @@ def queries(rows: np.ndarray, repetition: int) -> dict[str, float]:
             elapsed, indices = timed(lambda side=sides[name], of=of: side(of))
             found[name].append(elapsed)
             neighbours.append(indices)
-        # The peer orders in float32, whose rounding may exchange the last of them.
+        # The peer orders in float32, whose rounding may exchange the last neighbours.
         if len(np.intersect1d(*neighbours)) < K - 1:
-            raise RuntimeError(f"The sides found different neighbours of row {of}: {neighbours}.")
+            raise RuntimeError(f"The libraries found different neighbours of row {of}: {neighbours}.")
     return {"building": building} | {name: median(values) for name, values in found.items()}
 
 
 def honesty(rows: np.ndarray, repetition: int) -> dict[str, float]:
-    """Milliseconds of each side on one map."""
+    """Milliseconds of each library on one map."""
     rows = rows[:MAP_ROWS]
     points = rows[:, :2].astype(np.float64)
     sides: dict[str, Callable[[], float]] = {
@@ -79,7 +79,7 @@ def honesty(rows: np.ndarray, repetition: int) -> dict[str, float]:
         found[name], value = timed(sides[name])
         values.append(value)
     if not np.allclose(values, values[0], atol=1e-9):
-        raise RuntimeError(f"The sides give different trustworthiness: {values}.")
+        raise RuntimeError(f"The libraries give different trustworthiness: {values}.")
     return found
 
 

@@ -1,8 +1,8 @@
 """Rerun time of Runs, Fine-tune (a run's view) and Explore, with 50 runs in the store.
 
-One run has 5,000 steps and 200 frames of 1,000 points, and is the one that Fine-tune and Explore show; 49 are small. A
-rerun goes through Streamlit's AppTest: the script, its messages, and AppTest's own reading of them. The first run of a
-page, which fills the caches, does not count; the pages take turns.
+One run has 5,000 steps and 200 frames of 1,000 points; Fine-tune and Explore show it. The other 49 are small. A rerun
+goes through Streamlit's AppTest: the script, its messages, and AppTest's parsing of them. The first run of a page,
+which fills the caches, does not count. The pages take turns.
 
 Target: a median of at most 200 ms each.
 """
@@ -22,13 +22,13 @@ from core.store import Store
 SMALL_RUNS, SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS = 49, 60, 8, 60
 FRAMES, POINTS = 200, 1_000
 PAGES = {"Runs": "pages/runs.py", "Fine-tune": "pages/fine_tune.py", "Explore": "pages/explore.py"}
-# What must be on a page, so that no empty one is measured.
+# An element that must be on the page, so that no empty page is measured.
 SHOWN = {"Runs": "dataframe", "Fine-tune": "bidi_component", "Explore": "bidi_component"}
 TIMEOUT_S = 120.0
 
 
 def open_page(name: str, run_id: str) -> AppTest:
-    """The page after its first run, which fills the caches."""
+    """Open a page and run it once, which fills the caches."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
     app.run()
     app.switch_page(PAGES[name])
@@ -58,7 +58,7 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
     print(f"{len(store.runs())} runs, one of {steps:,} steps and {len(store.frame_steps(big))} frames", flush=True)
     store.close()
     apps = {name: open_page(name, big) for name in PAGES}
-    # The warm process that the app has started would still be importing beside the first reruns.
+    # The warm process of the app would still be importing during the first reruns.
     end_processes(psutil.Process().children(recursive=True))
     times: dict[str, list[float]] = {name: [] for name in PAGES}
     for repetition in range(1, repeats + 1):

@@ -1,8 +1,8 @@
-"""The time of a step in two processes against one with the same batch of 32, on the cores of this machine.
+"""Time of a step in two processes against one process with the same batch of 32, on the cores of this machine.
 
-(1 − λ)·CE + λ·SCL on film reviews with the bundled encoder in float32, all weights learn. Two processes share the
-cores; each holds the model, reads half of the batch and sends its gradients (90 MB) to the other. The first steps are
-left out. No target: on one machine without GPUs it only shows what the exchange costs.
+(1 − λ)·CE + λ·SCL on film reviews with the bundled encoder in float32, all weights trained. Two processes share the
+cores; each holds the model, encodes half of the batch and sends its gradients (90 MB) to the other. The first steps are
+skipped. There is no target: on one machine without GPUs the figure only shows the cost of the exchange.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
 
 from benchmarks.measure import in_turn, options, progress, report
 from core.advice.prepare import prepare

@@ -1,14 +1,13 @@
-"""1,000 queued runs of 20 visitors on a shared server that is killed three times: is each begun once, and in turn?
+"""1,000 queued runs of 20 visitors on a shared server that is killed three times: each must begin once and in turn.
 
-The runs are of one step, of an encoder of two narrow blocks that is drawn here, and belong to experiments, so that they
-follow each other in one process. Measured with all of them in the queue and no server: the list of runs, the whole
-line, and a claim that finds no free slot. Then, with the server up, a rerun of the Runs page, which lists all of them;
-opening the page sets the queue going, so that the first runs go on beside its reruns. Then the rest is carried out,
-while the server, which nobody visits meanwhile, is ended by kill −9 three times; the process in which runs follow each
-other was begun by this one.
+The runs have one step and a random encoder of two narrow blocks. They belong to experiments, so one process executes
+them in sequence. The script first times the list of runs, the whole queue, and a claim without a free slot, with all
+runs queued and no server. With the server up, it times reruns of the Runs page, which lists all of them. Opening the
+page starts the queue, so the first runs execute during the reruns. The script then starts a worker process for the
+remaining runs and, while they execute, kills the server by kill −9 three times; nobody visits the server meanwhile.
 
-Limits: each run is begun once and finishes, and between two turns of a visitor no other has more than two, else the
-script ends with an error; a rerun of the page takes at most 1 s, which is printed beside what it took.
+Limits: each run begins once and finishes, and between two turns of a visitor no other visitor has more than two;
+otherwise the script fails. A rerun of the page takes at most 1 s; the script prints the limit beside the times.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ WORDS = ["good", "bad", "film", "the", "a", "was", "[PAD]", "[UNK]", "[CLS]", "[
 
 
 def narrow_encoder(folder: Path) -> Path:
-    """Two blocks of 16 units, drawn at random, that read ten words."""
+    """Write an encoder of two blocks of 16 units, with random weights and ten words."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -54,7 +53,7 @@ def narrow_encoder(folder: Path) -> Path:
 
 
 def drafts(folder: Path, count: int) -> list[RunConfig]:
-    """One step each, with a seed of its own."""
+    """Configs of one step, each with a different seed."""
     rows = folder / "rows.csv"
     rows.write_text(
         "text,label\n" + "".join(f"the film was {word} {i},{word}\n" for i in range(20) for word in WORDS[:2])
@@ -71,7 +70,7 @@ def drafts(folder: Path, count: int) -> list[RunConfig]:
 
 
 def queue_all(store: Store, wanted: Sequence[RunConfig]) -> None:
-    """Each visitor's runs one behind the other, so that only turns mix them."""
+    """Queue the runs visitor by visitor, so that only the turns mix them."""
     engine, table = LocalEngine(store, slots=range(0)), ExperimentTable(store.folder)
     share = len(wanted) // VISITORS
     first, data = engine.prepared(wanted[0])
@@ -83,10 +82,10 @@ def queue_all(store: Store, wanted: Sequence[RunConfig]) -> None:
 
 
 def look_s(store: Store) -> dict[str, list[float]]:
-    """What is asked of the store again and again, with all runs in the queue."""
-    found: dict[str, list[float]] = {"list of runs": [], "claim": [], "the whole line": []}
+    """Seconds of frequent queries to the store, with all runs queued."""
+    found: dict[str, list[float]] = {"list of runs": [], "claim": [], "the whole queue": []}
     for _ in range(LOOKS):
-        for name, ask in (("list of runs", store.runs), ("the whole line", store.line)):
+        for name, ask in (("list of runs", store.runs), ("the whole queue", store.line)):
             start = time.perf_counter()
             ask()
             found[name].append(time.perf_counter() - start)
@@ -97,7 +96,7 @@ def look_s(store: Store) -> dict[str, list[float]]:
 
 
 def rerun_s(folder: Path) -> list[float]:
-    """The script of the Runs page, all runs of experiments shown; the queue moves meanwhile."""
+    """Seconds of reruns of the Runs page with all runs of experiments shown, while the queue moves."""
     os.environ["SCL_RUNS"] = str(folder)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.run()
@@ -114,7 +113,7 @@ def rerun_s(folder: Path) -> list[float]:
 
 
 def carried_out(server: Server, store: Store, count: int) -> None:
-    """Until all have ended; the server dies and comes back while they go on."""
+    """Wait until all runs have ended, while the server is killed and restarted."""
     kill_at = [count * (i + 1) // (KILLS + 1) for i in range(KILLS)]
     deadline = time.monotonic() + TIMEOUT_S
     LocalEngine(store).warm_up()
@@ -126,12 +125,12 @@ def carried_out(server: Server, store: Store, count: int) -> None:
             kill_at.pop(0)
             server.kill()
             server.start()
-            print(f"server killed and started again after {done} runs", flush=True)
+            print(f"server killed and restarted after {done} runs", flush=True)
         time.sleep(2.0)
 
 
 def unfair(store: Store) -> int:
-    """The most turns that somebody else had between two turns of a visitor, while that one waited."""
+    """The most turns of one visitor between two turns of another, who was waiting."""
     order = [run.owner for run in sorted(store.runs(), key=lambda run: run.started_at or 0.0)]
     worst, last = 0, dict[str | None, int]()
     for at, owner in enumerate(order):
@@ -164,9 +163,9 @@ def main() -> None:
             print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)
             print(f"begun more than once: {sum(run.attempt != 1 for run in runs)}", flush=True)
             turns = unfair(store)
-            print(f"most turns of another visitor between two turns of the same: {turns}", flush=True)
+            print(f"most turns of another visitor between two turns of one: {turns}", flush=True)
             if turns > MOST_TURNS or any(run.status != Status.FINISHED or run.attempt != 1 for run in runs):
-                raise RuntimeError("A run did not finish, was begun twice, or did not get its turn.")
+                raise RuntimeError("A run did not finish, began twice, or missed its turn.")
         finally:
             server.close()
 

@@ -1,8 +1,8 @@
-"""Frames per second of the map in a browser: while its slider is dragged, and while it plays.
+"""Frames per second of the map in a browser, during a drag of its slider and during playback.
 
 100 frames of 2,000 points in Chromium without a graphics card, in 2-D, in 3-D, and as six maps of 2,000 points each.
-Dragging sets the slider to one frame after the other, as fast as the browser shows them; playing interpolates between
-frames. WebGL contexts are counted from the opening of the page on. Then the time from opening a page to its first
+Dragging sets the slider to each frame in turn, as fast as the browser shows them; playback interpolates between frames.
+WebGL contexts are counted from the opening of the page. The script then times the opening of a page until its first
 drawing for 200 frames of 2,000 points, with the server up and its arrays in memory, beside a map of five points.
 
 Targets: at least 10 frames/s, at most one WebGL context, at most 2 s.
@@ -30,7 +30,7 @@ COUNT_CONTEXTS = """
       return context;
     };
 """
-# Every frame is drawn, and the screen has shown it, before the next one is asked for.
+# Requests each frame only after the previous one has been drawn and shown.
 DRAG = """async () => {
     const { map } = document.querySelector('.map-view');
     const { slider } = map.player;
@@ -59,14 +59,14 @@ PLAY = """async (seconds) => {
 
 
 def opened(browser: Browser, address: str) -> tuple[Page, float]:
-    """The page of a new visitor with the map drawn, and the seconds that this took."""
+    """Open a page as a new visitor. Returns: the page with its map drawn, and the seconds this took."""
     page = new_page(browser)
     page.add_init_script(COUNT_CONTEXTS)
     return page, open_map(page, address) / 1000
 
 
 def rates(page: Page) -> dict[str, float]:
-    """Frames per second, and WebGL contexts after all that."""
+    """Frames per second, and the number of WebGL contexts afterwards."""
     found = {"dragging": page.evaluate(DRAG), "playing": page.evaluate(PLAY, PLAY_S)}
     return found | {"contexts": float(page.evaluate("window.contexts.size"))}
 
@@ -99,7 +99,7 @@ def main() -> None:
     with own_folders() as folder, served(APP, Path(folder).with_name("server.log")) as url, browsing() as browser:
         measure(browser, url, given.repeats, given.frames, given.points)
         big = f"{2 * given.frames} frames of {given.points:,} points"
-        small = "2 frames of 5 points, which is Streamlit's own share"
+        small = "2 frames of 5 points, the share of Streamlit"
         address = f"{url}/?classes=6&frames={2 * given.frames}&points={given.points}"
         seconds = opening_s(browser, {big: address, small: f"{url}/?frames=2&points=5"}, given.repeats)
     report("seconds", f"opening {big}", seconds[big], "≤ 2", 2)

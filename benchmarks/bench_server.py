@@ -1,9 +1,9 @@
-"""From executing `streamlit run app.py` to a first page that is there, in a browser.
+"""Time from `streamlit run app.py` to a complete first page in a browser.
 
-The browser is started before the clock, and each repetition has a new server and an empty cache. Home counts as there
-when its title is seen and its script is no longer running, and its replay as moving when the map has gone on to another
-step. Then the server's memory maps are read: it must have loaded neither torch (libtorch) nor numba (llvmlite) nor
-pandas, which a store that is there already does not need.
+The browser starts before the clock, and each repetition has a new server and an empty cache. Home is complete when its
+title is visible and its script has ended; its replay moves when the map shows another step. The script then reads the
+server's memory maps: the server must have loaded neither torch (libtorch) nor numba (llvmlite) nor pandas, which an
+existing store does not need.
 
 Targets: at most 3 s to the page, at most 5 s to a moving replay.
 """
@@ -26,7 +26,7 @@ from core.store import Store
 from tests.browser.chromium import ARGUMENTS, find_chromium
 
 TITLE = "Watch a text encoder learn"
-# The map says which step it shows.
+# The map's `data-step` is the step it shows.
 MOVED = """() => {
   const step = document.querySelector(".map-view[data-step]")?.dataset.step;
   if (step === undefined) return false;
@@ -39,7 +39,7 @@ UNWANTED = ("libtorch", "llvmlite", "pandas")
 
 
 def start_s(browser: Any, log: Path) -> dict[str, float]:
-    """Seconds until the server answers, the title is seen and the page's script has ended."""
+    """Seconds until the server answers, the title is visible, the script has ended and the replay moves."""
     port = _free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += ["--server.headless", "true", "--server.port", str(port)]
@@ -61,7 +61,7 @@ def start_s(browser: Any, log: Path) -> dict[str, float]:
         _check_maps(server.pid)
     finally:
         context.close()
-        # The server's children: a warm process, in a session of its own.
+        # The server's child is a warm process in a separate session.
         end_processes([*process.children(recursive=True), process])
         server.wait()
     return found
@@ -74,7 +74,7 @@ def _free_port() -> int:
 
 
 def _wait_healthy(server: subprocess.Popen[bytes], port: int) -> float:
-    """The moment at which the server first said that it is up."""
+    """Wait for the server. Returns: the time at which it first reported to be up."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline and server.poll() is None:
         try:
@@ -82,7 +82,7 @@ def _wait_healthy(server: subprocess.Popen[bytes], port: int) -> float:
                 return time.perf_counter()
         except OSError:
             time.sleep(POLL_S)
-    raise RuntimeError("The server did not come up.")
+    raise RuntimeError("The server did not start.")
 
 
 def _check_maps(pid: int) -> None:
@@ -101,7 +101,7 @@ def main() -> None:
     with own_folders() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         Store(folder).close()
-        # Repetition 0 does not count: it reads every file from the disk, and the browser opens its first page.
+        # Repetition 0 does not count: files come from disk, and the browser opens its first page.
         for repetition in range(given.repeats + 1):
             found = start_s(browser, folder / "server.log")
             progress(repetition, found, 2)

@@ -1,9 +1,9 @@
-"""Supervised contrastive loss, forward and backward: ours against what others compute it with.
+"""Supervised contrastive loss, forward and backward: ours against two other implementations.
 
-Peers: pytorch-metric-learning's SupConLoss, and the straightforward dense implementation with full masks, structured as
-the SupCon authors' reference code is. All get the same float32 vectors of width 384, two views of each example, four
-classes, and normalise them; that their losses agree shows that they do the same work. Time is of this process, the
-sides alternating; peak memory is of a new process each, above what it held before the call.
+The peers are pytorch-metric-learning's SupConLoss, and the straightforward dense implementation with full masks,
+structured like the SupCon authors' reference code. All three receive the same float32 vectors of width 384, two views
+of each example, four classes, and normalise them. Equal losses show that they do the same work. Times are measured in
+this process, in turn; each peak memory in a new process, above its level before the call.
 
 Targets at 8,192 vectors, against the faster peer: at most 0.5 of its time and 0.1 of its memory. At 512: at most 1.1 of
 its time.
@@ -31,7 +31,7 @@ WIDTH, VIEWS, CLASSES, TEMPERATURE = 384, 2, 4, 0.07
 SIZES = (512, 2048, 8192)
 TIME_TARGETS = {512: "≤ 1.1", 8192: "≤ 0.5"}
 MEMORY_TARGETS = {8192: "≤ 0.1"}
-# Calls of each side in a repetition: a small batch is over so fast that one call alone says little.
+# Calls of each implementation per repetition: a single call on a small batch is too short to time.
 CALLS = {512: 41, 2048: 7, 8192: 1}
 STATUS = Path("/proc/self/status")
 
@@ -42,14 +42,14 @@ def ours(features: Tensor, labels: Tensor) -> Tensor:
 
 
 def metric_learning(features: Tensor, labels: Tensor) -> Tensor:
-    """The same from pytorch-metric-learning, which knows rows, not views."""
+    """The same loss by pytorch-metric-learning, which takes rows, not views."""
     from pytorch_metric_learning.losses import SupConLoss
 
     return SupConLoss(TEMPERATURE)(features.flatten(0, 1), labels.repeat_interleave(features.shape[1]))
 
 
 def dense(features: Tensor, labels: Tensor) -> Tensor:
-    """Every matrix of all pairs written out: similarities, positives, others, log-probabilities."""
+    """The same loss with full matrices of similarities, positives, others and log-probabilities."""
     _, v, _ = features.shape
     z = F.normalize(torch.cat(features.unbind(1)), dim=1)  # [M, d], view-major
     same_class = (labels.unsqueeze(1) == labels.unsqueeze(0)).float().repeat(v, v)  # [M, M]
@@ -69,14 +69,14 @@ SIDES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def batch(vectors: int, seed: int) -> tuple[Tensor, Tensor]:
-    """features [N, V, d] that want a gradient, and labels [N]."""
+    """features [N, V, d] that require a gradient, and labels [N]."""
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(vectors // VIEWS, VIEWS, WIDTH, generator=generator)
     return features.requires_grad_(), torch.arange(vectors // VIEWS) % CLASSES
 
 
 def timed(vectors: int, repetition: int) -> dict[str, tuple[float, float]]:
-    """For each side the median milliseconds of one forward and backward pass, call by call in turn, and the loss."""
+    """Median milliseconds of a forward and backward pass of each implementation, in turn, and its loss."""
     features, labels = batch(vectors, repetition)
     found: dict[str, list[float]] = {side: [] for side in SIDES}
     losses = {}
@@ -93,17 +93,17 @@ def timed(vectors: int, repetition: int) -> dict[str, tuple[float, float]]:
 
 
 def peak_mib(side: str, vectors: int) -> float:
-    """Peak memory of one forward and backward pass in a process of its own, above the level before it."""
+    """Peak memory of a forward and backward pass in a new process, above the level before it."""
     command = [sys.executable, "-m", "benchmarks.bench_supcon", "--peak", side, str(vectors)]
     return float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
 
 
 def print_peak(side: str, vectors: int) -> None:
-    """What the new process does: a small call first, for what is loaded once, then the one that counts."""
+    """Print the peak memory of this process: a small call first, which loads code, then the measured one."""
     SIDES[side](*batch(512, 0)).backward()
     features, labels = batch(vectors, 1)
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far was that of the imports
+    Path("/proc/self/clear_refs").write_text("5")  # discards the peak of the imports
     before = _status_kib("VmRSS")
     SIDES[side](features, labels).backward()
     print((_status_kib("VmHWM") - before) / 1024)
@@ -114,13 +114,13 @@ def _status_kib(field: str) -> int:
 
 
 def compare_times(vectors: int, repeats: int) -> str:
-    """Prints the ratio of the times; gives the faster peer."""
+    """Print the ratio of the times. Returns: the faster peer."""
     found: dict[str, list[float]] = {side: [] for side in SIDES}
     for repetition in range(repeats + 1):
         runs = timed(vectors, repetition)
         losses = {side: loss for side, (_, loss) in runs.items()}
         if not all(math.isclose(loss, losses["ours"], rel_tol=1e-4) for loss in losses.values()):
-            raise RuntimeError(f"The sides did different work: their losses are {losses}.")
+            raise RuntimeError(f"The implementations did different work. Their losses are {losses}.")
         progress(repetition, {f"{side}, ms": run[0] for side, run in runs.items()}, 1)
         if repetition:
             for side, run in runs.items():

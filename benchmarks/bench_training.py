@@ -1,15 +1,15 @@
 """Training throughput: our loop against `transformers.Trainer` with dynamic padding.
 
-Ours runs as in a worker: gradient norms, every event written into a store, heartbeat and control polling. Both
+Our loop runs as in a worker: gradient norms, every event written to a store, heartbeat and control polling. Both
 fine-tune the bundled encoder with cross-entropy on the same sentences: batches of 16, CPU, fused AdamW, clipping at 1;
-in float32, and in bfloat16 by autocast (`TrainingArguments(bf16=True)`) where the processor computes in it.
-The Trainer gets its texts tokenised beforehand; ours tokenises each text when it first meets it.
+in float32, and in bfloat16 by autocast (`TrainingArguments(bf16=True)`) if the processor supports it. The Trainer
+receives tokenised texts; our loop tokenises each text on first use.
 
-Timed is one whole pass over the rows, from the end of step 3 on: model loading, first frame and final evaluation are
-outside. A whole pass, because grouping by length sorts the batches of a pass, so a part of one is no fair sample.
+The clock covers one pass over the rows, from the end of step 3, without model loading, first frame and final
+evaluation. It covers a whole pass because grouping by length sorts the batches, so part of a pass is no fair sample.
 
-Targets, texts per second, ours / Trainer: in float32 at least 1.2 with its random batches, at least 1.0 with batches of
-like length; ours in bfloat16 at least 2.5 against Trainer in float32, at least 1.2 against Trainer in bfloat16.
+Targets, texts per second, ours / Trainer: in float32 at least 1.2 with random batches, at least 1.0 with batches
+grouped by length; ours in bfloat16 at least 2.5 against Trainer in float32, at least 1.2 against Trainer in bfloat16.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Timed(NamedTuple):
 
 
 def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
-    """A run without frames on `steps` batches of real sentences, fewer where there are not enough.
+    """A run without frames on `steps` batches of real sentences, or on all batches if there are fewer.
 
-    Returns: the config with SKIPPED steps more, the data, and the number of timed steps.
+    Returns: the config with SKIPPED additional steps, the data, and the number of timed steps.
     """
     task, rows = sentences()
     # A file without splits gives a fifth of its rows to the test split.
@@ -92,7 +92,7 @@ def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
 
 
 def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int = SKIPPED) -> Timed:
-    """Our loop as a worker runs it, until its last step is in the store; timed from the end of step `skipped` on."""
+    """Run our loop as a worker does, until its last step is in the store, timed from the end of step `skipped`."""
     handler = signal.getsignal(signal.SIGTERM)
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as folder:
         store = Store(folder)
@@ -115,13 +115,13 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
         signal.signal(signal.SIGTERM, handler)
         store.close()
         if controls.state.stop_requested():
-            # The controls take a polite kill for the run's end.
-            sys.exit("The benchmark was asked to stop.")
+            # The controls handle SIGTERM as a request to end the run.
+            sys.exit("The benchmark was stopped.")
     return Timed(seconds, loss)
 
 
 class Clock(TrainerCallback):
-    """Notes when each step ended."""
+    """Records the time at which each step ended."""
 
     def __init__(self) -> None:
         self.ends: dict[int, float] = {}
@@ -139,10 +139,10 @@ def trainer_seconds(
     *,
     bf16: bool = False,
 ) -> float:
-    """The same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length".
+    """Seconds of the same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length".
 
     Args:
-        frozen: how many of the lowest blocks, with the embeddings, do not learn; None for a fine-tune of everything.
+        frozen: number of lowest blocks that are frozen, with the embeddings; None trains all weights.
     """
     folder = encoder_folder(config.encoder.id)
     tokenizer = AutoTokenizer.from_pretrained(folder)

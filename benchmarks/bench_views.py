@@ -1,8 +1,8 @@
-"""What further views cost: the time of a step with R-Drop, one-stage and two-stage, against plain cross-entropy.
+"""Cost of additional views: time of a step with R-Drop, one-stage and two-stage, against plain cross-entropy.
 
 All three run our loop as a worker does, on the same batches of 16 sentences with the bundled encoder, CPU.
 
-Targets: one-stage at most 1.15 × of a step of cross-entropy, two-stage at most 2.1 ×.
+Targets: one-stage at most 1.15 × a step of cross-entropy, two-stage at most 2.1 ×.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What it costs a run to be watched: its throughput with its page open in a Chromium, against the same run unwatched.
+"""Cost of watching a run: its throughput with its page open in Chromium, against the same run unwatched.
 
-All three runs have the same config: the bundled encoder and film reviews with the default frames. The app's server is
-up and the browser too, on an empty page where nobody watches. The run's page is opened when the run has been submitted,
-so that some first steps may be over when it is there. It stays on PCA, or somebody presses UMAP as soon as it is
-offered, and the maps are made while the run trains. Throughput is steps per second from the first recorded step to the
-last, frames included. A short unwatched run comes before all; the first watched ones count.
+All three runs have the same config: the bundled encoder and film reviews with the default frames. The server and the
+browser are up in each case; for the unwatched run the browser shows an empty page. The page of a watched run is opened
+after its submission, so some steps may be over when it appears. It stays on PCA, or the script presses UMAP as soon as
+it is offered, and the maps are computed during the run. Throughput is steps per second from the first recorded step to
+the last, frames included. A short unwatched run serves as warm-up; the first watched ones count.
 
 Target, watched / unwatched: at least 0.85, on PCA and on UMAP.
 """

@@ -1,11 +1,11 @@
-"""What a browser fetches when somebody goes from page to page by the bar at the top.
+"""Bytes that a browser fetches when a visitor navigates between pages by the bar at the top.
 
-Home is loaded first. Then every page is visited twice by its link: the first visit also fetches what pages share
-(tables, charts), which the browser keeps; the second is what a navigation weighs. Counted are the bytes of every
-response as they came over the network, and those of the messages of Streamlit's WebSocket before compression. Frames of
-maps (the files below /media) are counted by themselves.
+Home is loaded first. Then every page is visited twice by its link. The first visit also fetches shared components
+(tables, charts), which the browser caches; the second gives the weight of a navigation. The count covers the bytes of
+every response as received, and those of the messages of Streamlit's WebSocket before compression. Frames of maps (the
+files below /media) are counted separately.
 
-Target: at most 300 KB for a navigation after the first load, frames aside.
+Target: at most 300 KB for a navigation after the first load, without frames.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ START_MS, REST_MS = 300, 2500
 
 
 class Meter:
-    """Counts what a page fetches. Attributes: frames, rest: bytes since `reset`."""
+    """Counts the bytes that a page fetches. Attributes: frames, rest: bytes since `reset`."""
 
     def __init__(self, page: Page) -> None:
         self.frames = self.rest = 0
@@ -59,7 +59,7 @@ class Meter:
 
 
 def visits(page: Page, meter: Meter, address: str) -> dict[str, list[tuple[int, int]]]:
-    """Bytes (rest, frames) of each of two visits of every page."""
+    """Bytes (rest, frames) of two visits to every page."""
     page.goto(address)
     page.locator("h1").wait_for()
     page.wait_for_timeout(REST_MS)
@@ -103,7 +103,7 @@ def main() -> None:
         finally:
             server.close()
     for name, sizes in sorted(again.items(), key=lambda page: -median(page[1])):
-        report("KB", f"a navigation after the first load, frames aside, {name}", sizes, "≤ 300", 0)
+        report("KB", f"navigation after the first load, without frames, {name}", sizes, "≤ 300", 0)
 
 
 if __name__ == "__main__":
