@@ -1,13 +1,13 @@
-"""50 visitors who watch one run: how soon a page hears what is new, what it costs the run, and what they leave behind.
+"""50 visitors who watch one run: time of a page update, throughput of the run, and memory that the server keeps.
 
-Each visitor is a WebSocket session with the app's server that speaks Streamlit's own protocol: it opens the run's page,
-takes every message, and asks again when the page's beat says so, as a browser does. What a browser draws is left out.
-They come one after the other within 10 s, as a class does, and watch for two minutes a fine-tune of the bundled encoder
-with its default frames. A page update is from the question to the end of the answer. The same run is carried out
-unwatched before and after; the ratio is the watched one's pace over the mean of these two. Memory is that of the
-server's process, after a first visitor has come and gone, and again after all have left.
+Each visitor is a WebSocket session with the app's server in Streamlit's protocol: it opens the run's page, receives
+every message, and requests an update at each beat of the page, as a browser does. It draws nothing. The visitors arrive
+one by one within 10 s, as a class does, and for two minutes watch a fine-tune of the bundled encoder with its default
+frames. An update lasts from the request to the end of the response. The same run is executed unwatched before and
+after; the ratio is the pace of the watched run over the mean of these two. Memory is that of the server's process,
+after a first visitor has left, and again after all have left.
 
-Limits: 95% of the updates within 1 s; the run at 0.85 of its throughput or more; at most 50 MiB that stay.
+Limits: 95% of the updates within 1 s; the run at 0.85 of its throughput or more; at most 50 MiB kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from core.store import Store
 from core.workers import LocalEngine
 
 MIB = 2**20
-# Sessions that are gone are kept by Streamlit for a while, so that a browser can come back.
+# Streamlit keeps closed sessions for a while, so that a browser can reconnect.
 ARRIVE_S, LEAVE_S = 10.0, 20.0
 LARGEST_MESSAGE = 2**28
 TIMEOUT_S = 120.0
@@ -43,7 +43,7 @@ TRIGGER = "$$STREAMLIT_INTERNAL_KEY_{}__events"
 
 @dataclass
 class Visitor:
-    """One session, and the seconds that its updates took."""
+    """One session, and the durations of its updates."""
 
     address: str
     run_id: str
@@ -52,7 +52,7 @@ class Visitor:
     problems: list[str] = field(default_factory=list)
 
     async def watch(self, until: float) -> None:
-        """Open the page and follow it. Args: until: by the monotonic clock."""
+        """Open the page and follow it. Args: until: end, by the monotonic clock."""
         parts = urlsplit(self.address)
         stream = f"ws://{parts.netloc}/_stcore/stream"
         async with connect(
@@ -71,7 +71,7 @@ class Visitor:
                 self.updates_s.append(time.monotonic() - started)
 
     def _question(self, beat: dict[str, Any]) -> bytes:
-        """What the page's beat sends."""
+        """Message that the page's beat sends."""
         ask = BackMsg()
         ask.rerun_script.query_string = f"run={self.run_id}"
         ask.rerun_script.page_script_hash = beat["page"]
@@ -82,7 +82,7 @@ class Visitor:
         return ask.SerializeToString()
 
     async def _answer(self, socket: Any) -> dict[str, Any] | None:
-        """Everything until the script has ended. Returns: the newest beat, None where the answer had none."""
+        """Receive messages until the script has ended. Returns: the newest beat, or None."""
         found: dict[str, Any] | None = None
         while True:
             raw = await asyncio.wait_for(socket.recv(), TIMEOUT_S)
@@ -115,7 +115,7 @@ class Visitor:
 
 
 async def all_watch(address: str, run_id: str, count: int, seconds: float) -> list[Visitor]:
-    """Visitors who come one after the other, and leave together."""
+    """Run visitors who arrive one by one and leave together."""
     until = time.monotonic() + seconds
     visitors = [Visitor(address, run_id) for _ in range(count)]
 
@@ -130,7 +130,7 @@ async def all_watch(address: str, run_id: str, count: int, seconds: float) -> li
 
 
 def begun(engine: LocalEngine, steps: int) -> str:
-    """A run that has taken its first step."""
+    """Start a run and wait for its first step. Returns: its id."""
     wait_until_quiet()
     run_id = engine.submit(parse_config({"task": {"id": "film_reviews"}, "phases": [{"steps": steps}]}))
     while not engine.store.run(run_id).last_step:
@@ -139,7 +139,7 @@ def begun(engine: LocalEngine, steps: int) -> str:
 
 
 def pace(store: Store, run_id: str, seconds: float) -> float:
-    """Steps per second in the stretch of a run that begins with its first step."""
+    """Steps per second of a run in the first `seconds` after its first step."""
     times = list(store.newest_times(run_id, 100_000).values())
     inside = [at for at in times if at <= times[0] + seconds]
     return (len(inside) - 1) / (inside[-1] - inside[0])
@@ -161,12 +161,12 @@ def ended(engine: LocalEngine, run_id: str) -> None:
 
 
 def server_of(address: str) -> psutil.Process:
-    """The process that listens there."""
+    """Process that listens at the address."""
     port = urlsplit(address).port
     for process in psutil.Process().children(recursive=True):
         if any(one.laddr.port == port for one in process.net_connections() if one.status == psutil.CONN_LISTEN):
             return process
-    raise RuntimeError("Nobody listens at the server's address.")
+    raise RuntimeError("No process listens at the server's address.")
 
 
 def resident(process: psutil.Process) -> float:
@@ -195,17 +195,17 @@ def main() -> None:
             raise RuntimeError(f"A page failed: {problems[0]}")
         heard = median(visitor.heard_bytes for visitor in visitors) / MIB
         print(f"{len(updates)} updates of {given.visitors} visitors, {heard:.1f} MiB each", flush=True)
-        print(f"seconds an update takes: median {median(updates):.2f}, 95% within {quantiles(updates, n=20)[-1]:.2f}")
+        print(f"seconds per update: median {median(updates):.2f}, 95% within {quantiles(updates, n=20)[-1]:.2f}")
         report("ratio", "throughput, watched / unwatched", [watched / ((before + after) / 2)], "≥ 0.85")
         print(
-            f"unwatched before {before:.2f} and after {after:.2f} steps/s; stays in the server: {stayed:.0f} MiB",
+            f"unwatched before {before:.2f} and after {after:.2f} steps/s; kept by the server: {stayed:.0f} MiB",
             flush=True,
         )
         engine.store.close()
 
 
 def begun_and_ended(engine: LocalEngine) -> str:
-    """A short run that has ended."""
+    """Run a short run to its end. Returns: its id."""
     run_id = begun(engine, 2)
     ended(engine, run_id)
     return run_id

@@ -1,6 +1,6 @@
-"""What benchmarks in a browser share: the browser, the app's server, and a stopwatch that runs within the page.
+"""Shared parts of the browser benchmarks: the browser, the app's server, and a stopwatch inside the page.
 
-Times are taken where things happen: a round trip between Python and the browser costs more than some of what is timed.
+Times are taken inside the page, because a round trip between Python and the browser costs more than some of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tests.browser.chromium import ARGUMENTS, find_chromium
 VIEW = {"width": 1400, "height": 1000}
 TIMEOUT_MS = 60_000
 REST_S, REST_LIMIT_S, REST_SHARE = 1.0, 180.0, 0.15
-# When the map was first on the screen, and when the page spoke to the server and heard from it; milliseconds since the
-# browser set out for the address. What is changed before a picture is on the screen once that picture is through.
-# Everything is a promise: Playwright's own waiting asks for picture after picture, which takes the page's time.
+# Records when the map was first on the screen and when the page exchanged messages with the server, in milliseconds
+# since the navigation. A change is on the screen once the next picture has been drawn. Results are promises, because
+# Playwright's own waiting requests picture after picture, which takes the page's time.
 WATCH = """
     window.traffic = { sent: [], heard: [] };
     window.afterPicture = (call) => requestAnimationFrame(() => setTimeout(() => call(performance.now())));
@@ -46,7 +46,7 @@ WATCH = """
       }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-updates'] });
     });
 """
-# From the next press on: until what is looked at differs from what it is now.
+# Times the next press until the value of `look` differs from its current one.
 ARM = """(look) => {
     const [seen, marks] = [eval(look), {}];
     const before = seen();
@@ -82,7 +82,7 @@ POINTS = """() => {
 
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """A headless Chromium; ends with a sentence where there is none."""
+    """A headless Chromium. Exits with a message if none is installed."""
     path = find_chromium()
     if path is None:
         sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
@@ -96,16 +96,16 @@ def browsing() -> Iterator[Browser]:
 
 @contextmanager
 def served_app(log: Path) -> Iterator[str]:
-    """The address of `streamlit run app.py`, which ends with the context, with its warm processes."""
+    """Address of a server started by `streamlit run app.py`. The context ends it and its warm processes."""
     with served(ROOT / "app.py", log) as url:
         try:
             yield url
-        finally:  # before the server is killed, and nobody knows any more whose children they are
+        finally:  # before the server is killed, while its children can still be identified
             end_processes(psutil.Process().children(recursive=True))
 
 
 def new_page(browser: Browser) -> Page:
-    """A page of a visitor whom nobody knows: nothing is in the browser's cache."""
+    """A page of a new visitor, with an empty browser cache."""
     page = browser.new_context(viewport=VIEW).new_page()
     page.set_default_timeout(TIMEOUT_MS)
     page.add_init_script(WATCH)
@@ -113,7 +113,7 @@ def new_page(browser: Browser) -> Page:
 
 
 def open_map(page: Page, address: str) -> float:
-    """Milliseconds from setting out for the address until the map was on the screen; returns once the page rests."""
+    """Milliseconds from the navigation until the map was on the screen. Returns once the page's script has ended."""
     page.goto(address, wait_until="commit")
     shown_ms = float(awaited(page, "drawn"))
     rest(page)
@@ -121,7 +121,7 @@ def open_map(page: Page, address: str) -> float:
 
 
 def awaited(page: Page, promise: str) -> Any:
-    """What a promise of the page's window gives."""
+    """Value of a promise in the page's window."""
     late = f"new Promise((_, fail) => setTimeout(() => fail(new Error('no answer')), {TIMEOUT_MS}))"
     return page.evaluate(f"Promise.race([window.{promise}, {late}])")
 
@@ -132,21 +132,21 @@ def rest(page: Page) -> None:
 
 
 def points_drawn(page: Page) -> tuple[int, int]:
-    """How many points lie within the first map, 0 where nothing is painted; and how many frames it has."""
+    """Number of points within the first map, 0 if nothing is painted, and number of its frames."""
     points, frames = page.evaluate(POINTS)
     return points, frames
 
 
 def press_ms(page: Page, x: float, y: float, look: str) -> dict[str, float]:
-    """Press at a place and wait for what is looked at.
+    """Press at a position and wait for the answer.
 
     Args:
-        look: a function in JavaScript, whose value changes with the answer; what is empty is no answer.
-    Returns: milliseconds in the page until it asked the server ("asking"), until the last message before the answer
-        stood in the page ("server"), from there to the screen ("showing"), and from press to screen ("all").
+        look: a JavaScript function whose value changes with the answer; an empty value is no answer.
+    Returns: milliseconds in the page until it sent its request ("asking"), until the last message before the answer
+        was in the page ("server"), from there to the screen ("showing"), and from press to screen ("all").
     """
     page.mouse.move(x, y)
-    page.evaluate("new Promise((done) => afterPicture(() => afterPicture(done)))")  # what the pointer lies on is shown
+    page.evaluate("new Promise((done) => afterPicture(() => afterPicture(done)))")  # the hover effect is drawn
     page.evaluate(ARM, look)
     page.mouse.click(x, y)
     marks = awaited(page, "answered")
@@ -159,7 +159,7 @@ def press_ms(page: Page, x: float, y: float, look: str) -> dict[str, float]:
 
 
 def wait_until_quiet() -> None:
-    """Until this process's children, the server's and the browser's among them, compute hardly anything."""
+    """Wait until this process's children, including server and browser, are nearly idle."""
     deadline = time.monotonic() + REST_LIMIT_S
     before = _cpu_s()
     while time.monotonic() < deadline:
@@ -168,7 +168,7 @@ def wait_until_quiet() -> None:
         if now - before < REST_SHARE * REST_S:
             return
         before = now
-    raise RuntimeError("The server or the browser does not come to rest.")
+    raise RuntimeError("The server or the browser does not become idle.")
 
 
 def _cpu_s() -> float:

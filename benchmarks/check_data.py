@@ -1,11 +1,11 @@
-"""What the bundled tasks promise, measured: counts, lengths, baselines, repeated phrases, near-duplicates.
+"""Checks of the promises of the bundled tasks: counts, lengths, baselines, repeated phrases, near-duplicates.
 
     python -m benchmarks.check_data [TASK ...] [--no-write]
 
-Baselines are logistic regressions (scikit-learn, C = 1) trained on the training split. The linear probe reads the
-bundled encoder's mean of tokens, 256 at most, a pair encoded together. Phrases and near-duplicates are counted over the
-files of all tasks together. The figures go into the section of each data card that two HTML comments enclose; a second
-run changes nothing. Exit status 1, with a sentence for each promise that does not hold.
+Baselines are logistic regressions (scikit-learn, C = 1) trained on the training split. The linear probe uses the
+bundled encoder's mean of tokens, at most 256, with a pair encoded together. Phrases and near-duplicates are counted
+across the files of all tasks. The script writes the figures between two HTML comments of each data card; a second run
+changes nothing. The exit status is 1 if a promise is broken, with a message for each.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ FOLDER = Path(__file__).resolve().parents[1] / "assets" / "tasks"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 BAG_OF_WORDS = (0.60, 0.88)  # test accuracy of a task that can be learned from its words
-LEAK = 0.08  # what a shortcut may score above the majority rate
-RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words is in six rows at most
-ALIKE = 0.6  # cosine of two texts that are near-duplicates
-LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word of this many rows (and 2 % of them) with more than this share in a class
+LEAK = 0.08  # maximum of a shortcut above the majority rate
+RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words occurs in at most six rows
+ALIKE = 0.6  # cosine above which two texts are near-duplicates
+LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word leans above this share of one class, in this many rows (and 2 %)
 FOLDS = 5
 MAX_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a task's files must hold.
+    """Promised properties of a task's files.
 
     Args:
-        words_decide: whether a bag of words should learn something, or nothing.
-        words: least and most of a row, both texts of a pair together.
+        words_decide: True if a bag of words should learn the task, False if it should not.
+        words: minimum and maximum per row, both texts of a pair together.
     """
 
     train: int
@@ -71,7 +71,7 @@ PROMISES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`group` names the rows that share a first text on purpose: the three of a premise."""
+    """A row. `group` names rows that share a first text on purpose, the three of a premise."""
 
     text: str
     text_b: str | None
@@ -108,7 +108,7 @@ class Task:
 
 @dataclass(slots=True)
 class Figures:
-    """What was found: accuracies (test split, cross-validation) by the name of a model, and what is wrong."""
+    """Figures of a task: accuracies (test split, cross-validation) by model, and broken promises."""
 
     accuracy: dict[str, tuple[float, float]] = field(default_factory=dict)
     leaning: list[str] = field(default_factory=list)
@@ -172,13 +172,13 @@ def lengths(rows: Sequence[Row]) -> Any:
 
 
 def overlap(rows: Sequence[Row]) -> Any:
-    """[N, 1], the Jaccard overlap of the words of a pair."""
+    """[N, 1]: Jaccard overlap of the words of a pair."""
     sets = [[set(words(text)) for text in row.texts] for row in rows]
     return np.array([[len(a & b) / max(1, len(a | b))] for a, b in sets])
 
 
 def baselines(task: Task) -> dict[str, tuple[Features, Callable[[], Any]]]:
-    """Name → features of rows and the model that reads them; the probe is apart, its features cost."""
+    """Name → features of rows and their model. The linear probe is separate, because its features are expensive."""
     found: dict[str, tuple[Features, Callable[[], Any]]] = {"length only": (lengths, number_model)}
     if task.is_pair:
         found |= {
@@ -197,13 +197,13 @@ def majority_rate(rows: Sequence[Row]) -> float:
 
 
 def probe_vectors(task: Task) -> Any:
-    """[N, H], the bundled encoder as it comes, mean of tokens."""
+    """[N, H]: mean of tokens of the bundled encoder without fine-tuning."""
     import torch
 
     from core.encoders.model import load_encoder
     from core.models.source import BUNDLED
 
-    torch.set_num_threads(1)  # the same sums in the same order, so the same last digit
+    torch.set_num_threads(1)  # a fixed order of sums, so the same last digit
     encoder, tokenizer = load_encoder(BUNDLED, classes=task.labels, pooling="mean", max_length=MAX_TOKENS)
     encoder.eval()
     texts = [row.text if row.text_b is None else (row.text, row.text_b) for row in task.rows]
@@ -213,7 +213,7 @@ def probe_vectors(task: Task) -> Any:
 
 
 def accuracies(task: Task, features: Any, model: Callable[[], Any]) -> tuple[float, float]:
-    """On the test split, and the mean over folds of all rows; rows of a group are never in two folds."""
+    """Accuracy on the test split, and the mean over folds of all rows, which never split a group."""
     labels = np.array([row.label for row in task.rows])
     groups = [row.group for row in task.rows]
     features = features if isinstance(features, np.ndarray) else np.array(features, dtype=object)
@@ -230,7 +230,7 @@ def accuracies(task: Task, features: Any, model: Callable[[], Any]) -> tuple[flo
 
 
 def leaning_words(task: Task) -> list[str]:
-    """Common words that nearly always stand in one class."""
+    """Common words that occur almost only in one class."""
     labels: dict[str, Counter[str]] = defaultdict(Counter)
     for row in task.rows:
         for word in set(words(row.joined)):
@@ -249,7 +249,7 @@ def runs_of_words(text: str) -> set[str]:
 
 
 def shared_runs(tasks: Iterable[Task]) -> dict[str, set[str]]:
-    """Each run of six words, and the groups of rows that hold it."""
+    """Groups of rows by the run of six words that they contain."""
     found: dict[str, set[str]] = defaultdict(set)
     for row in (row for task in tasks for row in task.rows):
         for run in {run for text in row.texts for run in runs_of_words(text)}:
@@ -258,7 +258,7 @@ def shared_runs(tasks: Iterable[Task]) -> dict[str, set[str]]:
 
 
 def near_duplicates(tasks: Sequence[Task]) -> Iterator[tuple[float, tuple[str, str], tuple[str, str]]]:
-    """Cosine of character 3- to 5-grams, and the group and text of both: pairs of texts of different groups."""
+    """Near-duplicates of different groups: cosine of character 3- to 5-grams, and group and text of both."""
     texts = list(dict.fromkeys((row.group, text) for task in tasks for row in task.rows for text in row.texts))
     vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5)).fit_transform([text for _, text in texts])
     for start in range(0, len(texts), 500):
@@ -268,7 +268,7 @@ def near_duplicates(tasks: Sequence[Task]) -> Iterator[tuple[float, tuple[str, s
                 yield float(cosine), texts[i], texts[j]
 
 
-# What holds and what does not
+# Broken promises
 
 
 def broken_counts(task: Task, promise: Promise) -> Iterator[str]:
@@ -320,7 +320,7 @@ def broken_words(figures: Figures) -> Iterator[str]:
 
 
 def measured(task: Task) -> Figures:
-    """All that one task's own files show."""
+    """Figures from a task's own files."""
     promise, found = PROMISES[task.name], Figures()
     found.accuracy["majority class"] = (majority_rate(task.test), majority_rate(task.rows))
     for name, (features, model) in baselines(task).items():
@@ -333,12 +333,12 @@ def measured(task: Task) -> Figures:
 
 
 def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
-    """What the files of all tasks together show about each."""
+    """Add the figures that need the files of all tasks."""
     for run, groups in sorted(shared_runs(tasks).items()):
         for name in {group.split(":")[0] for group in groups} & set(figures):
             figures[name].most_shared = max(figures[name].most_shared, len(groups))
             if len(groups) > RUN_ROWS:
-                figures[name].broken.append(f"The six words {run!r} stand in {len(groups)} rows: {RUN_ROWS} at most.")
+                figures[name].broken.append(f"The words {run!r} are in {len(groups)} rows: at most {RUN_ROWS} allowed.")
     for cosine, (group, text), (other_group, other) in near_duplicates(tasks):
         for name in {group.split(":")[0], other_group.split(":")[0]} & set(figures):
             figures[name].alike += 1
@@ -346,7 +346,7 @@ def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
 
 
 def section(task: Task, figures: Figures) -> str:
-    """The measured part of a data card."""
+    """Measured section of a data card."""
     parts = ["Written by `make data-check`.", counts_table(task), accuracy_table(task, figures), findings(figures)]
     return "\n".join([BEGIN, "\n\n".join(parts), END])
 
@@ -372,39 +372,39 @@ def accuracy_table(task: Task, figures: Figures) -> str:
 {scores}
 
 Logistic regressions with scikit-learn's default C = 1, in the first column trained on `train.csv`. The linear probe
-reads all-MiniLM-L6-v2 as it comes, mean of tokens{together}, {MAX_TOKENS} tokens at most.
-With {len(task.test)} test rows one standard error is at most {(0.25 / len(task.test)) ** 0.5:.3f}."""
+uses all-MiniLM-L6-v2 without fine-tuning, mean of tokens{together}, at most {MAX_TOKENS} tokens.
+With {len(task.test)} test rows, one standard error is at most {(0.25 / len(task.test)) ** 0.5:.3f}."""
 
 
 def findings(figures: Figures) -> str:
     share, leaning = f"{LEANING_SHARE * 100:.0f} %", ", ".join(figures.leaning) or "none"
-    return f"""- Words in {LEANING_ROWS} rows and 2 % of them or more, over {share} of these in one class: {leaning}.
-- Rows, in the files of all tasks together, that share a run of {RUN_WORDS} words: {figures.most_shared} at most.
-- Pairs of texts, in the files of all tasks together, with a cosine of character 3- to 5-grams above {ALIKE}:
+    return f"""- Words in {LEANING_ROWS} rows and 2 % of all rows or more, over {share} in one class: {leaning}.
+- Largest number of rows, across all tasks, that share a run of {RUN_WORDS} words: {figures.most_shared}.
+- Pairs of texts, across all tasks, with a cosine of character 3- to 5-grams above {ALIKE}:
   {figures.alike or "none"}."""
 
 
 def write_card(path: Path, text: str) -> bool:
-    """Put the section between the card's two comments; whether that changed anything.
+    """Write the section between the card's two comments. Returns: True if the card changed.
 
-    Raises: ValueError for a card that has no such place.
+    Raises: ValueError if the card lacks the comments.
     """
     card = path.read_text(encoding="utf-8")
     before, begin, rest = card.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{path} has no place for the figures: put {BEGIN} and {END} where they should stand.")
+        raise ValueError(f"{path} has no place for the figures. Add the lines {BEGIN} and {END}.")
     path.write_text(before + text + after, encoding="utf-8")
     return before + text + after != card
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"some of {', '.join(PROMISES)} [default: all]")
-    parser.add_argument("--no-write", action="store_true", help="print the figures and leave the cards as they are")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"any of {', '.join(PROMISES)} [default: all]")
+    parser.add_argument("--no-write", action="store_true", help="print the figures without writing the cards")
     given = parser.parse_args()
     if unknown := [name for name in given.tasks if name not in PROMISES]:
-        parser.error(f"no task is called {', '.join(unknown)}: choose from {', '.join(PROMISES)}")
+        parser.error(f"unknown task {', '.join(unknown)}: choose from {', '.join(PROMISES)}")
     tasks = {name: read_task(name) for name in PROMISES}
     chosen = given.tasks or list(PROMISES)
     figures = {name: measured(tasks[name]) for name in chosen}

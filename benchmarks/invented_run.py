@@ -1,4 +1,4 @@
-"""A finished run of invented numbers, as a worker writes one, for benchmarks of pages."""
+"""A finished run of synthetic values, stored as by a worker, for benchmarks of pages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.store import Status, Store
 from core.tasks import TaskData, load_task
 
-# How far numbers drift from frame to frame; those of a vector begin with a spread of 1, places on the map too.
+# Drift of values from frame to frame. Vectors and map positions start with a standard deviation of 1.
 DRIFT = 0.02
-# As the bundled encoder has them.
+# Those of the bundled encoder.
 BLOCKS, HEADS = 6, 12
 MEASURES = (
     *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "pooled_grad.cross_entropy", "pooled_grad.supcon"),
@@ -25,7 +25,7 @@ MEASURES = (
 def make_run(
     store: Store, name: str, steps: int, frames: int, points: int, width: int = 384, *, attention: bool = False
 ) -> str:
-    """A finished run whose frames are spread evenly over its steps, with attention where that is asked for; its id."""
+    """Store a finished run with evenly spaced frames, and attention if requested. Returns: its id."""
     rng = np.random.default_rng(steps)
     frame_steps = sorted({int(step) for step in np.linspace(0, steps, frames)})
     draft = {"name": name, "phases": [{"steps": steps}], "probe": {"size": points, "frame_steps": frame_steps}}
@@ -62,7 +62,7 @@ def _started(config: RunConfig, data: TaskData, points: int) -> Started:
 
 
 def _measures(rng: np.random.Generator) -> dict[str, float]:
-    """One step's numbers, under the names that the loop gives them."""
+    """Values of one step, under the training loop's names."""
     return dict(zip(MEASURES, rng.uniform(0.1, 1.0, len(MEASURES)).tolist(), strict=True))
 
 
@@ -72,7 +72,7 @@ def _scores(accuracy: float) -> dict[str, float]:
 
 
 def _tokens(probe: Probe) -> Tokens:
-    """Every text read word by word, between two special tokens."""
+    """Tokens of every text: its words between two special tokens."""
     texts = []
     for text in probe.texts:
         spans = [match.span() for match in re.finditer(r"\S+", text)]
@@ -82,7 +82,7 @@ def _tokens(probe: Probe) -> Tokens:
 
 
 def _attention(tokens: Tokens, rng: np.random.Generator) -> NDArray[np.float16]:
-    """[L, heads, tokens], every text's row summing to 1."""
+    """[L, heads, tokens]; the row of each text sums to 1."""
     rows = [rng.dirichlet(np.ones(text.length), (BLOCKS, HEADS)) for text in tokens.texts]
     found: NDArray[np.float16] = np.concatenate(rows, axis=2).astype(np.float16)
     return found

@@ -1,4 +1,4 @@
-"""What the benchmarks share: the data, a folder of their own, and the line that each of them ends with."""
+"""Shared parts of the benchmarks: data, a temporary runs folder, and the final line of each measure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from core.tasks.registry import task_entry
 from core.workers import LocalEngine
 
 ROOT = Path(__file__).resolve().parents[1]
-# Names a CSV of sentences, or a folder with its train.csv; columns text and label.
+# The variable names a CSV of sentences, or a folder with a train.csv; columns text and label.
 DATA = "SCL_BENCH_DATA"
 FALLBACK_TASK = "film_reviews"
 END_TIMEOUT_S, WARM_TIMEOUT_S = 10.0, 120.0
 
 
 def options(doc: str | None, **defaults: int) -> argparse.Namespace:
-    """Counts from the command line, all whole numbers of at least 1, such as `--repeats 7`."""
+    """Parse counts such as `--repeats 7` from the command line, all integers of at least 1."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in defaults.items():
         parser.add_argument(f"--{name}", type=_count, default=default, metavar="N", help=f"[default: {default}]")
@@ -49,31 +49,31 @@ def _count(text: str) -> int:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """`median (min–max)`."""
+    """Format values as `median (min–max)`."""
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
 def report(kind: str, name: str, values: Sequence[float], target: str, digits: int = 3) -> None:
-    """The last line of a measure; `kind` is ratio, seconds or milliseconds."""
+    """Print the final line of a measure. `kind` is its unit, such as ratio, seconds or milliseconds."""
     print(f"{kind} {name} {spread(values, digits)} over {len(values)} repetitions, target {target}", flush=True)
 
 
 class WarmEngine(LocalEngine):
-    """Starts runs by the warm process alone: a silent fall back to a new interpreter would be measured as warm."""
+    """Starts runs only by the warm process, because a fallback to a new interpreter would be measured as warm."""
 
     def __init__(self, store: Store) -> None:
-        """Raises: RuntimeError where there is no warm process."""
+        """Wait for the warm process. Raises: RuntimeError if there is none."""
         super().__init__(store)
         self.warm_up()
         deadline = time.monotonic() + WARM_TIMEOUT_S
         while not self._is_warm():
             if time.monotonic() > deadline:
-                raise RuntimeError("There is no warm process on this system: it needs Linux.")
+                raise RuntimeError("This system has no warm process, which needs Linux.")
             time.sleep(0.05)
 
     def dispatch(self) -> None:
         if not self._is_warm():
-            raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
+            raise RuntimeError("The warm process has ended. It ends when the code is edited.")
         super().dispatch()
 
     def _is_warm(self) -> bool:
@@ -82,20 +82,20 @@ class WarmEngine(LocalEngine):
 
 
 def progress(repetition: int, values: Mapping[str, float], digits: int = 3) -> None:
-    """One repetition as it ends; number 0 is a warm-up, which does not count."""
+    """Print the values of one repetition. Number 0 is a warm-up, which does not count."""
     name = f"repetition {repetition}" if repetition else "warm-up"
     print(f"{name}: " + ", ".join(f"{key} {value:.{digits}f}" for key, value in values.items()), flush=True)
 
 
 def in_turn(repetition: int, names: Sequence[str]) -> list[str]:
-    """The names, another one first in each repetition, so that drift hits all alike."""
+    """The names, rotated by repetition, so that drift affects all of them alike."""
     turn = repetition % len(names)
     return [*names[turn:], *names[:turn]]
 
 
 @cache
 def sentences_file() -> Path:
-    """The sentences that SCL_BENCH_DATA names, else the bundled film reviews; says once which they are."""
+    """File of the sentences: that of SCL_BENCH_DATA, or the bundled film reviews. Prints the source once."""
     given = os.environ.get(DATA)
     path = Path(given).resolve() if given else task_entry(FALLBACK_TASK).folder
     path = path / "train.csv" if path.is_dir() else path
@@ -106,7 +106,7 @@ def sentences_file() -> Path:
 
 
 def sentences() -> tuple[dict[str, Any], int]:
-    """The task field of a draft that reads those sentences, and how many rows their file has."""
+    """The task field of a draft that reads the sentences, and the number of their rows."""
     path = sentences_file()
     task = {"id": "file", "path": str(path.absolute())} if os.environ.get(DATA) else {"id": FALLBACK_TASK}
     return task, len(read_file(path).rows)
@@ -114,7 +114,7 @@ def sentences() -> tuple[dict[str, Any], int]:
 
 @cache
 def encoded_sentences() -> Any:
-    """[N, 384] float32: the texts of those sentences, at most 2,000, by the bundled encoder as it comes."""
+    """[N, 384] float32: at most 2,000 sentences, encoded by the bundled encoder without fine-tuning."""
     import torch
 
     from core.encoders.model import load_encoder
@@ -129,9 +129,9 @@ def encoded_sentences() -> Any:
 
 @contextmanager
 def own_folders() -> Iterator[Path]:
-    """A runs folder that SCL_RUNS names, which goes at the end.
+    """A temporary runs folder, to which SCL_RUNS is set.
 
-    Processes that this one started, and that outlived the benchmark, are ended: warm processes are made to.
+    The context deletes the folder and ends processes that the benchmark has left running, such as warm processes.
     """
     with tempfile.TemporaryDirectory(prefix="scl-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["SCL_RUNS"] = str(Path(folder) / "runs")
@@ -142,7 +142,7 @@ def own_folders() -> Iterator[Path]:
 
 
 def end_processes(processes: Sequence[psutil.Process]) -> None:
-    """Ask these very processes to end, and insist with those that do not."""
+    """Send SIGTERM to these processes, then SIGKILL to those that do not end."""
     for process in processes:
         _signal(process, signal.SIGTERM)
     _, alive = psutil.wait_procs(processes, timeout=END_TIMEOUT_S)
@@ -156,6 +156,6 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def need(package: str) -> None:
-    """End with a sentence where a package is missing that only a benchmark needs."""
+    """Exit with a message if a package that only a benchmark needs is missing."""
     if importlib.util.find_spec(package) is None:
         sys.exit(f"This benchmark needs {package}: .venv/bin/python -m pip install {package}")

@@ -1,19 +1,24 @@
-"""Which learning rates, steps and schedule the defaults take: runs over many sets, each kept as one line, resumable.
+"""Study of the default learning rates, steps and schedule: runs over many sets, stored as one line each, resumable.
 
     python -m benchmarks.study_defaults PART [DIR] [--results FILE] [--only SET …]
     python -m benchmarks.study_defaults table [--results FILE]
 
-PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
-for what learns), `confirm` (the defaults as they are, three seeds, at 20, 100 and 1,000 training rows), `precision`
-(those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (20 to 80
-intents: how the classifier starts, how batches are drawn and how large they are, and τ), `many` (the defaults that were
-chosen by it, on classes and seeds that had no part in the choice: 7 to 99 classes). DIR has a folder
-for each public set with train.csv and test.csv; without it the bundled tasks are used alone. Trials whose line is in
-FILE are not run again; a changed default is another trial. Every trial encodes its frames at the first and last step
-only, and is scored on up to 300 validation and 200 test rows, next to a linear probe of the untrained encoder fitted on
-the same training rows with the same pooling.
+PART is a list of trials:
 
-`table` prints what FILE holds as Markdown.
+- `rates`: rates of encoder and classifier
+- `length`: steps, warm-up and batch
+- `parts`: rates by trained weights
+- `confirm`: the defaults, with three seeds, at 20, 100 and 1,000 training rows
+- `precision`: those with 100 rows again in float32, for comparison with those computed in bfloat16
+- `classes`: 20 to 80 intents: start of the classifier, drawing and size of batches, and τ
+- `many`: the defaults chosen by `classes`, on held-out classes and seeds, with 7 to 99 classes
+
+DIR has a folder for each public set with train.csv and test.csv; without DIR, only the bundled tasks are used. Trials
+with a line in FILE are not run again; a changed default makes a new trial. Every trial encodes frames only at the first
+and last step, and is scored on up to 300 validation and 200 test rows, beside a linear probe of the untrained encoder
+fitted on the same training rows with the same pooling.
+
+`table` prints FILE as Markdown tables.
 """
 
 from __future__ import annotations
@@ -47,23 +52,23 @@ from core.training.untrained import FolderCache
 from core.workers.machine import has_bfloat16, has_gpu
 
 JSON = dict[str, Any]
-Table = list[list[str]]  # a heading and rows
-# Kept with the project, so that its tables can be printed again and the study goes on where it stopped.
+Table = list[list[str]]  # heading and rows
+# Kept in the repository, so that the tables can be printed again and the study can be resumed.
 RESULTS = Path(__file__).with_name("results") / "study_defaults.jsonl"
 CACHE = Path("runs/study-cache")
 COARSE = ("sst2", "trec", "cr", "yelp_sentences")
-# English, one text a row, classes: what the promise is about.
+# English sets with one text per row and classes, which the README's claims cover.
 SENTENCES = (
     "film_reviews", "product_reviews", "venue_reviews", "news_topics", "question_types", "long_film_reviews",
     "sst2", "cr", "uci_amazon", "uci_yelp", "uci_imdb", "imdb", "yelp_polarity", "yelp_sentences",
     "amazon_books", "amazon_electronics", "trec", "ag_news",
 )  # fmt: skip
-# What a sentence encoder hardly learns in a minute, and says so before launch.
+# Sets that a sentence encoder hardly learns in a minute; the launch card warns about them.
 HARD = ("acceptability", "paraphrase", "nli", "cola", "mrpc", "paws", "snli", "mnli", "rte", "qnli")
 WEIGHTS = (0.0, 0.9)
 VALIDATION_ROWS, TEST_ROWS = 300, 200
 SEEDS = (0, 1, 2)
-# Scores are kept with four digits: a smaller difference of means is none.
+# Scores are stored with four digits, so smaller differences of means count as equal.
 EQUAL = 5e-5
 
 
@@ -94,14 +99,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _key(line: Mapping[str, Any]) -> str:
-    """What makes a trial: its own fields, without what was found."""
+    """Identity of a trial: its fields without the results."""
     return json.dumps(
         {name: line[name] for name in ("set", "rows", "lambda", "seed", "precision", "phase", "draft") if name in line},
         sort_keys=True,
     )
 
 
-# Trials: the set, the number of training rows, λ, the seed, and the fields of the phase that are not the defaults.
+# Trials: set, number of training rows, λ, seed, and fields of the phase that differ from the defaults.
 
 
 def trial(name: str, rows: int, weight: float, seed: int = 0, *, precision: str = "auto", **phase: Any) -> JSON:
@@ -113,7 +118,7 @@ def optimiser(rate: float, classifier: float | None = None, **more: Any) -> JSON
 
 
 def defaults() -> JSON:
-    """Written out, so that a changed default is another trial."""
+    """The defaults, spelled out, so that a changed default makes a new trial."""
     return {"steps": DEFAULT_STEPS, "optimiser": optimiser(*RATES["all"]["small"])}
 
 
@@ -157,7 +162,7 @@ def confirm() -> Iterator[JSON]:
 
 
 def classes() -> Iterator[JSON]:
-    """Five and fifteen rows a class; "clinc80:20" are the rows of 20 of its classes."""
+    """Five and fifteen rows per class. "clinc80:20" are the rows of 20 of its classes."""
     starts = (("random", "random"), ("probe", "random"), ("probe", "class_balanced"))
     losses = [(start, 0.0, None) for start in starts] + [(start, 0.9, 0.3) for start in starts]
     losses += [(starts[-1], 0.9, temperature) for temperature in (0.1, 0.07)]
@@ -191,7 +196,7 @@ PARTS = {
 
 
 def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -> JSON | None:
-    """What a trial's run ended with; None for a set that is not here."""
+    """Result of a trial's run, or None if its set is missing."""
     task = source(given["set"], folder)
     if task is None:
         return None
@@ -237,7 +242,7 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
 
 
 def sizes(task: Mapping[str, Any], wanted: int) -> dict[str, int]:
-    """Training and validation rows: as wanted, or three quarters of a set that has fewer, and of the rest up to 300."""
+    """Training rows: as requested, or three quarters of a smaller set. Validation rows: up to 300 of the rest."""
     natural = load_task(TaskConfig.model_validate(task), 0)
     total = len(natural.train) + len(natural.validation)
     rows = min(wanted, 3 * total // 4)
@@ -260,7 +265,7 @@ def source(name: str, folder: Path | None) -> JSON | None:
 
 
 def part_of(folder: Path, names: list[str], drawn: str) -> Path:
-    """A folder with the rows of several sets, or of some classes of a set: "20:2" are 20 classes by the seed 2."""
+    """Folder with the rows of several sets, or of some classes of a set: "20:2" are 20 classes drawn by seed 2."""
     count, _, seed = drawn.partition(":")
     part = CACHE / f"{'+'.join(names)}-{drawn.replace(':', '-')}"
     part.mkdir(parents=True, exist_ok=True)
@@ -285,7 +290,7 @@ def brief(found: Mapping[str, Any]) -> str:
     return f"{found['accuracy']:.3f}, probe {found['probe']:.3f}, test {found['test']:.3f}, {found['whole_s']:.0f} s"
 
 
-# What was found
+# Results
 
 
 def read(path: Path) -> list[JSON]:
@@ -295,7 +300,7 @@ def read(path: Path) -> list[JSON]:
 
 
 def table(lines: list[JSON]) -> str:
-    """A Markdown table for each part that has trials; accuracy is compared on the rows that the probe was scored on."""
+    """A Markdown table for each part with trials. Accuracy and probe are scored on the same rows."""
     drawn = {"confirm": _confirmed, "many": _confirmed, "precision": _precisions}
     found = {part: [line for line in lines if line["part"] == part] for part in PARTS}
     if found["precision"]:
@@ -304,7 +309,7 @@ def table(lines: list[JSON]) -> str:
 
 
 def _settings(lines: list[JSON]) -> Table:
-    """For each setting: accuracy less that of the probe, averaged over sets and seeds."""
+    """Accuracy minus that of the probe for each setting, averaged over sets and seeds."""
     groups = _grouped(lines, lambda line: (_described(line), str(line["rows"]), f"{line['lambda']:g}"))
     heading = ["settings", "rows", "λ", "runs", "accuracy", "probe", "difference", "test"]
     return [heading, *([*group, *_figures(found)] for group, found in groups.items())]
@@ -322,7 +327,7 @@ def _figures(found: list[JSON]) -> list[str]:
 
 
 def _confirmed(lines: list[JSON]) -> Table:
-    """On how many sets the defaults end above the probe, by the mean over the seeds of each set."""
+    """Number of sets on which the defaults end above the probe, by the mean over the seeds of each set."""
     groups = _grouped(lines, lambda line: (_kind(line["set"]), line["rows"], line["lambda"]))
     heading = ["kind", "rows", "λ", "sets", "runs", "above", "equal", "difference", "above on test", "on test"]
     return [heading, *([kind, f"{rows:,}", f"{w:g}", *_above(found)] for (kind, rows, w), found in groups.items())]
@@ -350,7 +355,7 @@ def _above(found: list[JSON]) -> list[str]:
 
 
 def _precisions(lines: list[JSON]) -> Table:
-    """bfloat16 less float32 on the same set, seed and loss, ± the standard error of the mean."""
+    """bfloat16 minus float32 on the same set, seed and loss, ± the standard error of the mean."""
     heading = ["rows", "λ", "pairs", "validation", "test"]
     table = [heading]
     for (rows, weight), found in _grouped(lines, lambda line: (line["rows"], line["lambda"])).items():
