@@ -1,4 +1,4 @@
-"""Cases of a test: gone through one after the other in one test, or left to `make test-slow`."""
+"""Cases of a test: run in sequence within one test, or only by `make test-slow`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test], Test]:
-    """Go through all cases in one test, or in each test of a class; one that fails is named.
+    """Run all cases within one test, or within each test of a class. A failure names its case.
 
-    Takes the arguments of `pytest.mark.parametrize`. For cases that need no fixture of their own: a case of a few
-    microseconds costs pytest ten milliseconds of setting up.
+    Takes the arguments of `pytest.mark.parametrize`. For cases that need no separate fixture, because pytest's set-up
+    takes ten milliseconds per case and such a case a few microseconds.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     alone = isinstance(names, str) and len(wanted) == 1
@@ -48,7 +48,7 @@ def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test],
 
 
 def slow_but(quick: Collection[Any], every: Iterable[Any]) -> list[Any]:
-    """The cases of `every`, of which all but those of `quick` are slow."""
+    """The cases of `every`, with all except those in `quick` marked slow."""
     cases = list(every)
     assert set(quick) <= set(cases), set(quick) - set(cases)
     return [

@@ -1,5 +1,7 @@
-"""The messages of the code and the catalogues that translate them: `python -m tests.catalogues` brings the latter up to
-date; what is new stays without a translation until somebody writes one, and what is gone is dropped."""
+"""Messages of the code and the catalogues that translate them.
+
+`python -m tests.catalogues` updates the catalogues: it adds new messages untranslated and drops unused ones.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ COMMENT = "# Translators:"
 def python_messages(
     file: BinaryIO, keywords: Collection[str], comment_tags: Collection[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Any, list[str]]]:
-    """The calls that translate, as Babel's own extraction gives them; that one sees none within an f-string."""
+    """Extract translating calls in Babel's format. Babel's own extraction misses calls within f-strings."""
     source = file.read().decode()
     lines = source.splitlines()
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
@@ -46,7 +48,7 @@ METHODS: list[tuple[str, Any]] = [
     ("assets/**.html", "jinja2.ext:babel_extract"),
 ]
 FOLDERS = [("core",), ("pages",), ("assets",)]
-# A template, or one for 1 and one for other numbers.
+# One template, or a singular and a plural template.
 MESSAGE: Mapping[int, tuple[int, ...]] = {1: (1,), 2: (1, 2)}
 KEYWORDS: Mapping[str, Any] = {
     "_": None,
@@ -55,7 +57,7 @@ KEYWORDS: Mapping[str, Any] = {
     "pgettext": ((1, "c"), 2),
     "Message": MESSAGE,
     **{name: MESSAGE for name, one in vars(errors).items() if isinstance(one, type)},
-    # Behind the field and its value.
+    # After the field and its value.
     "ConfigError": (3,),
 }
 HEADER = "# {language} messages of SCL Playground.\n"
@@ -77,7 +79,7 @@ def code_messages(*functions: str) -> Catalog:
 
 
 def updated(code: str) -> Catalog:
-    """The catalogue of a language with exactly the messages of the code."""
+    """Return the catalogue of a language with exactly the messages of the code."""
     path = catalogue_path(code)
     if path.is_file():
         with path.open("rb") as file:
@@ -91,7 +93,7 @@ def updated(code: str) -> Catalog:
 
 
 def written(catalogue: Catalog) -> str:
-    """As its file has it: without dates and line numbers, which change with every edit of the code."""
+    """Return the text of a catalogue's file, without dates and line numbers, which every edit would change."""
     out = BytesIO()
     write_po(out, catalogue, width=WIDTH, sort_by_file=True, omit_header=False, include_lineno=False)
     dated = ("POT-Creation-Date", "PO-Revision-Date", "Last-Translator", "Generated-By", "Report-Msgid-Bugs-To")
@@ -104,7 +106,7 @@ def main() -> None:
         catalogue = updated(code)
         catalogue_path(code).write_text(written(catalogue), encoding="utf-8")
         missing = [message for message in catalogue if message.id and not message.string]
-        print(f"{code}: {len(catalogue)} messages, {len(missing)} to be translated")
+        print(f"{code}: {len(catalogue)} messages, {len(missing)} to translate")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the tests share: a tiny encoder made here, a small task, a store in a temporary folder."""
+"""Shared fixtures: a tiny encoder, a small task, a store in a temporary folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from core.messages import in_language
 from core.store import Store, database
 from tests.foreign import Foreign
 
-# Tiny models gain nothing from threads, and threads that wait for each other slow a busy machine down.
+# Threads do not speed up tiny models, and waiting threads slow a busy machine down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Each of a thousand new stores would wait for the disk a dozen times, against a power cut that no test has.
+# Durability against power cuts would make each of a thousand new stores wait for the disk a dozen times.
 database.SYNCHRONOUS = "OFF"
 
-# Python would look through millions of objects, of libraries and of the suite itself, for garbage that is not there.
+# Collection would scan millions of live objects of libraries and of the test suite.
 gc.set_threshold(50_000)
 
 WORDS = {
@@ -35,14 +35,14 @@ FILLERS = ["the", "film", "was", "a", "very", "scene", "and", "its", "music", "f
 
 @pytest.fixture(autouse=True)
 def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs of a test never meet those of a person on the same machine."""
+    """Keep the user's runs and settings on this machine out of the tests."""
     monkeypatch.delenv("SCL_RUNS", raising=False)
     monkeypatch.delenv("SCL_SETTINGS", raising=False)
 
 
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Speak a language whose every message is seen; English stays English."""
+    """Use a language that marks every message; English is unchanged."""
     catalogue = messages._catalogue
     monkeypatch.setattr(messages, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
     vary._sweepable.cache_clear()
@@ -53,7 +53,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BERT of two blocks, 16 wide, with a tokenizer of whole words, saved as transformers saves it."""
+    """A random BERT of two blocks, 16 wide, with a whole-word tokenizer, saved by transformers."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -93,7 +93,7 @@ def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 def made_rows(count: int, seed: int = 0) -> list[tuple[str, str]]:
-    """Sentences of 4 to 16 words, half of them good, half bad, distinguished by one word."""
+    """Return sentences of 4 to 16 words, half of them good and half bad, distinguished by one word."""
     rng = random.Random(seed)
     rows = []
     for i in range(count):
@@ -106,7 +106,7 @@ def made_rows(count: int, seed: int = 0) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def small_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """120 rows, two classes."""
+    """A CSV of 120 rows and two classes."""
     return write_csv(tmp_path_factory.mktemp("task") / "small.csv", made_rows(120))
 
 
@@ -127,7 +127,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
-    """Makes a draft on the tiny encoder; keyword arguments replace fields of its one phase, or whole parts."""
+    """Return a maker of drafts on the tiny encoder. Keyword arguments replace fields of the phase, or sections."""
 
     def make(*, task: dict[str, Any] | None = None, more: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
         given: dict[str, Any] = {

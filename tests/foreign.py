@@ -1,15 +1,15 @@
-"""A language in which every message is seen: what a test reads without marks was not translated."""
+"""A test language that marks every message: text without marks was not translated."""
 
 from __future__ import annotations
 
 from gettext import NullTranslations
 
-# Nouns behind a number, whose translations have a place for it.
+# Nouns after a number, whose translations contain a placeholder for it.
 NOUNS = ("row",)
 
 
 class Foreign(NullTranslations):
-    """Every message between angle quotation marks."""
+    """Translates every message by enclosing it in angle quotation marks."""
 
     def gettext(self, message: str) -> str:
         return f"«{{count}} {message}»" if message in NOUNS else f"«{message}»"

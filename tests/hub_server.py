@@ -1,10 +1,10 @@
-"""A small Hub on the loopback address: what `huggingface_hub` and `datasets` ask of the real one.
+"""A small Hub on the loopback address, with the endpoints that `huggingface_hub` and `datasets` use.
 
     with HubServer() as hub:
         add_tiny_sets(hub)
         subprocess.run([...], env=os.environ | hub.environment(tmp_path))
 
-HF_ENDPOINT is read when `huggingface_hub` is imported, so the clients run in a process of their own with `environment`.
+`huggingface_hub` reads HF_ENDPOINT on import, so clients run in a separate process with `environment`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DATE = "2024-01-02T03:04:05.000Z"
 
 @dataclass
 class Repo:
-    """A repository: the files of each of its revisions."""
+    """A repository with the files of each revision."""
 
     kind: RepoType
     name: str
@@ -52,7 +52,7 @@ class Repo:
     gated: bool = False
 
     def commit(self, revision: str) -> str | None:
-        """The commit of a branch, or of itself."""
+        """Return the commit that a branch or a commit id names, or None."""
         commits = {name: self._sha(files) for name, files in self.revisions.items()}
         return commits.get(revision) or (revision if revision in commits.values() else None)
 
@@ -67,7 +67,7 @@ class Repo:
 
 @dataclass
 class Served:
-    """A request that is being answered, and the bytes of content that went out so far."""
+    """A request, and the bytes of content sent so far."""
 
     method: str
     path: str
@@ -76,13 +76,13 @@ class Served:
 
 
 class HubServer:
-    """Serves what was added. Attributes may be changed while it runs.
+    """Serves the added repositories. Attributes may be changed while it runs.
 
     Attributes:
-        delay_s: seconds before each answer.
-        bytes_per_s: how fast the content of a file goes out, None for at once.
-        broken: whether every answer is an error of the server's own.
-        served: every request so far.
+        delay_s: seconds before each response.
+        bytes_per_s: speed at which a file's content is sent, None for no limit.
+        broken: True if every response is a server error.
+        served: all requests so far.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class HubServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def environment(self, home: Path) -> dict[str, str]:
-        """What a process needs in its environment to take this for the Hub, with a cache of its own."""
+        """Return environment variables with which a process uses this server as the Hub, with a cache in `home`."""
         return {
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(home),
@@ -112,21 +112,21 @@ class HubServer:
         }
 
     def add(self, kind: RepoType, name: str, files: Files, *, revision: str = "main", gated: bool = False) -> Repo:
-        """Serve a repository, or one more revision of it."""
+        """Serve a repository, or another revision of it."""
         repo = self._repos.setdefault((kind, name), Repo(kind, name))
         repo.revisions[revision] = dict(files)
         repo.gated = gated or repo.gated
         return repo
 
     def add_folder(self, kind: RepoType, name: str, folder: Path) -> Repo:
-        """Serve the files of a folder, e.g. of a model as `save_pretrained` left it."""
+        """Serve the files of a folder, such as a model written by `save_pretrained`."""
         return self.add(kind, name, {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
 
     def repo(self, kind: RepoType, name: str) -> Repo | None:
         return self._repos.get((kind, name))
 
     def bytes_of(self, part: str) -> int:
-        """Bytes of content that went out for paths with `part` in them."""
+        """Return the bytes of content sent for paths that contain `part`."""
         return sum(request.bytes for request in self.served if part in request.path)
 
     def __enter__(self) -> Self:
@@ -147,12 +147,12 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away in the middle, as a cancelled one does, is nothing to report."""
+        """Ignore clients that disconnect, such as cancelled ones."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body go out as two packets, and the second would wait
+    disable_nagle_algorithm = True  # head and body are two packets, and the second would wait
     server: _Server
 
     def do_GET(self) -> None:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _answer(self) -> None:
-        self.__dict__.pop("_body", None)  # one handler serves every request of its connection
+        self.__dict__.pop("_body", None)  # one handler serves all requests of its connection
         _ = self._body
         time.sleep(self.server.hub.delay_s)
         if self.server.hub.broken:
@@ -268,18 +268,18 @@ class _Handler(BaseHTTPRequestHandler):
                 chunk = data[start : start + CHUNK_BYTES]
                 if slow and self.server.hub.bytes_per_s is not None:
                     time.sleep(len(chunk) / self.server.hub.bytes_per_s)
-                # Counted before the client has it: it may ask for the count at once.
+                # Counted before sending, because the client may read the count at once.
                 served.bytes += len(chunk)
                 self.wfile.write(chunk)
 
 
 def blob_id(data: bytes) -> str:
-    """A file's id as git has it."""
+    """Return the git blob id of a file."""
     return hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest()
 
 
 def path_info(files: Files, path: str) -> dict[str, Any] | None:
-    """What the Hub says of a file or a folder."""
+    """Return the Hub's description of a file or folder, or None."""
     path = path.strip("/")
     if path in files:
         return {"type": "file", "path": path, "size": len(files[path]), "oid": blob_id(files[path])}
@@ -289,7 +289,7 @@ def path_info(files: Files, path: str) -> dict[str, Any] | None:
 
 
 def tree(files: Files, folder: str, *, deep: bool) -> list[dict[str, Any]] | None:
-    """The entries of a folder, and of those in it where `deep`; None where there is no such folder."""
+    """Return the entries of a folder, with subfolders if `deep`, or None if there is no such folder."""
     start = f"{folder.strip('/')}/" if folder.strip("/") else ""
     inside = sorted(path for path in files if path.startswith(start))
     if not inside:
@@ -308,10 +308,10 @@ def parquet_file(
     classes: Mapping[str, Sequence[str]] | None = None,
     group: int | None = None,
 ) -> bytes:
-    """A Parquet file as `datasets` writes it; `classes` names the labels of columns that hold numbers.
+    """Return a Parquet file as `datasets` writes it. `classes` names the labels of numeric columns.
 
     Args:
-        group: rows of a row group, all of them by default.
+        group: rows per row group, all by default.
     """
     table = pa.table({name: list(values) for name, values in columns.items()})
     if classes:
@@ -334,7 +334,7 @@ def csv_file(*rows: Sequence[str]) -> bytes:
 
 
 def card(configs: Mapping[str, Mapping[str, str]]) -> bytes:
-    """A README.md that names the files of each configuration's splits."""
+    """Return a README.md that names the files of each configuration's splits."""
     described = [
         {"config_name": name, "data_files": [{"split": split, "path": path} for split, path in files.items()]}
         for name, files in configs.items()
@@ -346,7 +346,7 @@ OPINIONS = ("negative", "positive")
 
 
 def opinions(count: int, start: int = 0) -> dict[str, list[Any]]:
-    """Columns text and label, the labels in turn."""
+    """Return columns text and label, with alternating labels."""
     numbers = range(start, start + count)
     return {
         "text": [f"text {i} is {('dull', 'lovely')[i % 2]}" for i in numbers],
@@ -355,13 +355,13 @@ def opinions(count: int, start: int = 0) -> dict[str, list[Any]]:
 
 
 def add_tiny_sets(hub: HubServer) -> None:
-    """Data sets that are small and different.
+    """Add small data sets of different kinds.
 
     - acme/tiny: Parquet, columns text and label (negative, positive), 60 train, 12 validation and 20 test rows
     - acme/two: CSV, columns sentence and topic, configurations "one" (30 train) and "two" (40 train, 8 dev)
-    - acme/script: a script, and the Hub's conversion of what it would make, 24 train and 6 test rows
+    - acme/script: a script, and the Hub's conversion of its output, 24 train and 6 test rows
     - acme/old: a script that was never converted
-    - acme/gated: as acme/tiny, for those who accepted its terms
+    - acme/gated: as acme/tiny, for users who accepted its terms
     """
     classes = {"label": OPINIONS}
     tiny = {

@@ -1,7 +1,7 @@
-"""Print how large the project is, and how far a reader has to walk: `python -m tests.structure`.
+"""Print the size of the project and how spread out its code is: `python -m tests.structure`.
 
-Lines and files of each folder, the share of private functions that are called once, and how many files take a config
-on its way through training and a draft on its way to a run.
+The tables give lines and files of each folder, the share of private functions that are called once, and the number of
+files that take a config in training and a draft on its way to a run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ WALKED = {"core/training/loop.py": "config", "core/workers/engine.py": "draft"}
 
 
 def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
-    """The Python files of these folders, parsed, by path."""
+    """Parse the Python files of these folders. Yields: path and tree."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def sizes() -> list[tuple[str, int, int]]:
-    """Folder, files and lines of code, down to the folders of `core` and `pages`."""
+    """Return folder, files and lines of code, for the top folders and their direct subfolders."""
     found: dict[str, list[int]] = defaultdict(list)
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
@@ -39,9 +39,9 @@ def sizes() -> list[tuple[str, int, int]]:
 
 
 def called_once(folder: str) -> tuple[int, int]:
-    """How many functions a folder has, and how many private ones of them their file names once, where it calls them.
+    """Count the functions of a folder, and its private functions that their file mentions once, in a call.
 
-    Special methods (`__init__`) are called by the language and do not count.
+    Special methods (`__init__`) are called by Python and do not count.
     """
     every = once = 0
     for _, tree in sources(folder):
@@ -55,8 +55,7 @@ def called_once(folder: str) -> tuple[int, int]:
 
 
 def takers(start: str, parameter: str) -> list[str]:
-    """The files that a file imports, itself and those that they import among them, in which a function takes a value
-    under this name."""
+    """Return the files with a parameter of this name, among a file and its direct and indirect imports."""
     trees = dict(sources("core"))
     seen, ahead = {start}, [start]
     while ahead:

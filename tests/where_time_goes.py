@@ -1,9 +1,9 @@
-"""Print where the time of the tests goes, as Markdown, from the reports of pytest.
+"""Print the time that tests take by folder, file and test, as Markdown, from pytest's reports.
 
     python -m pytest … --junitxml=FILE
     python -m tests.where_time_goes FILE…
 
-Seconds are those of a test with its fixtures, on the worker that ran it; two workers make them pass twice as fast.
+Seconds are those of a test with its fixtures, on its worker. Two workers halve the elapsed time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(paths: Iterable[str]) -> None:
 
 
 def _of(case: ET.Element) -> tuple[str, str, float]:
-    """File, name and seconds of a test."""
+    """Return file, name and seconds of a test."""
     parts = case.attrib["classname"].split(".")
     last = max(place for place, part in enumerate(parts) if part.startswith("test_"))
     return "/".join(parts[: last + 1]) + ".py", case.attrib["name"], float(case.attrib["time"])
