@@ -4,7 +4,7 @@ The runs have one step and a random encoder of two narrow blocks. They belong to
 them in sequence. The script first times the list of runs, the whole queue, and a claim without a free slot, with all
 runs queued and no server. With the server up, it times reruns of the Runs page, which lists all of them. Opening the
 page starts the queue, so the first runs execute during the reruns. The script then starts a worker process for the
-remaining runs and, while they execute, kills the server by kill −9 three times; nobody visits the server meanwhile.
+remaining runs and, while they execute and the server has no visitors, kills the server three times by kill −9.
 
 Limits: each run begins once and finishes, and between two turns of a visitor no other visitor has more than two;
 otherwise the script fails. A rerun of the page takes at most 1 s; the script prints the limit beside the times.

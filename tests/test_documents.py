@@ -1,4 +1,4 @@
-"""What documents name is there: files, folders and modules."""
+"""Files, folders and modules that documents name exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "assets").glob("*/README.md")]
-# What was, and what a reader calls as they like.
+# The history names former paths; NAME stands for a name of the reader's choice.
 HISTORY, EXAMPLE = "CHANGELOG.md", "NAME"
 PATH = re.compile(r"\b(?:core|pages|tests|benchmarks|assets|docs|deploy)/[\w/.-]*\w")
 MODULE = re.compile(r"`(core(?:\.\w+)+)`")
