@@ -107,9 +107,9 @@ def test_on_a_phone_the_bar_has_room(page: Page, server: Server, code: str) -> N
 def test_a_lesson_goes_on_in_another_language(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     panel = page.locator(".st-key-lesson")
-    panel.get_by_text("Yes, in one place").click()
+    panel.get_by_text("Yes, at one position").click()
     panel.get_by_role("button", name="Reveal").click()
-    expect(panel.get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    expect(panel.get_by_text("You predicted: Yes, at one position")).to_be_visible()
     page.get_by_role("combobox", name="Language").select_option("zh")
     with in_language("zh"):
         block = lessons()["margin"].parts[0].blocks[1]

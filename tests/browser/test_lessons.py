@@ -124,12 +124,12 @@ def test_it_goes_on_where_it_was_left(page: Page, server: Server) -> None:
 
 def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
-    panel(page).get_by_text("Yes, in one place").click()
+    panel(page).get_by_text("Yes, at one position").click()
     panel(page).get_by_role("button", name="Reveal").click()
-    expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    expect(panel(page).get_by_text("You predicted: Yes, at one position")).to_be_visible()
     kept(page, '"predicted":{"margin.1')
     page.reload()
-    expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    expect(panel(page).get_by_text("You predicted: Yes, at one position")).to_be_visible()
     settled(page, f"{server.url}/lessons?open=collapse.2")
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     settled(page, f"{server.url}/lessons")
@@ -148,7 +148,7 @@ def test_the_way_on_keeps_its_place_while_text_comes(page: Page, server: Server)
     button = panel(page).get_by_role("button", name="Next")
     before = button.bounding_box()
     button.evaluate("button => { button.mark = true; }")
-    panel(page).get_by_text("Yes, in one place").click()
+    panel(page).get_by_text("Yes, at one position").click()
     panel(page).get_by_role("button", name="Reveal").click()
     expect(panel(page).get_by_text("They slow down long before")).to_be_visible()
     assert button.evaluate("button => button.mark") is True
@@ -163,7 +163,7 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     for tab in (page, other):
         settled(tab, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
         expect(panel(tab).get_by_role("button", name="Reveal")).to_be_visible()
-    panel(page).get_by_text("Yes, in one place").click()
+    panel(page).get_by_text("Yes, at one position").click()
     panel(page).get_by_role("button", name="Reveal").click()
     predicted = '"predicted":{"margin.1'
     kept(other, predicted)  # one tab sees what another writes a moment later
@@ -172,7 +172,7 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     kept(other, '"last":"margin.2"')
     kept(other, predicted)
     page.reload()
-    expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    expect(panel(page).get_by_text("You predicted: Yes, at one position")).to_be_visible()
     other.close()
 
 

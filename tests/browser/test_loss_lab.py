@@ -245,7 +245,7 @@ def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server:
     page.on("websocket", lambda socket: socket.on("framesent", keep))
     open_lab(page, server, "?lesson=margin.1&a=ce_1_0.1_0.5")
     panel = page.locator(".st-key-lesson")
-    panel.get_by_text("Yes, in one place").click()
+    panel.get_by_text("Yes, at one position").click()
     reveal = panel.get_by_role("button", name="Reveal")
     expect(reveal).to_be_enabled()
     quiet(page)
@@ -255,7 +255,7 @@ def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server:
         document.querySelector('[aria-label="One step"]').click();
         button.click();
     }""")
-    expect(panel.get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    expect(panel.get_by_text("You predicted: Yes, at one position")).to_be_visible()
     together = [BackMsg.FromString(one).rerun_script for one in sent if isinstance(one, bytes)]
     assert any(one.fragment_id and any(state.trigger_value for state in one.widget_states.widgets) for one in together)
 

@@ -179,10 +179,10 @@ def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
 
 def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
     app = opened("loss_lab", lesson="margin.1")
-    assert "Points that cross-entropy moves" in [header.value for header in app.header]
+    assert "Points under cross-entropy" in [header.value for header in app.header]
     reveal = next(button for button in app.button if button.label == "Reveal")
     assert reveal.disabled
-    assert [radio.label for radio in app.radio] == ["Do the points of a class end in one place?"]
+    assert [radio.label for radio in app.radio] == ["Do the points of a class end at one position?"]
     # What follows a prediction is not there before it.
     assert not any("They slow down long before" in element.value for element in app.markdown)
 
