@@ -334,7 +334,7 @@ def _phase_label(config: RunConfig, number: int, weights: bool, temperature: boo
     turned = {turn.name for turn in config.knob_turns if config.phase_at(turn.step) == number}
     parts += [
         f"{knob.label} {_moved(f'{knob.value:g}', f'{last.objective.value_of(name):g}')}"
-        for name, knob in first.knobs.items()
+        for name, knob in (first.knobs if turned else {}).items()
         if name in turned and name not in ("lambda", "temperature") and not name.endswith(".weight")
     ]
     if last.rate_factor != 1:
