@@ -124,7 +124,12 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         return
     lines = groups if gathered else [(number,) for number in range(len(runs))]
     names = [group_name([runs[number].name for number in group]) for group in lines]
-    unlike = _unlike(records, chosen)
+    known = [(one.one.config, set(one.names())) for one in records]
+    unlike = [  # losses that are not the same quantity in all runs that have them
+        name
+        for name in filter(is_loss, chosen)
+        if not same_loss([config for config, of_run in known if name in of_run], name)
+    ]
     panels = [
         MeasurePanel(
             _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
@@ -164,16 +169,6 @@ def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
     if len(records) > 1 and known:
         return mean_curve(known)
     return known[0] if known else None
-
-
-def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
-    """Return the losses that are not the same quantity in all runs that have them."""
-    known = [(run.one.config, set(run.names())) for run in records]
-    return [
-        name
-        for name in filter(is_loss, names)
-        if not same_loss([config for config, of_run in known if name in of_run], name)
-    ]
 
 
 def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
@@ -242,7 +237,17 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
         axis, tied = bound(Compare.AXIS, AXIS_LABELS)
         # Translators: over steps, time or the share of a run.
         segments(_("Over"), AXIS_LABELS, tied, label_visibility="visible")
-        smoothing = _smoothing()
+        kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
+        segments(_("Smoothing"), SMOOTHINGS, tied, label_visibility="visible")
+        smoothing = RAW
+        if kind == "exponential":
+            amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
+            st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied.by_value)
+            smoothing = Smoothing("exponential", amount)
+        elif kind == "average":
+            window, tied = bound_number(Compare.WINDOW, 1.0, 101.0)
+            st.slider(_("Values in the window"), 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
+            smoothing = Smoothing("average", window)
         gathered = False
         if seeds:
             gathered, tied = bound_switch(Compare.MEAN)
@@ -251,20 +256,6 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
             st.toggle(_("Mean ± std over seeds"), disabled=over_time, help=about, **tied.by_value)
             gathered = gathered and not over_time
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
-
-
-def _smoothing() -> Smoothing:
-    kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
-    segments(_("Smoothing"), SMOOTHINGS, tied, label_visibility="visible")
-    if kind == "exponential":
-        amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
-        st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied.by_value)
-        return Smoothing("exponential", amount)
-    if kind == "average":
-        window, tied = bound_number(Compare.WINDOW, 1.0, 101.0)
-        st.slider(_("Values in the window"), 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
-        return Smoothing("average", window)
-    return RAW
 
 
 def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:

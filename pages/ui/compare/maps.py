@@ -17,7 +17,6 @@ from pages.ui.bound import bound, segments
 from pages.ui.compare.picking import Linked, Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import COLOURINGS, colours
-from pages.ui.explore.frame_map import examples as examples_of
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel, map_name
 from pages.ui.parts import escaped
@@ -67,12 +66,11 @@ def panels_of(
     runs: Sequence[Shown], examples: Linked, spec: MapSpec, maps: Sequence[Maps], colour: str
 ) -> tuple[list[Panel], list[Turn]]:
     """Build one map per run. Return the maps and their alignments to the first. Raises: StoreError."""
-    every = [one.frames for one in runs]
-    there = tuple(tuple(of_run) for of_run in maps)
-    laid, turns = _laid(tuple(every), spec, tuple(frames.numbers for frames in every), there)
+    every = tuple(one.frames for one in runs)
+    laid, turns = _laid(every, spec, str([(frames.numbers, [*of]) for frames, of in zip(every, maps, strict=True)]))
     panels = [
         Panel(
-            examples=examples_of(one.frames, ids),
+            examples=bundle,
             places=places,
             colours=colours(one.frames, colour),
             steps=one.frames.numbers,
@@ -80,7 +78,7 @@ def panels_of(
             notes=run_reads.score_notes(one.frames),
             space=spec.key,
         )
-        for one, ids, places in zip(runs, examples.ids, laid, strict=True)
+        for one, bundle, places in zip(runs, examples.bundles, laid, strict=True)
     ]
     return panels, turns
 
@@ -93,34 +91,29 @@ def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence
         words.append(_(spec.entry.caution))
     if spec != wanted:
         words.append(_("{map} is not there yet; this is PCA.", map=_(wanted.entry.label)))
-    if len(runs) > 1:
-        words += _about_turns(list(zip(runs[1:], turns[1:], strict=True)))
+    apart = [escaped(one.name) for one, turn in zip(runs[1:], turns[1:], strict=True) if not turn.common]
+    counts = [turn.common for turn in turns[1:] if turn.common]
+    if counts:
+        low, high = f"{min(counts):,}", f"{max(counts):,}"
+        how = _(
+            "Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for "
+            "all of its frames and without stretching it. The same example lights up in every map.",
+            count=low if low == high else _("{low} to {high}", low=low, high=high),
+        )
+        words.append(how)
+    if counts and apart:
+        words.append(_("No examples in common with the first: {runs}.", runs=listed(apart)))
+    elif apart:
+        words.append(_("These runs have no examples in common, so their maps are shown side by side, unlinked."))
     return sentences(words)
 
 
-def _about_turns(others: Sequence[tuple[Shown, Turn]]) -> list[str]:
-    """Describe how the maps are aligned to the first. Args: others: every run but the first."""
-    apart = [escaped(one.name) for one, turn in others if turn.common == 0]
-    if len(apart) == len(others):
-        return [_("These runs have no examples in common, so their maps are shown side by side, unlinked.")]
-    counts = [turn.common for _run, turn in others if turn.common]
-    low, high = f"{min(counts):,}", f"{max(counts):,}"
-    how = _(
-        "Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for all "
-        "of its frames and without stretching it. The same example lights up in every map.",
-        count=low if low == high else _("{low} to {high}", low=low, high=high),
-    )
-    return [how, _("No examples in common with the first: {runs}.", runs=listed(apart))] if apart else [how]
-
-
 @run_reads.kept(max_entries=12)
-def _laid(
-    every: tuple[Frames, ...], spec: MapSpec, numbers: tuple[tuple[int, ...], ...], there: tuple[tuple[int, ...], ...]
-) -> tuple[list[Bundle], list[Turn]]:
+def _laid(every: tuple[Frames, ...], spec: MapSpec, there: str) -> tuple[list[Bundle], list[Turn]]:
     """Compute the aligned points of every run in one box, and the alignments.
 
     Args:
-        numbers, there: the frames of each run, and those with a map; both serve as part of the cache key.
+        there: the frames of each run, and those with a map, as a part of the cache key.
     """
     maps = [run_reads.maps(frames, spec) for frames in every]
     turns = [turn_onto(every[0], maps[0], frames, of_run) for frames, of_run in zip(every, maps, strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -20,7 +19,6 @@ from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.picking import Compared, Linked, Shown
 from pages.ui.explore import run_reads
-from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import escaped
 
 ASKED = "compare.select"
@@ -43,7 +41,7 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
     a, b = runs[first], runs[second]
     splits = a.frames.probe.splits or (VALIDATION,) * len(a.frames.probe.ids)
     # Validation texts only: training texts do not show which run is better.
-    ids = [i for i in examples.shared(first, second) if splits[examples.rows[first][i]] == VALIDATION]
+    ids = [i for i, row in examples.rows[first].items() if i in examples.rows[second] and splits[row] == VALIDATION]
     if first == second or not ids:
         st.caption(
             _("Choose two different runs.") if first == second else _("These runs have no validation texts in common.")
@@ -51,7 +49,13 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         return
     scores = [run_reads.scores(frames, frames.numbers[-1]) for frames in (a.frames, b.frames)]
     rows = [[examples.rows[number][i] for i in ids] for number in (first, second)]
-    found = _agreement((a.frames, b.frames), scores, rows)
+    # Classes are compared by name, because two runs may number them differently.
+    said = [
+        [one.frames.probe.classes[label] for label in of_scores.predicted[of_run]]
+        for one, of_scores, of_run in zip((a, b), scores, rows, strict=True)
+    ]
+    right = [of_scores.correct[of_run] for of_scores, of_run in zip(scores, rows, strict=True)]
+    (found,) = agreement(right, said)
     _counts(found, a, b)
     both = ngettext(
         "{count} validation text that both have; A at step {a}, B at step {b}.",
@@ -76,23 +80,6 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         if len(places):
             with column:
                 _list(name, a, b, [[of_run[place] for place in places] for of_run in rows], scores)
-
-
-def _agreement(
-    frames: Sequence[Frames], scores: Sequence[ExampleScores], rows: Sequence[Sequence[int]]
-) -> PairAgreement:
-    """Compute the agreement of two runs on the same examples.
-
-    Args:
-        rows: [2, M] the common examples in each probe set. Classes are compared by name, because two runs may number
-            them differently.
-    """
-    right = [found.correct[of_run] for found, of_run in zip(scores, rows, strict=True)]
-    names = [np.asarray(one.probe.classes, object) for one in frames]
-    said = [
-        of_run[found.predicted[chosen]].astype(str) for of_run, found, chosen in zip(names, scores, rows, strict=True)
-    ]
-    return agreement(right, said)[0]
 
 
 def mcnemar_sentence(found: PairAgreement) -> str:

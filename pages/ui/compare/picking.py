@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.artifacts.shared_examples import example_keys, linked_ids
 from core.config import RunConfig
 from core.errors import PlaygroundError, shown
+from core.figures.map_data import Bundle, examples_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _
 from core.store import RunRecord, RunSummary, Store
@@ -19,7 +20,7 @@ from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
 from pages.ui.bound import run_labels
-from pages.ui.explore.run_reads import Frames, frames_of, kept, readable
+from pages.ui.explore.run_reads import Frames, frames_of, kept
 from pages.ui.parts import escaped, run_titles
 
 KEY = "compare.runs"
@@ -85,26 +86,24 @@ def put_runs(ids: Sequence[str]) -> None:
 def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
     """Load the runs in their current state. Raises: StoreError for a deleted run."""
     runs = [store.run(run_id) for run_id in ids]
-    return [
-        Compared(run, run.effective, name, _frames(store, run))
-        for run, name in zip(runs, run_titles(runs), strict=True)
-    ]
-
-
-def _frames(store: Store, run: RunRecord) -> Frames | None:
-    if run.probe is None:
-        return None
-    _steps, problem = readable(store, run)
-    if problem:
-        st.warning(escaped(problem))
-    frames = frames_of(store, run, None)
-    return frames if frames.numbers else None
+    found = []
+    for run, name in zip(runs, run_titles(runs), strict=True):
+        frames = None
+        if run.probe is not None:
+            frames = frames_of(store, run)
+            if frames.problem:
+                st.warning(escaped(frames.problem))
+        found.append(Compared(run, run.effective, name, frames if frames is not None and frames.numbers else None))
+    return found
 
 
 def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
+    """Return the ids of the runs that the address names; by default the newest that has frames, and one of its task."""
     text = Compare.RUNS.text
     if text is None:
-        return _nearest_two(runs)
+        seen = [run for run in runs if run.probe_known]
+        same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
+        return [run.id for run in (*seen[:1], *(same or seen[1:])[:1])]
     found: list[str] = []
     for part in dict.fromkeys(split(text)):
         try:
@@ -124,15 +123,6 @@ def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     return found[:MOST_RUNS]
 
 
-def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:
-    """Return the ids of the newest run with a probe set and of the next newest, of the same task if there is one."""
-    seen = [run for run in runs if run.probe_known]
-    if not seen:
-        return []
-    same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
-    return [run.id for run in (seen[0], *(same or seen[1:])[:1])]
-
-
 def group_name(names: Sequence[str]) -> str:
     """Name a group, such as runs that differ only in the seed, as "a" or "a and 2 more" from its members' names."""
     first, more = names[0], len(names) - 1
@@ -144,24 +134,26 @@ class Linked:
     """The examples of several runs, linked by id.
 
     Attributes:
-        ids: per run, the ids of its examples, in the order of its probe set.
-        rows: per run, the row in its probe set by id.
+        known: every id.
+        rows: per run, the row in its probe set by id, in the order of its probe set.
+        bundles: per run, its examples for the browser.
     """
 
-    ids: tuple[tuple[int, ...], ...]
+    known: frozenset[int]
     rows: tuple[Mapping[int, int], ...]
-
-    def known(self) -> frozenset[int]:
-        """Return every id."""
-        return frozenset(i for of_run in self.ids for i in of_run)
-
-    def shared(self, one: int, other: int) -> list[int]:
-        """Return the ids of the examples that two runs share, in the order of run `one`."""
-        return [i for i in self.ids[one] if i in self.rows[other]]
+    bundles: tuple[Bundle, ...]
 
 
 @kept(max_entries=16)
 def linked(every: tuple[Frames, ...]) -> Linked:
     """Link the examples of runs by text, class and split."""
-    ids = linked_ids([example_keys(frames.probe) for frames in every])
-    return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))
+    probes = [frames.probe for frames in every]
+    ids = linked_ids([example_keys(probe) for probe in probes])
+    return Linked(
+        frozenset(i for of_run in ids for i in of_run),
+        tuple({number: row for row, number in enumerate(of_run)} for of_run in ids),
+        tuple(
+            examples_bundle(of_run, probe.texts, probe.labels, probe.classes, probe.splits)
+            for of_run, probe in zip(ids, probes, strict=True)
+        ),
+    )

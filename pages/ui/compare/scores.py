@@ -9,13 +9,13 @@ from pathlib import PureWindowsPath
 import pandas as pd
 import streamlit as st
 
-from core.artifacts.measures import FrameMeasures, measures_folder, measures_request, read_measures
+from core.artifacts.measures import measures_folder, measures_request, read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
-from core.experiments.results import TEST, Results, of_runs
+from core.experiments.results import TEST, of_runs
 from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
@@ -69,9 +69,9 @@ LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
-    """Draw the paired differences from the first group, if another group shares at least two seeds with it."""
-    found = _paired_results(store, groups, heads, runs)
-    if found is None:
+    """Draw the paired differences in test accuracy from the first group, if another shares two seeds with it."""
+    seeds = [{runs[number].config.seed for number in group.runs} for group in groups]
+    if not any(len(seeds[0] & of_group) >= FEWEST_SEEDS for of_group in seeds[1:]):
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
             st.caption(
                 _(
@@ -80,24 +80,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
                 )
             )
         return
-    st.subheader(_("More than chance? {over}", over=_(OVER_SEEDS)))
-    header, rows = table_rows(found)
-    table = pd.DataFrame(rows, columns=header)
-    st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
-    against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
-    words = [against, *cautions(found), *notes(found)]
-    st.caption(escaped(sentences(words)))
-    st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
-
-
-def _paired_results(
-    store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]
-) -> Results | None:
-    """Compare the groups by test accuracy, as cells of an experiment. None if none shares two seeds with the first."""
-    seeds = [{runs[number].config.seed for number in group.runs} for group in groups]
-    if not any(len(seeds[0] & of_group) >= FEWEST_SEEDS for of_group in seeds[1:]):
-        return None
-    # Labels have to fit a level and be distinct.
+    # The groups are compared as cells of an experiment. Their labels have to fit a level and be distinct.
     labels = [
         head if len(head) <= LABEL_CHARS else f"{head[: LABEL_CHARS - 6].rstrip()}… ({place + 1})"
         for place, head in enumerate(heads)
@@ -117,15 +100,22 @@ def _paired_results(
             made.append(
                 ExperimentRun(cell, run.config.seed, run.id, status=run.status, begun_attempt=run.begun_attempt)
             )
-    return of_runs(store, design, made, scores, measure="accuracy", split=TEST)
+    found = of_runs(store, design, made, scores, measure="accuracy", split=TEST)
+    st.subheader(_("More than chance? {over}", over=_(OVER_SEEDS)))
+    header, rows = table_rows(found)
+    table = pd.DataFrame(rows, columns=header)
+    st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
+    against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
+    st.caption(escaped(sentences([against, *cautions(found), *notes(found)])))
+    st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
 
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw the settings, the scores and the tests. Return whether something is still being computed."""
     _differences(runs)
     st.header(_("How well they did"))
-    busy = _measuring(runs)
     found = _scores_of(store, runs)
+    busy = _measuring(runs, found.measured)
     if not found.measures:
         st.caption(_("No scores yet: the first come with a run's first frame."))
         return busy
@@ -169,26 +159,37 @@ class Scores:
     Attributes:
         heads: names of the groups.
         measures: by name, each measure that some run has, and how it is measured.
+        measured: of each run, the newest step whose representation is measured, or None.
         rows_differ: whether a best mark is missing because runs were scored on different validation rows.
     """
 
     groups: tuple[SeedGroup, ...]
     heads: list[str]
     measures: Mapping[str, tuple[Measure, str]]
+    measured: list[int | None]
     rows_differ: bool
 
 
 def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """Collect the scores of the runs so far."""
     scores: list[dict[str, float | None]] = []
+    measured: list[int | None] = []
     for one in runs:
         of_run: dict[str, float | None] = {}
         newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in step order
         for split, evaluation in newest.items():
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
-        measured = last_measures(one)
-        scores.append(of_run | (dict(measured[1].values) if measured else {}))
+        measured.append(None)
+        if one.frames is not None:
+            folder = measures_folder(one.frames.folder, one.run.begun_attempt)
+            known = ((step, read_measures(folder, step)) for step in reversed(one.frames.numbers))
+            for step, measures_at in known:
+                if measures_at is not None and measures_at.values:
+                    measured[-1] = step
+                    of_run |= measures_at.values
+                    break
+        scores.append(of_run)
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
     sets = validation_sets(runs)
     fair, differ = [], False
@@ -201,43 +202,31 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
             differ = differ or (measure.marked and measure.better is not None)
     groups = scores_over_seeds([one.config for one in runs], scores, fair)
     heads = [group_name([runs[number].name for number in group.runs]) for group in groups]
-    return Scores(groups, heads, measures, differ)
+    return Scores(groups, heads, measures, measured, differ)
 
 
 def validation_sets(runs: Sequence[Compared]) -> list[int]:
     """Number the sets of validation rows. Return the number of each run's set; equal sets have equal numbers."""
-    firsts: list[Compared] = []
+    firsts: list[tuple[tuple[object, ...], dict[int, tuple[str, str]]]] = []
     found = []
     for one in runs:
-        place = next((place for place, first in enumerate(firsts) if _same_rows(first, one)), len(firsts))
-        if place == len(firsts):
-            firsts.append(one)
-        found.append(place)
+        task, probe = one.config.task, one.run.probe
+        # Sampling and noise affect training rows only. Replays keep no folders.
+        names = [path and PureWindowsPath(path).name for path in (task.path, task.test_path)]
+        settings = (task.id, names, task.reading, task.drop, task.validation_size)
+        shown: dict[int, tuple[str, str]] = {}  # rows on the run's map, as files of the same name may differ
+        if probe is not None:
+            rows = list(zip(probe.ids, probe.texts, probe.labels, strict=True))[: probe.held_out]
+            shown = {number: (text, probe.classes[label]) for number, text, label in rows}
+        alike = (
+            number
+            for number, (others_settings, others) in enumerate(firsts)
+            if settings == others_settings and all(others[i] == shown[i] for i in others.keys() & shown.keys())
+        )
+        found.append(next(alike, len(firsts)))
+        if found[-1] == len(firsts):
+            firsts.append((settings, shown))
     return found
-
-
-def _same_rows(one: Compared, other: Compared) -> bool:
-    """Return whether the settings give the same validation rows, and rows that both maps show are equal."""
-    if _validation_rows(one) != _validation_rows(other):
-        return False
-    shown, others = _shown_rows(one), _shown_rows(other)
-    return all(shown[number] == others[number] for number in shown.keys() & others.keys())
-
-
-def _shown_rows(one: Compared) -> dict[int, tuple[str, str]]:
-    """Return text and class of the validation rows on a run's map, by id: files of the same name may differ."""
-    probe = one.run.probe
-    if probe is None:
-        return {}
-    rows = zip(probe.ids, probe.texts, probe.labels, strict=True)
-    return {number: (text, probe.classes[label]) for number, text, label in list(rows)[: probe.held_out]}
-
-
-def _validation_rows(one: Compared) -> str:
-    """Return the settings that determine a run's validation rows. Sampling and noise affect training rows only."""
-    task = one.config.task
-    names = [path and PureWindowsPath(path).name for path in (task.path, task.test_path)]  # replays keep no folders
-    return repr((task.id, names, task.reading, task.drop, task.validation_size))
 
 
 @in_language(ENGLISH)
@@ -273,18 +262,6 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
     return _("{score} ({known} of {total} seeds)", score=text, known=spread.seeds, total=seeds)
 
 
-def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
-    """Return the newest measured frame and its measures, or None."""
-    if one.frames is None:
-        return None
-    folder = measures_folder(one.frames.folder, one.run.begun_attempt)
-    for step in reversed(one.frames.numbers):
-        found = read_measures(folder, step)
-        if found is not None and found.values:
-            return step, found
-    return None
-
-
 def _measures() -> dict[str, tuple[Measure, str]]:
     """Return every possible measure and how it is measured, by name."""
     found = {}
@@ -304,11 +281,12 @@ def _measures() -> dict[str, tuple[Measure, str]]:
     return found
 
 
-def _measuring(runs: Sequence[Compared]) -> bool:
+def _measuring(runs: Sequence[Compared], measured: Sequence[int | None]) -> bool:
     """Offer to measure the last frames, or start the jobs once the user asked. Return whether one is still running."""
-    newest = [(one, last_measures(one)) for one in runs]
     lacking = [
-        one for one, found in newest if one.frames is not None and (found is None or found[0] != one.frames.numbers[-1])
+        one
+        for one, step in zip(runs, measured, strict=True)
+        if one.frames is not None and step != one.frames.numbers[-1]
     ]
     if not lacking:
         return False
@@ -355,7 +333,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
                 seeds=counts,
             )
         )
-    steps = sorted({measured[0] for one in runs if (measured := last_measures(one)) is not None})
+    steps = sorted({step for step in found.measured if step is not None})
     if steps:
         words.append(
             _(

@@ -25,6 +25,15 @@ from pages.ui.parts import escaped
 from pages.ui.visitor import visitor
 
 OTHER = "other"
+SEED_FIELD = Parameter(
+    SEED,
+    N_("Seed: a repetition"),
+    0,
+    N_("Another draw of batches, dropout and classifier: several of them show how much is luck."),
+    kind="integer",
+    low=0,
+    high=LARGEST_SEED,
+)
 
 
 def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
@@ -57,8 +66,14 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         st.markdown("\n".join([_("What will differ:"), "", *lines]))
     else:
         st.markdown(_("Nothing would differ: choose another value."))
-    if original.config.knob_turns:
-        _turns(original, made)
+    repeated = config_differences([made, as_launched(made)])
+    if original.config.knob_turns and not repeated:
+        st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
+    elif repeated:
+        turned = escaped(clauses(f"{_(one.label)} {one.values[0]}" for one in repeated))
+        st.caption(_("The twin repeats these knob turns of its original, at the same steps: {turns}.", turns=turned))
+        if len(made.knob_turns) < len(original.config.knob_turns):
+            st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
     full = len(runs) >= MOST_RUNS
     if full:
         st.caption(_("{most} runs are compared already: take one away to make room for the twin.", most=MOST_RUNS))
@@ -69,36 +84,16 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         key="compare.launch",
         disabled=full or not different or field_problem() is not None,
     ):
-        _launch(engine, made, [one.run.id for one in runs])
-
-
-def _turns(original: Compared, made: RunConfig) -> None:
-    """Say which knob turns of the original its twin repeats."""
-    repeated = config_differences([made, as_launched(made)])
-    if not repeated:
-        st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
-        return
-    turned = escaped(clauses(f"{_(one.label)} {one.values[0]}" for one in repeated))
-    st.caption(_("The twin repeats these knob turns of its original, at the same steps: {turns}.", turns=turned))
-    if len(made.knob_turns) < len(original.config.knob_turns):
-        st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
-
-
-def _changes(config: RunConfig) -> dict[str, TwinSetting]:
-    """Return the settings that can be changed, by path. The seed is last: repetitions separate luck from effect."""
-    seed = Parameter(
-        SEED,
-        N_("Seed: a repetition"),
-        0,
-        N_("Another draw of batches, dropout and classifier: several of them show how much is luck."),
-        kind="integer",
-        low=0,
-        high=LARGEST_SEED,
-    )
-    following = [(config.seed + more) % (LARGEST_SEED + 1) for more in (1, 2, 3)]
-    suggestions = tuple(Suggestion(number, str(number)) for number in following)
-    repetition = TwinSetting(SEED, seed, config.seed, str(config.seed), suggestions)
-    return {setting.path: setting for setting in (*twin_settings(config), repetition)}
+        try:
+            with st.spinner(_("Starting"), show_time=False):
+                run_id = engine.submit(made, visitor().id)
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+            return
+        put_runs([*(one.run.id for one in runs), run_id])
+        forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])
+        Compare.SHOW.put("curves")
+        st.rerun()
 
 
 def _original(runs: Sequence[Compared]) -> Compared:
@@ -112,7 +107,12 @@ def _original(runs: Sequence[Compared]) -> Compared:
 
 
 def _change(config: RunConfig) -> TwinSetting:
-    changes = _changes(config)
+    """Draw the choice of the setting to change and return it."""
+    following = [(config.seed + more) % (LARGEST_SEED + 1) for more in (1, 2, 3)]
+    suggestions = tuple(Suggestion(number, str(number)) for number in following)
+    # Last, because repetitions separate luck from effect.
+    repetition = TwinSetting(SEED, SEED_FIELD, config.seed, str(config.seed), suggestions)
+    changes = {setting.path: setting for setting in (*twin_settings(config), repetition)}
     labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # set for another run
         Compare.CHANGE.forget()
@@ -149,16 +149,3 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
         value = float(number_field(st, parameter, size, step=step, format="%g", key=key))
     Compare.VALUE.put(json.dumps(value))
     return value
-
-
-def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:
-    try:
-        with st.spinner(_("Starting"), show_time=False):
-            run_id = engine.submit(made, visitor().id)
-    except PlaygroundError as error:
-        st.error(escaped(str(error)))
-        return
-    put_runs([*ids, run_id])
-    forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])
-    Compare.SHOW.put("curves")
-    st.rerun()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.events import TRAIN, VALIDATION
 from core.figures.panels import frame_at
 from core.messages import N_, _, called, listed, ngettext
 from core.quantities import percent
@@ -46,7 +47,20 @@ ONE_ROW, LOWER = "clamp(18rem, 100dvh - 21.5rem, 44rem)", "340px"
 MOST_ROWS = 1_000
 TABLE_HEIGHT = 420
 # Translators: parts of a data set, of one of which a text is.
-SPLITS = {"validation": N_("validation"), "train": N_("train")}
+SPLITS = {VALIDATION: N_("validation"), TRAIN: N_("train")}
+
+
+class Record(NamedTuple):
+    """A selected example.
+
+    Attributes:
+        said: per run, whether its prediction is right, the predicted class and the confidence; None where unknown.
+    """
+
+    text: str
+    label: str
+    split: str
+    said: Mapping[str, tuple[bool, str, float] | None]
 
 
 def view(engine: Engine, ids: Sequence[str]) -> None:
@@ -84,14 +98,14 @@ def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     # Translators: a noun.
     segments(_("View"), VIEWS, tied)
     match shown:
-        case "curves":
-            curves(engine.store, runs)
+        case "scores":
+            return overview(engine.store, runs)
         case "maps":
             return _maps(runs)
+        case "curves":
+            curves(engine.store, runs)
         case "twin":
             twin_form(engine, runs)
-        case _:
-            return overview(engine.store, runs)
     return False
 
 
@@ -140,7 +154,7 @@ def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) 
     steps = sorted({step for panel in panels for step in panel.steps})
     key = f"compare.map.{'.'.join(one.frames.run.id for one in runs)}"
     known = map_now(key) or MapState(
-        ids_from_text(Compare.SELECTED.text or "", examples.known()),
+        ids_from_text(Compare.SELECTED.text or "", examples.known),
         {str(step): step for step in steps}.get(Compare.FRAME.text or ""),
         view=Compare.CAMERAS.text or "",
     )
@@ -165,8 +179,7 @@ def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) 
 
 def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
     """Draw the selected examples, or explain how to select some. Raises: StoreError."""
-    known = examples.known()
-    chosen = [i for i in ids if i in known]
+    chosen = [i for i in ids if i in examples.known]
     if not chosen:
         st.caption(
             _(
@@ -181,7 +194,17 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
         st.markdown(_("**{count} selected**, the first {shown} shown", count=count, shown=f"{MOST_ROWS:,}"))
     else:
         st.markdown(_("**{count} selected**", count=count))
-    table = pd.DataFrame([_in_words(record) for record in records[:MOST_ROWS]])
+    table = pd.DataFrame(
+        [
+            {"Text": text, "Label": label}
+            | {
+                name: "–" if one is None else f"{'✓' if one[0] else '✗'} {one[1]} {percent(one[2])}"
+                for name, one in said.items()
+            }
+            | {"Split": _(SPLITS[split])}
+            for text, label, split, said in records[:MOST_ROWS]
+        ]
+    )
     st.dataframe(
         table,
         hide_index=True,
@@ -199,14 +222,14 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
     )
     csv_button(
         _("Selection as CSV"),
-        lambda: csv_file([_flat(record) for record in records]),
+        lambda: csv_file([_csv_row(record) for record in records]),
         "selection.csv",
         key="compare.selection.csv",
     )
 
 
-def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[dict[str, Any]]:
-    """Return text, label and split of each example, and under "runs" each run's (right, class, confidence) or None."""
+def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[Record]:
+    """Collect the selected examples. Raises: StoreError."""
     scores: list[ExampleScores | None] = []  # of the frame that each run's map shows
     for _name, frames in runs:
         at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
@@ -221,23 +244,13 @@ def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: 
             if found is not None and (at := rows.get(i)) is not None:
                 predicted = frames.probe.classes[found.predicted[at]]
                 said[name] = bool(found.correct[at]), predicted, float(found.confidence[at])
-        split = probe.splits[row] if probe.splits else "validation"
-        records.append(
-            {"Text": probe.texts[row], "Label": probe.classes[probe.labels[row]], "Split": split, "runs": said}
-        )
+        split = probe.splits[row] if probe.splits else VALIDATION
+        records.append(Record(probe.texts[row], probe.classes[probe.labels[row]], split, said))
     return records
 
 
-def _in_words(record: dict[str, Any]) -> dict[str, str]:
-    words = {name: record[name] for name in ("Text", "Label")}
-    for name, said in record["runs"].items():
-        words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {percent(said[2])}"
-    return words | {"Split": _(SPLITS.get(record["Split"], record["Split"]))}
-
-
-def _flat(record: dict[str, Any]) -> dict[str, str]:
-    words = {name.lower(): record[name] for name in ("Text", "Label", "Split")}
-    for name, said in record["runs"].items():
-        _right, predicted, confidence = said or (False, "", None)
-        words |= {f"{name}: prediction": predicted, f"{name}: confidence": f"{confidence:.6f}" if said else ""}
-    return words
+def _csv_row(record: Record) -> dict[str, str]:
+    row = {"text": record.text, "label": record.label, "split": record.split}
+    for name, said in record.said.items():
+        row |= {f"{name}: prediction": said[1] if said else "", f"{name}: confidence": f"{said[2]:.6f}" if said else ""}
+    return row

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from core.figures.template import class_colour
 from core.messages import N_, _, ngettext, sentences
@@ -20,35 +17,6 @@ from pages.ui.text_table import Cell, csv_button, example_columns, select_button
 SMALLEST = 12
 # Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
-
-
-def _confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: str) -> tuple[int, int] | None:
-    """Draw the confusion matrix. Return the cell that was just pressed.
-
-    Args:
-        names: C class names, not escaped.
-        counts: [C, C], labels × predictions.
-    Returns: label and prediction, None when no cell was pressed.
-    """
-
-    def cell(label: int, prediction: int) -> TableCell | None:
-        count = int(counts[label, prediction])
-        if not count:
-            return None
-        about = _(
-            "Label {label}, predicted {prediction}: {examples}",
-            label=names[label],
-            prediction=names[prediction],
-            examples=ngettext("{count} example", "{count} examples", count),
-        )
-        share = count / int(counts[label].sum())
-        return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")
-
-    heads = [Head(name, class_colour(label)) for label, name in enumerate(names)]
-    cells = [[cell(row, column) for column in range(len(names))] for row in range(len(names))]
-    # Translators: rows of a table are labels, its columns predictions
-    corner = _("label ↓  prediction →")
-    return cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
 
 
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
@@ -79,12 +47,28 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     labels, predicted = np.asarray(frames.probe.labels[:held_out]), scores.predicted[:held_out]
     counts = confusion(labels, predicted, len(names))
     st.markdown(_("**Confusion matrix** · rows are labels, columns predictions, validation texts"))
-    cell = _confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
+    cells: list[list[TableCell | None]] = [[None] * len(names) for _name in names]  # [labels][predictions]
+    for label, prediction in np.argwhere(counts).tolist():
+        count = int(counts[label, prediction])
+        about = _(
+            "Label {label}, predicted {prediction}: {examples}",
+            label=names[label],
+            prediction=names[prediction],
+            examples=ngettext("{count} example", "{count} examples", count),
+        )
+        share = count / int(counts[label].sum())
+        kind = "right" if label == prediction else "wrong"
+        cells[label][prediction] = TableCell(str(count), about, share, kind=kind)
+    heads = [Head(name, class_colour(label)) for label, name in enumerate(names)]
+    # Translators: rows of a table are labels, its columns predictions
+    corner = _("label ↓  prediction →")
+    key = f"explore.confusion.{frames.run.id}"
+    cell = cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
     with st.container(horizontal=True, vertical_alignment="center"):
-        about = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
+        words = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
         if len(names) > SEEN_CLASSES:
-            about.append(_("Scroll to see all {classes} classes.", classes=len(names)))
-        st.caption(sentences(about), width="stretch")
+            words.append(_("Scroll to see all {classes} classes.", classes=len(names)))
+        st.caption(sentences(words), width="stretch")
         records = [
             {"label": names[label], "prediction": names[prediction], "examples": str(counts[label, prediction])}
             for label, prediction in np.argwhere(counts).tolist()

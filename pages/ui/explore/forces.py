@@ -95,9 +95,8 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
             _("Arrows from"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
         )
         law = replace(law, settings={**law.settings, "variant": variant})
-    rows = batch_rows(count, size, draw, selected)
     with st.spinner(_("Computing forces"), show_time=False):  # the first call imports torch
-        return _acting(frames, number, selected, rows, shown, law, temperature)
+        return _acting(frames, number, selected, batch_rows(count, size, draw, selected), shown, law, temperature)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
@@ -212,8 +211,7 @@ def forces(frames: Frames, acting: Acting) -> None:
         )
     _numbers(acting)
     explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
-    for sentence in filter(None, (_near_positives(acting), _own_view(acting))):
-        st.caption(sentence)
+    _positives(acting)
     _table(frames, acting)
     if temperature is not None and acting.shown.temperature is not None:
         _curves(frames, acting, temperature, acting.shown.temperature)
@@ -253,40 +251,35 @@ def _number(value: float, form: str) -> str:
     return "–" if np.isnan(value) else format(value, form)
 
 
-def _near_positives(acting: Acting) -> str:
-    """Return a sentence on positives that push, because their p exceeds X; "" if there are none."""
+def _positives(acting: Acting) -> None:
+    """Say which positives push, because their p exceeds X, and how the anchor's other views act."""
     found, place = acting.found, acting.place
-    if found.p is None:
-        return ""
+    if found.p is None or found.X is None:
+        return
     pushing = found.positives[place] & (found.coefficients[place] > 0)
     pushing[place] = False
-    count = int(pushing.sum())
-    if not count:
-        return ""
-    return ngettext(
-        "{count} positive pushes: the loss asks for a share X from each positive, and where p is above it already, the "
-        "anchor is moved away from that positive and towards the others.",
-        "{count} positives push: the loss asks for a share X from each positive, and where p is above it already, the "
-        "anchor is moved away from that positive and towards the others.",
-        count,
-    )
-
-
-def _own_view(acting: Acting) -> str:
-    """Return a sentence on the force of the anchor's other views, which no arrow can show; "" without such views."""
-    found, place = acting.found, acting.place
-    if not acting.law.has_own_view or found.p is None or found.X is None:
-        return ""
-    others = acting.law.views - 1
-    return ngettext(
-        "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that force "
-        "turns nothing and has no arrow.",
-        "Its {count} own other views together have p {p:.3f} where the loss asks for {X:.3f}. All are one vector here, "
-        "so that force turns nothing and has no arrow.",
-        others,
-        p=float(found.p[place, place]),
-        X=float(found.X[place, place]),
-    )
+    if count := int(pushing.sum()):
+        st.caption(
+            ngettext(
+                "{count} positive pushes: the loss asks for a share X from each positive, and where p is above it "
+                "already, the anchor is moved away from that positive and towards the others.",
+                "{count} positives push: the loss asks for a share X from each positive, and where p is above it "
+                "already, the anchor is moved away from that positive and towards the others.",
+                count,
+            )
+        )
+    if acting.law.has_own_view:
+        st.caption(
+            ngettext(
+                "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that "
+                "force turns nothing and has no arrow.",
+                "Its {count} own other views together have p {p:.3f} where the loss asks for {X:.3f}. All are one "
+                "vector here, so that force turns nothing and has no arrow.",
+                acting.law.views - 1,
+                p=float(found.p[place, place]),
+                X=float(found.X[place, place]),
+            )
+        )
 
 
 def _table(frames: Frames, acting: Acting) -> None:

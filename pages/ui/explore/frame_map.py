@@ -31,10 +31,10 @@ from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
-from core.representation.projections.entry import MODES, Projection
+from core.representation.projections.entry import MODES
 from core.store import RunSummary
 from pages.ui.address import Explore
-from pages.ui.bound import Tied, bound, bound_parameter, bound_text, forget, segments
+from pages.ui.bound import bound, bound_parameter, bound_text, forget, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_name, map_view
@@ -84,9 +84,9 @@ def _split(frames: Frames) -> Bundle:
 
 def _cluster(frames: Frames) -> Bundle:
     count = len(frames.probe.classes)
-    known = run_reads.clusters(frames)
+    known = run_reads.measures(frames)
     unknown: NDArray[np.int64] = np.full(len(frames.probe.ids), -1)
-    codes = np.stack([known.get(number, unknown) for number in frames.numbers])
+    codes = np.stack([known[number].clusters if number in known else unknown for number in frames.numbers])
     names = [_("cluster {number}", number=i + 1) for i in range(max(count, int(codes.max(initial=0)) + 1))]
     return categories_bundle(codes, names, _("Cluster"))
 
@@ -122,12 +122,12 @@ COLOURINGS: Mapping[str, Colouring] = {
 
 def colours(frames: Frames, name: str) -> Bundle:
     """Return the colours of some frames. Raises: StoreError for a frame that cannot be read."""
-    known = len(run_reads.clusters(frames)) if name == "cluster" else 0
-    return _colours(frames, frames.numbers, name, known)
+    clustered = str(run_reads.measured_steps(frames)) if name == "cluster" else ""
+    return _colours(frames, frames.extent, name, clustered)
 
 
 @run_reads.kept(max_entries=32)
-def _colours(frames: Frames, numbers: tuple[int, ...], name: str, known: int) -> Bundle:
+def _colours(frames: Frames, extent: str, name: str, clustered: str) -> Bundle:
     return COLOURINGS[name].make(frames)
 
 
@@ -190,7 +190,13 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             if other is not None:
                 st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
             entry = other if other is not None and layout == LIBRARY else still()[method]
-            values = _parameters(entry, to_mode, parameters)
+            if len(entry.modes) > 1:
+                st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
+            values = {}
+            for parameter in entry.parameters:
+                _value, tied = parameters[parameter.name]
+                values[parameter.name] = parameter_widget(st, parameter, tied.start, tied.key)
+            st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
             st.selectbox(
                 # Translators: followed by "Steps of the run" or "Layers at step 40"
                 _("Frames are"),
@@ -202,31 +208,14 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 **to_layers.by_index,
             )
             missing_weights(run)
-    spec = _spec(entry, int(dims), mode, values)
-    return Choices(spec, colour, search, int(layers) if layers else None)
-
-
-def _parameters(entry: Projection, to_mode: Tied, parameters: Mapping[str, tuple[Any, Tied]]) -> dict[str, Any]:
-    """Draw the fit mode, the parameters and the source of a projection. Return the parameter values."""
-    if len(entry.modes) > 1:
-        st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
-    values = {}
-    for parameter in entry.parameters:
-        _value, tied = parameters[parameter.name]
-        values[parameter.name] = parameter_widget(st, parameter, tied.start, tied.key)
-    st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
-    return values
-
-
-def _spec(entry: Projection, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
-    """Return the chosen map, with default parameters if the address asks for invalid ones."""
     if mode not in entry.modes:  # the mode was chosen for another map, which keeps it
         mode = "each"
     try:
-        return MapSpec(entry.name, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
-    except ConfigError as error:
+        spec = MapSpec(entry.name, int(dims), mode, tuple(values.items()))  # type: ignore[arg-type]
+    except ConfigError as error:  # the address asks for parameters that do not go together
         st.warning(escaped(str(error)))
-        return MapSpec(entry.name, dims)
+        spec = MapSpec(entry.name, int(dims))
+    return Choices(spec, colour, search, int(layers) if layers else None)
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
@@ -264,8 +253,8 @@ def panel_of(
     else:
         notes = (_("step {step}", step=f"{frames.layers_at:,}"),) * len(frames.numbers)
     return Panel(
-        examples=examples(frames),
-        places=_places(frames, spec, frames.numbers, tuple(maps), maps),
+        examples=_examples(frames),
+        places=_places(frames, spec, frames.extent, str([*maps]), maps),
         colours=colours(frames, colour),
         steps=frames.numbers,
         notes=notes,
@@ -323,41 +312,32 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     if spec != wanted:
         waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
     about = _(COLOURINGS[choices.colour].about)
-    words = [waiting, about, _how_made(frames, spec), _(spec.entry.caution), _("Open symbols were trained on.")]
-    return sentences(words)
-
-
-def _how_made(frames: Frames, spec: MapSpec) -> str:
-    """Describe the map's method and why its points move, in one sentence."""
-    dimensions = _(DIMENSIONS[str(spec.dims)])
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
-    name = map_name(spec, _("{name}, {detail}", name=_(spec.entry.label), detail=dimensions))
+    name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
     if spec.mode == "once":
-        return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
-    if frames.layers_at is not None:
-        return _(
+        made = N_("{map}, normalised vectors; fitted on the last frame, the others placed.")
+    elif frames.layers_at is not None:
+        made = N_(
             "{map}, normalised vectors; each layer is turned onto the one before, so points move because the vectors "
-            "moved.",
-            map=name,
+            "moved."
         )
-    return _(
-        "{map}, normalised vectors; each frame is turned onto the one before, so points move because the vectors "
-        "moved.",
-        map=name,
-    )
-
-
-@run_reads.kept(max_entries=24)
-def examples(frames: Frames, ids: tuple[int, ...] | None = None) -> Bundle:
-    """Return the examples of some frames. Args: ids: of the examples, in place of the probe set's own."""
-    probe = frames.probe
-    return examples_bundle(ids or probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
+    else:
+        made = N_(
+            "{map}, normalised vectors; each frame is turned onto the one before, so points move because the vectors "
+            "moved."
+        )
+    how = _(made, map=map_name(spec, name))
+    return sentences([waiting, about, how, _(spec.entry.caution), _("Open symbols were trained on.")])
 
 
 @run_reads.kept(max_entries=16)
-def _places(
-    frames: Frames, spec: MapSpec, numbers: tuple[int, ...], there: tuple[int, ...], _maps: Mapping[int, Points]
-) -> Bundle:
+def _examples(frames: Frames) -> Bundle:
+    probe = frames.probe
+    return examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
+
+
+@run_reads.kept(max_entries=16)
+def _places(frames: Frames, spec: MapSpec, extent: str, there: str, _maps: Mapping[int, Points]) -> Bundle:
     nowhere = np.full((len(frames.probe.ids), spec.dims), np.nan, np.float32)
     box = box_of(*(points[np.newaxis] for points in _maps.values())) if _maps else None
-    return places_bundle(np.stack([_maps.get(number, nowhere) for number in numbers]), box)
+    return places_bundle(np.stack([_maps.get(number, nowhere) for number in frames.numbers]), box)

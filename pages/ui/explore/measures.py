@@ -21,7 +21,7 @@ from core.representation.movement import moved
 from core.representation.neighbours import all_neighbours, kept_neighbours
 from pages.ui import reads
 from pages.ui.address import ON, Explore
-from pages.ui.bound import bound_nearest
+from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
@@ -37,8 +37,6 @@ LOOKS: Mapping[str, dict[str, Any]] = {
     "Last": {"alignment": "right"},
     "Settings": {"width": "large"},
 }
-# Measures written as percentages.
-SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
 
 
 def measures(frames: Frames, number: int) -> bool:
@@ -48,7 +46,7 @@ def measures(frames: Frames, number: int) -> bool:
         st.caption(_("Measures are those of the run's frames: choose them under More."))
         return False
     wanted = Explore.MEASURES.text == ON
-    found = {step: known for step in frames.numbers if (known := run_reads.measures(frames, step)) is not None}
+    found = run_reads.measures(frames)
     if not found and not wanted:
         st.caption(
             _(
@@ -65,7 +63,7 @@ def measures(frames: Frames, number: int) -> bool:
         busy = ensure_job("measures", measures_request(frames.run), N_("Measures"), since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     explained("alignment", "uniformity", "effective_rank", "linear_probe")
-    if measured := {step: known.values for step, known in sorted(found.items()) if known.values}:
+    if measured := {step: known.values for step, known in found.items() if known.values}:
         _draw(frames, number, measured)
     return busy
 
@@ -78,9 +76,9 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
     scores = read_similarity(frames.folder, task) if task else None
     labels = {name: (_(entry.short or entry.label), entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
-    axis = pgettext("axis", "step")
+    axis, shares = pgettext("axis", "step"), {name for name, entry in METRICS.items() if entry.share}
     live_figure(
-        measures_figure(steps, values, labels, number, axis=axis, revision=frames.run.id, shares=SHARES),
+        measures_figure(steps, values, labels, number, axis=axis, revision=frames.run.id, shares=shares),
         key="explore.measures",
         height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
         description=_("Representation measures over the steps of the run."),
@@ -147,21 +145,18 @@ def _similarity_task(frames: Frames) -> bool:
         return False
     # Translators: no similarity task
     options = {"": _("None"), **tasks}
-    start = Explore.SIMILARITY.choice(options, "")
-    names = list(options)
-    task = st.selectbox(
+    task, tied = bound(Explore.SIMILARITY, options, labels=options.values())
+    st.selectbox(
         _("Similarity task"),
-        names,
-        names.index(start),
-        format_func=lambda name: options[name],
-        key="explore.scores",
+        list(options),
+        format_func=options.__getitem__,
         help=_(
             "Spearman of cosines with the scores people gave, on up to {pairs} pairs, where weights are kept.",
             pairs=f"{PAIRS_MAX:,}",
         ),
         width=320,
+        **tied.by_index,
     )
-    Explore.SIMILARITY.put(task)
     if not task:
         return False
     try:

@@ -63,7 +63,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
     return NearOne(anchor, metric == "cosine", found.indices.tolist(), found.values.tolist(), before, now.width)
 
 
-def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int = 1) -> None:
+def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int) -> None:
     """Draw the neighbours of the anchor. Args: selected: the number of selected examples."""
     if found is None:
         st.caption(_("Click a point to see which examples are nearest to it, in all dimensions of this frame."))
@@ -81,31 +81,21 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
         examples=ngettext("{count} example", "{count} examples", len(probe.ids)),
         dimensions=found.dimensions,
     )
-    st.caption(sentences([_how_near(frames, found), out_of]))
+    if frames.layers_at is not None:
+        how_near = N_("Of its {k} nearest, {stayed} were among them at the first layer; {same} have its label.")
+    else:
+        how_near = N_("Of its {k} nearest, {stayed} were among them at step {step}; {same} have its label.")
+    near = _(
+        how_near,
+        k=len(rows),
+        stayed=sum(row in found.before for row in rows),
+        step=f"{frames.numbers[0]:,}",
+        same=sum(probe.labels[row] == probe.labels[anchor] for row in rows),
+    )
+    st.caption(sentences([near, out_of]))
     first_columns: dict[str, Sequence[Cell]] = {
         N_("Cosine") if found.is_cosine else N_("Distance"): found.values,
         # Translators: a column that marks neighbours that were none at the start
         N_("New"): [row not in found.before for row in rows],
     }
     text_table(first_columns | example_columns(probe, scores, rows), classes=probe.classes)
-
-
-def _how_near(frames: Frames, found: NearOne) -> str:
-    """Say how many neighbours were already neighbours in the first frame, and how many have the anchor's label."""
-    labels = frames.probe.labels
-    count, stayed = len(found.rows), sum(row in found.before for row in found.rows)
-    same = sum(labels[row] == labels[found.anchor] for row in found.rows)
-    if frames.layers_at is not None:
-        return _(
-            "Of its {k} nearest, {stayed} were among them at the first layer; {same} have its label.",
-            k=count,
-            stayed=stayed,
-            same=same,
-        )
-    return _(
-        "Of its {k} nearest, {stayed} were among them at step {step}; {same} have its label.",
-        k=count,
-        stayed=stayed,
-        step=f"{frames.numbers[0]:,}",
-        same=same,
-    )

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from core.artifacts.cache import numbers
 from core.artifacts.maps import (
     LIVE,
     MapSource,
@@ -19,9 +17,9 @@ from core.artifacts.maps import (
     steps_source,
 )
 from core.artifacts.measures import FrameMeasures, measures_folder, read_measures
-from core.config import RunConfig
 from core.config.score_source import predictions_note, score_notes_of
-from core.events import Evaluation, FloatArray, Probe
+from core.events import FloatArray, Probe
+from core.messages import in_language, language
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import Honesty, Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
@@ -34,17 +32,21 @@ class Frames:
     """The frames on the page: one per step of a run, or one per layer at a single step.
 
     Attributes:
+        folder: the run's folder.
         layers_at: the step whose layers these are; None for one frame per step.
         numbers: steps or layers of the frames, ascending.
         source: the vectors that maps of these frames are computed from.
+        problem: a sentence about the first frame of a step that cannot be read; empty if all can.
     """
 
     store: Store
     run: RunRecord
+    folder: Path
     probe: Probe
     layers_at: int | None
     numbers: tuple[int, ...]
     source: MapSource
+    problem: str = ""
 
     @property
     def key(self) -> tuple[str, str, int, int | None]:
@@ -52,8 +54,9 @@ class Frames:
         return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at
 
     @property
-    def folder(self) -> Path:
-        return self.store.run_folder(self.run.id)
+    def extent(self) -> str:
+        """The frame numbers as one text, which a cache hashes much faster than a tuple."""
+        return str(self.numbers)
 
     def step_of(self, number: int) -> int:
         """Return the training step of a frame."""
@@ -68,42 +71,37 @@ def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, 
     """Cache a function of frames by their key.
 
     The key does not hold the frame numbers, which grow while a run is active. A function of all frames therefore takes
-    the numbers as an argument.
+    their extent as an argument.
     """
     return cached(max_entries, Frames, MapSpec)
 
 
-def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
-    """Return the frames of a run. Raises: StoreError for layers that are not computed."""
+def frames_of(store: Store, run: RunRecord, layers_at: int | None = None) -> Frames:
+    """Return the readable frames of a run, or the layers of a step. Raises: StoreError for layers not computed yet."""
     assert run.probe is not None
+    folder = store.run_folder(run.id)
     if layers_at is not None:
         source = layers_source(store, run, layers_at)
-    else:
-        source = steps_source(store, run, readable(store, run)[0])
-    return Frames(store, run, run.probe, layers_at, source.present, source)
-
-
-def readable(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
-    """Return the steps with readable frames, and a sentence about the first unreadable one."""
-    return _readable(store, run, tuple(store.frame_steps(run.id)))
+        return Frames(store, run, folder, run.probe, layers_at, source.present, source)
+    steps, problem = _readable(store, run, str(store.frame_steps(run.id)))
+    return Frames(store, run, folder, run.probe, None, steps, steps_source(store, run, steps), problem)
 
 
 @cached(64)
-def _readable(store: Store, run: RunRecord, steps: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+def _readable(store: Store, run: RunRecord, steps: str) -> tuple[tuple[int, ...], str]:
     return readable_steps(store, run)
 
 
 def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
     """Return the maps [N, D] computed so far, by frame number."""
     if spec == LIVE and frames.layers_at is None:
-        return _live_maps(frames, frames.numbers)
-    folder = frames.source.folder(frames.folder, spec)
-    return _kept_maps(frames, spec, frozenset(path.name for path in folder.glob("*.safetensors")))
+        return _live_maps(frames, frames.extent)
+    return _kept_maps(frames, spec, str(numbers(frames.source.folder(frames.folder, spec))))
 
 
 @kept(max_entries=16)
-def _live_maps(frames: Frames, numbers: tuple[int, ...]) -> dict[int, Points]:
-    return {step: _live_map(frames, step) for step in numbers}
+def _live_maps(frames: Frames, extent: str) -> dict[int, Points]:
+    return {step: _live_map(frames, step) for step in frames.numbers}
 
 
 # Every new frame of an active run requests the maps of all earlier frames again.
@@ -113,7 +111,7 @@ def _live_map(frames: Frames, step: int) -> Points:
 
 
 @kept(max_entries=32)
-def _kept_maps(frames: Frames, spec: MapSpec, files: frozenset[str]) -> dict[int, Points]:
+def _kept_maps(frames: Frames, spec: MapSpec, there: str) -> dict[int, Points]:
     return read_maps(frames.source.folder(frames.folder, spec), frames.numbers)
 
 
@@ -135,27 +133,24 @@ def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
     return NeighbourIndex(frames.vectors(number), metric)
 
 
-def measures(frames: Frames, step: int) -> FrameMeasures | None:
-    """Return the measures and clusters of a frame, or None before they are computed."""
-    return read_measures(measures_folder(frames.folder, frames.run.begun_attempt), step)
+def measured_steps(frames: Frames) -> tuple[int, ...]:
+    """Return the steps that have measures or clusters."""
+    return numbers(measures_folder(frames.folder, frames.run.begun_attempt))
 
 
-def clusters(frames: Frames) -> dict[int, NDArray[np.int64]]:
-    """Return the clusters by frame number, for the frames that have them."""
-    found = ((number, measures(frames, number)) for number in frames.numbers)
-    return {number: measured.clusters for number, measured in found if measured is not None}
-
-
-def config_and_evaluations(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
-    """Return the run's config, including its knob turns, and its evaluations."""
-    return frames.store.effective_config(frames.run.id), frames.store.evaluations(frames.run.id)
+def measures(frames: Frames) -> dict[int, FrameMeasures]:
+    """Return the measures and clusters by step, for the steps that have them."""
+    folder, there = measures_folder(frames.folder, frames.run.begun_attempt), set(measured_steps(frames))
+    found = ((step, read_measures(folder, step)) for step in frames.numbers if step in there)
+    return {step: known for step, known in found if known is not None}
 
 
 def score_notes(frames: Frames) -> tuple[str, ...]:
     """Return each frame's validation scores as a note, which names the scorer if it is not the classifier."""
-    return score_notes_of(*config_and_evaluations(frames), frames.numbers)
+    with in_language(language()):  # asks for the language once, not for every note
+        return score_notes_of(frames.run.effective, frames.store.evaluations(frames.run.id), frames.numbers)
 
 
 def predictions_of(frames: Frames) -> str | None:
     """Return a sentence on whose predictions the frames hold, or None if all are the classifier's."""
-    return predictions_note(*config_and_evaluations(frames))
+    return predictions_note(frames.run.effective, frames.store.evaluations(frames.run.id))

@@ -78,7 +78,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
             busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
             found = inspected(frames.folder, text, second)
         if found is not None:
-            return Own(text, second, _life(frames, frames.numbers, text, second, found.stamps, found)), busy
+            return Own(text, second, _life(frames, frames.extent, text, second, found.stamps, found)), busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
     return None, busy
@@ -90,17 +90,17 @@ def _fits_in_url(text: str, second: str | None) -> bool:
 
 @run_reads.kept(max_entries=16)
 def _life(
-    frames: Frames, numbers: tuple[int, ...], text: str, second: str | None, stamps: tuple[int, ...], _found: Inspected
+    frames: Frames, extent: str, text: str, second: str | None, stamps: tuple[int, ...], _found: Inspected
 ) -> Biography:
     def read(step: int) -> tuple[FloatArray, FloatArray]:
         return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
 
-    return life.biography(_found, numbers, read)
+    return life.biography(_found, frames.numbers, read)
 
 
 def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """Return the sentence's point on every frame's map; frames without a map have none."""
-    places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own.life, maps)
+    places = _path(frames, spec, str([*maps]), own.text, own.second, str(own.life.exact), own.life, maps)
     return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
 
 
@@ -108,10 +108,10 @@ def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpe
 def _path(
     frames: Frames,
     spec: MapSpec,
-    there: tuple[int, ...],
+    there: str,
     text: str,
     second: str | None,
-    exact: tuple[bool, ...],
+    exact: str,
     _life: Biography,
     _maps: Mapping[int, Points],
 ) -> list[Place | None]:
@@ -139,7 +139,16 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
             step=f"{life.steps[0]:,}",
         )
     )
-    st.caption(sentences([*said, _where_exact(life)]))
+    known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
+    where_exact = ngettext(
+        "Exact at step {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
+        "(hollow star).",
+        "Exact at steps {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
+        "(hollow star).",
+        len(known),
+        steps=listed(f"{step:,}" for step in known),
+    )
+    st.caption(sentences([*said, where_exact]))
     if predicted:
         live_figure(
             confidence_figure(
@@ -162,11 +171,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         N_("Text"): [probe.texts[row] for row in rows],
     }
     text_table(columns, height=320, classes=probe.classes)
-    _link_to_tokens(frames.run.id, own)
-
-
-def _link_to_tokens(run_id: str, own: Own) -> None:
-    query = {"run": run_id, "source": "own"}
+    query = {"run": frames.run.id, "source": "own"}
     if _fits_in_url(own.text, own.second):  # the visitor types a longer text there again
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
@@ -179,7 +184,7 @@ def _link_to_tokens(run_id: str, own: Own) -> None:
 
 def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
     """Return the steps with a meaningful prediction: from the first exact one at which the classifier has learned."""
-    first = classifier_learns_from(run_reads.config_and_evaluations(frames)[0])
+    first = classifier_learns_from(frames.run.effective)
     known = zip(life.steps, life.exact, strict=True)
     since = next((step for step, exact in known if exact and first is not None and max(1, step) >= first), None)
     return () if since is None else tuple(step for step in life.steps if step >= since)
@@ -197,15 +202,3 @@ def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) ->
     if first == label:
         return _("The same as at step {step}.", step=step)
     return _("At step {step} it was {label}.", step=step, label=escaped(first))
-
-
-def _where_exact(life: Biography) -> str:
-    known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
-    return ngettext(
-        "Exact at step {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
-        "(hollow star).",
-        "Exact at steps {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
-        "(hollow star).",
-        len(known),
-        steps=listed(f"{step:,}" for step in known),
-    )

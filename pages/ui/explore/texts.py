@@ -117,27 +117,21 @@ def ids_as_text(ids: Iterable[int]) -> str:
 
 def ids_from_text(text: str, known: Collection[int]) -> tuple[int, ...]:
     """Return the known ids that a text encodes, ascending; none if the text is invalid."""
+    wanted: set[int] = set()
     try:
-        wanted = _from_bits(text[1:], max(known, default=0)) if text.startswith(BITS) else _from_list(text, len(known))
+        if text.startswith(BITS):
+            packed = base64.urlsafe_b64decode(text[1:] + "=" * (-len(text[1:]) % 4))
+            bits = np.frombuffer(zlib.decompressobj().decompress(packed, max(known, default=0) // 8 + 1), np.uint8)
+            wanted.update(np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist())
+        else:
+            for part in filter(None, text.split(SEPARATOR)):
+                first, _, last = part.partition(RANGE)
+                start, end = int(first), int(last or first)
+                # An address can hold anything, so the length of a range is capped.
+                wanted.update(range(start, min(end, start + 2 * len(known)) + 1))
     except (ValueError, binascii.Error, zlib.error):
         return ()
     return tuple(sorted(wanted & set(known)))
-
-
-def _from_list(text: str, most: int) -> set[int]:
-    found: set[int] = set()
-    for part in filter(None, text.split(SEPARATOR)):
-        first, _, last = part.partition(RANGE)
-        start, end = int(first), int(last or first)
-        # An address can hold anything, so the length of a range is capped.
-        found.update(range(start, min(end, start + 2 * most) + 1))
-    return found
-
-
-def _from_bits(text: str, highest: int) -> set[int]:
-    packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    bits = np.frombuffer(zlib.decompressobj().decompress(packed, highest // 8 + 1), np.uint8)
-    return set(np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist())
 
 
 def camera_from_text(text: str) -> str | None:

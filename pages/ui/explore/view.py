@@ -60,23 +60,23 @@ def view(store: Store, run: RunRecord, steps_with_layers: Sequence[int]) -> None
 def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
     try:
         run = store.run(run_id)
-        steps, problem = run_reads.readable(store, run)
+        frames = frames_of(store, run)
     except PlaygroundError as error:  # the run was deleted meanwhile
         st.warning(escaped(str(error)))
         return
-    if problem:
-        st.warning(escaped(problem))
-    if not steps:
+    if frames.problem:
+        st.warning(escaped(frames.problem))
+    if not frames.numbers:
         return
     state.repeat_complaints(but=Explore.RUN.name)
     choices = frame_map.choose(run, steps_with_layers)
     busy = False
-    try:
-        frames = frames_of(store, run, choices.layers_at)
-    except PlaygroundError:  # the layers are not computed yet
-        request = {"run": run.id, "what": "layers", "step": choices.layers_at}
-        busy = ensure_job("inspect", request, N_("Reading the layers"))
-        frames = frames_of(store, run, None)
+    if choices.layers_at is not None:
+        try:
+            frames = frames_of(store, run, choices.layers_at)
+        except PlaygroundError:  # the layers are not computed yet
+            request = {"run": run.id, "what": "layers", "step": choices.layers_at}
+            busy = ensure_job("inspect", request, N_("Reading the layers"))
     try:
         busy = _draw(frames, choices) or busy
     except PlaygroundError as error:
@@ -94,7 +94,12 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         spec, maps, busy = frame_map.maps_for(frames, choices.spec)
     with above:  # warnings about the address belong above the map
         on_map = _on_map(frames)
-    focus = _focus(frames, on_map)
+    place = {number: row for row, number in enumerate(frames.probe.ids)}
+    rows = tuple(place[i] for i in on_map.selected if i in place)
+    clicked = place.get(on_map.clicked) if on_map.clicked is not None else None
+    anchor = clicked if clicked in rows else rows[0] if rows else None
+    number = on_map.frame if on_map.frame in frames.numbers else frames.numbers[-1]
+    focus = Focus(number, rows, anchor)
     near, acts, own, reading = None, None, None, False
     with right:  # controls first: the map depends on them
         side = bound_segments(_("Beside the map"), Explore.PANEL, SIDES)
@@ -104,15 +109,11 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             near = choose_near(frames, focus.number, focus.anchor)
         elif side == "forces":
             acts = choose_forces(frames, focus.number, focus.anchor)
-    found = None
-    if choices.search.strip():
-        found = [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
     try:
         with right:  # before the map, which takes longer: the panel answers a click on the map
             _draw_panel(side, frames, spec, focus, near, acts, own)
         with above:
-            if found is not None:
-                _offer_found(frames, found)
+            found = _search(frames, choices.search)
             panel = frame_map.panel_of(
                 frames,
                 spec,
@@ -132,17 +133,27 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             frame_button(frames, spec, maps.get(focus.number), focus.number)
         return measures(frames, focus.number) or busy or reading
     finally:  # last: while the browser writes the address, the answer to a click waits
-        _follow(frames, on_map, focus)
+        Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
+        Explore.SELECTED.put(ids_as_text(on_map.selected))
+        Explore.CAMERA.put(on_map.view)
+        Explore.ANCHOR.put(None if anchor in (None, min(rows, default=None)) else frames.probe.ids[anchor])
 
 
-def _offer_found(frames: Frames, ids: list[int]) -> None:
-    """Draw the number of search results, and a button that selects them without the pointer."""
+def _search(frames: Frames, words: str) -> list[int] | None:
+    """Return the ids of the texts that contain the words, None without words.
+
+    Draw their number, and a button that selects them without the pointer.
+    """
+    if not words.strip():
+        return None
+    ids = [frames.probe.ids[row] for row in search(frames.probe.texts, words)]
     with st.container(horizontal=True, vertical_alignment="center"):
         texts = ngettext("{count} text", "{count} texts", len(frames.probe.ids))
         st.caption(_("Found in {found} of {texts}.", found=f"{len(ids):,}", texts=texts), width="content")
         if ids and st.button(_("Select them"), key="explore.found", type="tertiary", icon=":material/select_all:"):
             state.remember("explore.select", tuple(ids))
             st.rerun()
+    return ids
 
 
 def _on_map(frames: Frames) -> MapState:
@@ -165,27 +176,7 @@ def _on_map(frames: Frames) -> MapState:
         selected=known.selected if asked is None else asked,
         view=known.view,
     )
-    if on_map.clicked is None:
-        on_map = replace(on_map, clicked=known.clicked)
-    return on_map
-
-
-def _focus(frames: Frames, on_map: MapState) -> Focus:
-    place = {number: row for row, number in enumerate(frames.probe.ids)}
-    rows = tuple(place[i] for i in on_map.selected if i in place)
-    number = on_map.frame if on_map.frame in frames.numbers else frames.numbers[-1]
-    clicked = place.get(on_map.clicked) if on_map.clicked is not None else None
-    anchor = clicked if clicked in rows else rows[0] if rows else None
-    return Focus(number, rows, anchor)
-
-
-def _follow(frames: Frames, on_map: MapState, focus: Focus) -> None:
-    """Write the frame, selection, zoom and anchor into the address."""
-    last, first = frames.numbers[-1], min(focus.rows, default=None)
-    Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, last)
-    Explore.SELECTED.put(ids_as_text(on_map.selected))
-    Explore.CAMERA.put(on_map.view)
-    Explore.ANCHOR.put(None if focus.anchor in (None, first) else frames.probe.ids[focus.anchor])
+    return replace(on_map, clicked=known.clicked) if on_map.clicked is None else on_map
 
 
 def _draw_panel(
