@@ -54,7 +54,11 @@ def page() -> None:
         known = token_run(store, run, run.probe, frames)
         try:
             if view == "classes":
-                _classes(known)
+                shape = attention_shape(known, known.frames[-1]) if known.texts else None
+                if shape is None:
+                    st.info(sentences([_(NOT_KEPT), _("The part “One text” takes a text of your own.")]))
+                else:
+                    over_the_classes(known, choose(known, shape, known.frames, longest=known.longest))
             else:
                 _text(known, view)
         except StoreError as error:
@@ -68,14 +72,8 @@ def _text(known: TokenRun, view: str) -> None:
     if reading is None:
         return
     compares = view == "text"
-    chosen = choose(
-        reading.shape,
-        reading.steps,
-        longest=max(known.longest, len(reading.words)),
-        usual=known.usual,
-        known_steps={*known.frames, *reading.steps},
-        with_before=compares,
-    )
+    longest = max(known.longest, len(reading.words))
+    chosen = choose(known, reading.shape, reading.steps, longest=longest, with_before=compares)
     if known.run.config.encoder.pooling == "mean":
         st.caption(_(MEAN_POOLING))
     step = min(chosen.before, chosen.after) if compares else chosen.after
@@ -85,15 +83,6 @@ def _text(known: TokenRun, view: str) -> None:
         one_text(reading, chosen, known.probe.classes, known.run.id)
     else:
         delete_a_word(known, reading, chosen)
-
-
-def _classes(known: TokenRun) -> None:
-    shape = attention_shape(known, known.frames[-1]) if known.texts else None
-    if shape is None:
-        st.info(sentences([_(NOT_KEPT), _("The part “One text” takes a text of your own.")]))
-        return
-    chosen = choose(shape, known.frames, longest=known.longest, usual=known.usual, known_steps=known.frames)
-    over_the_classes(known, chosen)
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.messages import N_, _, listed, ngettext, sentences
-from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
+from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, WordChange, WordStatistics
 from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
 from pages.ui.bound import bound
@@ -22,6 +22,8 @@ from pages.ui.tokens.source import Settings
 TABLE_PX = 460
 ROWS_MAX = 500
 WORD_CHARS = 60
+# Number of words named below the table of changes, of those that entered and of those that left.
+NAMED = 5
 ALL = "all"
 LEAST_MAX = 30
 LEAST_PX, CLASS_PX = 240, 340
@@ -39,7 +41,19 @@ def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     if without is not None:
         st.info(_("The frame of step {step} holds no attention: choose another step.", step=f"{without:,}"))
         return
-    least, label = _least_and_class(known)
+    classes = known.probe.classes
+    most = max(2, min(LEAST_MAX, len(known.ids)))
+    problem = _("it goes from 1 to {most} here", most=most)
+    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
+    options = {ALL: _("All, each word with the class of its greatest lift")}
+    for label, name in enumerate(classes):
+        count = ngettext("{count} text", "{count} texts", known.labels.count(label))
+        options[str(label)] = f"{name} · {count}"
+    of_class, to_class = bound(Tokens.CLASS, options)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
+        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
+        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=CLASS_PX, **to_class.by_index)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))
@@ -50,29 +64,10 @@ def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     st.caption(sentences(about))
     left, right = st.columns(2, gap="large")
     with left:
-        classes = len(known.probe.classes)
-        found = reads.statistics(known, chosen.after, rule, at_least=least, classes=classes)
-        _selected(known, chosen, label, found)
+        found = reads.statistics(known, chosen.after, rule, at_least=least)
+        _selected(known, chosen, None if of_class == ALL else int(of_class), found)
     with right:
         _changes(known, chosen, reads.changes(known, steps, rule, at_least=least))
-
-
-def _least_and_class(known: TokenRun) -> tuple[int, int | None]:
-    """Draw the controls. Return the fewest texts a word has to be selected in, and the class, None for all."""
-    classes = known.probe.classes
-    most = max(2, min(LEAST_MAX, len(known.ids)))
-    problem = _("it goes from 1 to {most} here", most=most)
-    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
-    options = {ALL: _("All, each word with the class of its greatest lift")}
-    for label, name in enumerate(classes):
-        texts = ngettext("{count} text", "{count} texts", known.labels.count(label))
-        options[str(label)] = f"{name} · {texts}"
-    chosen, to_class = bound(Tokens.CLASS, options)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
-        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
-        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=CLASS_PX, **to_class.by_index)
-    return least, None if chosen == ALL else int(chosen)
 
 
 def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordStatistics) -> None:
@@ -110,19 +105,16 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
     if found.left_out:
         about.append(ngettext("{count} rarer word is left out.", "{count} rarer words are left out.", found.left_out))
     st.caption(sentences(about))
-    records = [_record(row, classes) for row in found.rows]
+    records = []
+    for row in found.rows:
+        record = {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
+        record |= {"selected": str(row.count), "occurs": str(row.occurs)}
+        for c in range(len(classes)):
+            record[f"selected in class {c + 1}"] = str(row.counts[c])
+            record[f"occurs in class {c + 1}"] = str(row.occurrences[c])
+            record[f"lift in class {c + 1}"] = f"{row.lifts[c]:.4f}"
+        records.append(record)
     _csv("words", _("Words as CSV"), records, f"{known.run.id}-words-step-{chosen.after}")
-
-
-def _record(row: SelectedWord, classes: Sequence[str]) -> dict[str, str]:
-    """Return one row of the file: a word over all classes, then in each class."""
-    record = {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
-    record |= {"selected": str(row.count), "occurs": str(row.occurs)}
-    for c in range(len(classes)):
-        record[f"selected in class {c + 1}"] = str(row.counts[c])
-        record[f"occurs in class {c + 1}"] = str(row.occurrences[c])
-        record[f"lift in class {c + 1}"] = f"{row.lifts[c]:.4f}"
-    return record
 
 
 def _table(columns_of: dict[str, list[Any]], key: str, columns: dict[str, Any]) -> None:
@@ -156,7 +148,15 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
         }
         signed = st.column_config.NumberColumn(_(CHANGE), format="%+d", width="small")
         _table(table, "tokens.changes", {CHANGE: signed})
-        st.caption(_most_moved(changed))
+        entered = [f"“{escaped(word)}”" for word, change in zip(table[WORD], table[CHANGE], strict=True) if change > 0]
+        left = [f"“{escaped(word)}”" for word, change in zip(table[WORD], table[CHANGE], strict=True) if change < 0]
+        said = []
+        if entered:
+            said.append(_("Entered more texts' top k: {words}.", words=listed(entered[:NAMED])))
+        if left:
+            # Translators: words that are no longer among the top k of more texts than before
+            said.append(_("Dropped out of the top k of more texts: {words}.", words=listed(left[:NAMED])))
+        st.caption(sentences(said))
     else:
         st.info(_("The same words are selected as often at both steps: choose two steps that lie farther apart."))
     records = [
@@ -170,19 +170,6 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
         for change in moved
     ]
     _csv("changes", _("Changes as CSV"), records, f"{known.run.id}-changes-{chosen.before}-{chosen.after}")
-
-
-def _most_moved(changed: Sequence[WordChange]) -> str:
-    """Name the words at the top of the table, in one sentence for those that entered and one for those that left."""
-    entered = [f"“{escaped(_short(change.word))}”" for change in changed if change.change > 0][:5]
-    left = [f"“{escaped(_short(change.word))}”" for change in changed if change.change < 0][:5]
-    said = []
-    if entered:
-        said.append(_("Entered more texts' top k: {words}.", words=listed(entered)))
-    if left:
-        # Translators: words that are no longer among the top k of more texts than before
-        said.append(_("Dropped out of the top k of more texts: {words}.", words=listed(left)))
-    return sentences(said)
 
 
 def _csv(what: str, label: str, records: list[dict[str, str]], name: str) -> None:

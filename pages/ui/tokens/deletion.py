@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from core.artifacts.sentence import Deletions, deletions
 from core.artifacts.weights import weight_stamps
 from core.errors import PlaygroundError, shown
+from core.events import TokenText
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
 from core.messages import N_, _, listed, ngettext, sentences, with_more
@@ -59,7 +60,21 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
         missing_weights(known.run)
         return
     step = nearest(both, chosen.after)
-    st.caption(_which_step(step, chosen, list(stamps)))
+    if step == chosen.after:
+        st.caption(_("Step {step}, whose weights are kept.", step=f"{step:,}"))
+    else:
+        st.caption(
+            ngettext(
+                "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of step "
+                "{steps} only.",
+                "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of "
+                "steps {steps} only.",
+                len(stamps),
+                step=f"{step:,}",
+                wanted=f"{chosen.after:,}",
+                steps=listed(f"{known:,}" for known in stamps),
+            )
+        )
     missing_weights(known.run)
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
     request = {"run": known.run.id, "what": "deletions", "text": first, "second": second, "step": step}
@@ -84,21 +99,6 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
         _draw(known, reading, chosen, step, found)
 
 
-def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
-    if step == chosen.after:
-        return _("Step {step}, whose weights are kept.", step=f"{step:,}")
-    return ngettext(
-        "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of step "
-        "{steps} only.",
-        "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of steps "
-        "{steps} only.",
-        len(kept),
-        step=f"{step:,}",
-        wanted=f"{chosen.after:,}",
-        steps=listed(f"{known:,}" for known in kept),
-    )
-
-
 def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
     classes = known.probe.classes
     target = int(found.base.argmax())
@@ -118,7 +118,14 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
                 chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)).words,
             )
         )
-        st.caption(_colours(reading, chosen))
+        about = _(
+            "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
+            "({where}).",
+            k=chosen.k,
+            where=chosen.where,
+        )
+        cut_off = _("Where a text is cut off, another word may take the place of the deleted one.")
+        st.caption(sentences([about, cut_off if _is_cut_off(reading.read) else ""]))
         with st.container(border=True):
             st.markdown(_("**Attention is not explanation**"))
             st.markdown(_evidence(attention, effects, agreement))
@@ -164,7 +171,7 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
         return _("This text has too few words, or they are all alike, so it cannot say how far the two agree.")
-    shared = set(top_words(attention, most).words) & set(top_words(np.abs(effects), most).words)
+    shared = len({*top_words(attention, most).words} & {*top_words(np.abs(effects), most).words})
     correlations = _(
         "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 no relation.",
         kendall=signed(agreement.kendall, 2),
@@ -173,71 +180,64 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
     )
     # Mean overlap of two random choices of this many words.
     chance = f"{most * most / len(attention):.1f}"
-    return sentences([_overlap(most, len(shared), chance), correlations])
-
-
-def _overlap(most: int, shared: int, chance: str) -> str:
-    """Say how many of the words with the most attention are among as many with the largest effect."""
-    if most == 1:
-        said = (
-            N_(
-                "The word that [CLS] attends to most is also the one whose deletion matters most ({chance} expected by "
-                "chance)."
-            )
-            if shared
-            else N_(
-                "The word that [CLS] attends to most is not the one whose deletion matters most ({chance} expected by "
-                "chance)."
-            )
+    if most == 1 and shared:
+        overlap = _(
+            "The word that [CLS] attends to most is also the one whose deletion matters most ({chance} expected by "
+            "chance).",
+            chance=chance,
         )
-        return _(said, chance=chance)
-    if not shared:
-        return _(
+    elif most == 1:
+        overlap = _(
+            "The word that [CLS] attends to most is not the one whose deletion matters most ({chance} expected by "
+            "chance).",
+            chance=chance,
+        )
+    elif not shared:
+        overlap = _(
             "Of the {most} words that [CLS] attends to most, none are among the {most} whose deletion matters most "
             "({chance} expected by chance).",
             most=most,
             chance=chance,
         )
-    return ngettext(
-        "Of the {most} words that [CLS] attends to most, {count} is among the {most} whose deletion matters most "
-        "({chance} expected by chance).",
-        "Of the {most} words that [CLS] attends to most, {count} are among the {most} whose deletion matters most "
-        "({chance} expected by chance).",
-        shared,
-        most=most,
-        chance=chance,
-    )
+    else:
+        overlap = ngettext(
+            "Of the {most} words that [CLS] attends to most, {count} is among the {most} whose deletion matters most "
+            "({chance} expected by chance).",
+            "Of the {most} words that [CLS] attends to most, {count} are among the {most} whose deletion matters most "
+            "({chance} expected by chance).",
+            shared,
+            most=most,
+            chance=chance,
+        )
+    return sentences([overlap, correlations])
 
 
-def _colours(reading: Reading, chosen: Settings) -> str:
-    about = _(
-        "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
-        "({where}).",
-        k=chosen.k,
-        where=chosen.where,
-    )
-    ends = [0] * len(reading.read.sides)
-    for word in reading.read.words:
+def _is_cut_off(read: TokenText) -> bool:
+    """Return whether the encoder leaves out the end of a text."""
+    ends = [0] * len(read.sides)
+    for word in read.words:
         ends[word.side] = max(ends[word.side], word.end)
-    if any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True)):
-        about = sentences([about, _("Where a text is cut off, another word may take the place of the deleted one.")])
-    return about
+    return any(side[end:].strip() for side, end in zip(read.sides, ends, strict=True))
 
 
 def _table(
     known: TokenRun, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles
 ) -> None:
-    labels = found.deleted.argmax(1)
+    ranks = [
+        pd.Series(values).rank(ascending=False, method="first").astype(int) for values in (attention, np.abs(effects))
+    ]
+    predicted = [known.probe.classes[label] for label in found.deleted.argmax(1)]
     table = pd.DataFrame(
         {
             WORD: [_short(word) for word in reading.words],
             ATTENTION: attention,
-            RANK: _ranks(attention),
+            RANK: ranks[0],
             DROP: effects,
-            RANK_OF_CHANGE: _ranks(np.abs(effects)),
-            PREDICTION: [known.probe.classes[label] for label in labels],
+            RANK_OF_CHANGE: ranks[1],
+            PREDICTION: predicted,
         }
-    ).sort_values(RANK_OF_CHANGE, kind="stable")
+    ).sort_values(RANK_OF_CHANGE)
+    order = table.index.tolist()
     with st.expander(_("All {words} as a table", words=ngettext("{count} word", "{count} words", len(table)))):
         st.dataframe(
             table,
@@ -254,31 +254,22 @@ def _table(
         )
         csv_button(
             _("Deletions as CSV"),
-            lambda: csv_file(_records(table, reading)),
+            lambda: csv_file(
+                [
+                    {
+                        "position": str(i + 1),
+                        "word": reading.words[i],
+                        "attention": f"{attention[i]:.6f}",
+                        "drop": f"{effects[i]:.6f}",
+                        "prediction_without": predicted[i],
+                    }
+                    for i in order
+                ]
+            ),
             f"{known.run.id}-deletions-step-{step}.csv",
             key="tokens.deletions.csv",
             on_click="ignore",
         )
-
-
-def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
-    return [
-        {
-            "position": str(int(str(position)) + 1),
-            "word": reading.words[int(str(position))],
-            "attention": f"{row[ATTENTION]:.6f}",
-            "drop": f"{row[DROP]:.6f}",
-            "prediction_without": str(row[PREDICTION]),
-        }
-        for position, row in table.iterrows()
-    ]
-
-
-def _ranks(values: Doubles) -> NDArray[np.int64]:
-    """Rank values, 1 for the greatest; ties keep the reading order."""
-    ranks = np.empty(len(values), np.int64)
-    ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
-    return ranks
 
 
 def _short(word: str) -> str:

@@ -53,7 +53,20 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         )
         with st.container(height=LONG_PX if long else "content", border=False):
             st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles, skip=skip))
-        st.caption(_shares(before, after, chosen))
+        # float16 attention sums to one only approximately.
+        special = [percent(min(1.0, max(0.0, one.special_share))) for one in (before, after)]
+        st.caption(
+            _(
+                "{settings}. Share that goes to special tokens such as [CLS] and [SEP]: {special_before} before, "
+                "{special_after} after. The rest is spread over an effective number of words of {words_before:.1f} "
+                "before, {words_after:.1f} after.",
+                settings=_capital(chosen.sentence),
+                special_before=special[0],
+                special_after=special[1],
+                words_before=effective_words(before.words),
+                words_after=effective_words(after.words),
+            )
+        )
         _heat(reading, chosen)
     with right:
         figure = top_words_figure(
@@ -87,24 +100,6 @@ def _outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> st
         return _("Predicted: {predictions}", predictions=predictions)
     label = escaped(classes[reading.label])
     return _("Predicted: {predictions} · labelled **{label}**", predictions=predictions, label=label)
-
-
-def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> str:
-    return _(
-        "{settings}. Share that goes to special tokens such as [CLS] and [SEP]: {special_before} before, "
-        "{special_after} after. The rest is spread over an effective number of words of {words_before:.1f} before, "
-        "{words_after:.1f} after.",
-        settings=_capital(chosen.sentence),
-        special_before=_percent(before.special_share),
-        special_after=_percent(after.special_share),
-        words_before=effective_words(before.words),
-        words_after=effective_words(after.words),
-    )
-
-
-def _percent(share: float) -> str:
-    """Format a share, clipped to 0–1: float16 attention sums to one only approximately."""
-    return percent(min(1.0, max(0.0, share)))
 
 
 def _capital(sentence: str) -> str:

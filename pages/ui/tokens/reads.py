@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -121,11 +120,11 @@ def _tokens(store: Store, run: RunRecord) -> Tokens:
     return store.tokens(run.id)
 
 
-def example_reading(known: TokenRun, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:
+def example_reading(known: TokenRun, place: int) -> tuple[Reading | None, str | None]:
     """Return an example at the frames that hold its attention, if any, and a sentence on an unreadable frame."""
     found: dict[int, tuple[Attention, FloatArray]] = {}
     problem = None
-    for step in steps:
+    for step in known.frames:
         try:
             row = _example_row(known, step, place)
         except StoreError as error:
@@ -185,20 +184,17 @@ def _words(known: TokenRun) -> list[list[str]]:
 
 
 @cached(32, TokenRun)
-def statistics(known: TokenRun, step: int, rule: Rule, *, at_least: int, classes: int) -> WordStatistics:
-    """Compute `word_statistics` of the words selected at a step. Raises: StoreError for a frame without attention."""
-    return word_statistics(_words(known), _chosen(known, step, rule), known.labels, classes, at_least=at_least)
+def statistics(known: TokenRun, step: int, rule: Rule, *, at_least: int) -> WordStatistics:
+    """Compute `word_statistics` of the words selected at a step, whose frame holds attention."""
+    chosen = selected(known, step, rule)
+    assert chosen is not None
+    return word_statistics(_words(known), chosen, known.labels, len(known.probe.classes), at_least=at_least)
 
 
 @cached(32, TokenRun)
 def changes(known: TokenRun, steps: tuple[int, int], rule: Rule, *, at_least: int) -> tuple[WordChange, ...]:
-    """Compute `selection_changes` between two steps. Raises: StoreError for a frame without attention."""
-    before, after = (_chosen(known, step, rule) for step in steps)
+    """Compute `selection_changes` between two steps, whose frames hold attention."""
+    before, after = (selected(known, step, rule) for step in steps)
+    assert before is not None
+    assert after is not None
     return selection_changes(_words(known), before, after, at_least=at_least)
-
-
-def _chosen(known: TokenRun, step: int, rule: Rule) -> Selection:
-    found = selected(known, step, rule)
-    if found is None:
-        raise StoreError("The frame of step {step} holds no attention.", step=step)
-    return found

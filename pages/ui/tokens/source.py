@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -83,13 +83,7 @@ class Settings:
 
 
 def choose(
-    shape: tuple[int, int],
-    steps: Sequence[int],
-    *,
-    longest: int,
-    usual: float,
-    known_steps: Collection[int],
-    with_before: bool = True,
+    known: TokenRun, shape: tuple[int, int], steps: Sequence[int], *, longest: int, with_before: bool = True
 ) -> Settings:
     """Draw the controls and read them.
 
@@ -97,13 +91,12 @@ def choose(
         shape: numbers of layers and heads.
         steps: steps with known attention, at least one.
         longest: number of words in the longest text, which limits the range of k.
-        usual: median number of words per text of the run; k starts at a third of it. 0 if unknown.
-        known_steps: steps that the address may name even if this text has no attention there.
         with_before: whether two steps are compared.
     """
     layers, heads = shape
-    first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
+    first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * known.usual))) if known.usual else K_GLANCE
     most = min(K_MAX, max(longest, first))
+    known_steps = {*known.frames, *steps}  # the address may name a step at which this text has no attention
     head_names = {MEAN: _mean_of(heads).capitalize()}
     if heads > 1:
         head_names |= {str(number): _("Head {head}", head=number) for number in range(1, heads + 1)}
@@ -168,7 +161,7 @@ def choose_text(known: TokenRun) -> Reading | None:
         position = _pick(known) if source == EXAMPLE else None
     if position is None:
         return _own(known)
-    reading, problem = reads.example_reading(known, position, known.frames)
+    reading, problem = reads.example_reading(known, position)
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
