@@ -270,8 +270,18 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
     if queue:
         _queue(phase, term, queue)
+    elif max(starving) > STARVING and phase.objective.contrastive and sampler == "class_balanced":
+        st.warning(_("A class with a single training row has no positive in any batch: give it more rows."))
     elif max(starving) > STARVING and phase.objective.contrastive:
-        _starving(sampler, batch, max(starving))
+        st.warning(
+            _(
+                "Of some classes up to {share} of the texts will find no other of their class in the batch, so nothing "
+                "pulls them. A larger batch or class-balanced batches help.",
+                share=percent(max(starving)),
+            )
+        )
+        if batch >= SMALLEST_BALANCED:
+            st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
     _table(columns | {"No positive": hundredths(starving)})
 
 
@@ -304,21 +314,6 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
             ),
         },
     )
-
-
-def _starving(sampler: str, batch: int, share: float) -> None:
-    if sampler == "class_balanced":
-        st.warning(_("A class with a single training row has no positive in any batch: give it more rows."))
-        return
-    st.warning(
-        _(
-            "Of some classes up to {share} of the texts will find no other of their class in the batch, so nothing "
-            "pulls them. A larger batch or class-balanced batches help.",
-            share=percent(share),
-        )
-    )
-    if batch >= SMALLEST_BALANCED:
-        st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
 
 
 def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:

@@ -132,7 +132,15 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
         if own:
-            _rename(own)
+            with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{own.id}", border=False):
+                name = st.text_input(_("Name"), own.name, max_chars=80)
+                if st.form_submit_button(_("Rename"), type="primary"):
+                    try:
+                        reads.library().rename(own.id, name)
+                    except PlaygroundError as error:
+                        st.error(escaped(str(error)))
+                    else:
+                        st.rerun()
             if st.button(_("Delete"), icon=":material/delete:", key="data.delete"):
                 reads.library().discard(own.id)
                 state.forget_widget("data.task")
@@ -145,18 +153,6 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                 st.caption(_("The card is in English."))
             with st.container(key="data_card"):
                 st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
-
-
-def _rename(task: LibraryTask) -> None:
-    with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{task.id}", border=False):
-        name = st.text_input(_("Name"), task.name, max_chars=80)
-        if st.form_submit_button(_("Rename"), type="primary"):
-            try:
-                reads.library().rename(task.id, name)
-            except PlaygroundError as error:
-                st.error(escaped(str(error)))
-            else:
-                st.rerun()
 
 
 def _overview(listing: Listing) -> None:

@@ -8,7 +8,7 @@ times faster than WebGL, and it has no context that could be lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import streamlit as st
@@ -59,30 +59,21 @@ class Panel:
     anchor: int | None = None
 
     def __post_init__(self) -> None:
-        for name, length in (("steps", len(self.steps)), ("notes", len(self.notes) or self.places.frames)):
-            if length != self.places.frames:
-                raise ValueError(f"{name} has {length} values: give one for each of the {self.places.frames} frames.")
-        for own in self.own:
-            for name, length in (("places", len(own.places)), ("exact", len(own.exact))):
-                if length != self.places.frames:
-                    raise ValueError(f"own has {length} {name}: give one for each of the {self.places.frames} frames.")
-        if self.colours.frames not in (0, self.places.frames):
-            raise ValueError(f"colours has {self.colours.frames} frames: give {self.places.frames}, or one for all.")
+        frames = self.places.frames
+        lengths = [
+            ("steps", len(self.steps)),
+            ("notes", len(self.notes) or frames),
+            ("colours", self.colours.frames or frames),
+            *((name, len(getattr(own, name))) for own in self.own for name in ("places", "exact")),
+        ]
+        for name, length in lengths:
+            if length != frames:
+                raise ValueError(f"{name} has {length} values: give one for each of the {frames} frames.")
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "examples": self.examples.id,
-            "places": self.places.id,
-            "colours": self.colours.id,
-            "steps": self.steps,
-            "title": self.title,
-            "notes": self.notes,
-            "space": self.space,
-            "arrows": [asdict(arrow) for arrow in self.arrows],
-            "own": [asdict(own) for own in self.own],
-            "centroids": self.centroids,
-            "anchor": self.anchor,
-        }
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        bundles = {name: values[name].id for name in ("examples", "places", "colours")}
+        return values | bundles | {name: [asdict(one) for one in values[name]] for name in ("arrows", "own")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +132,15 @@ def _reports(held: Any) -> dict[str, dict[str, Any]]:
         return {}
     found = {}
     for name, report in reports.items():
-        if name in FIELDS and isinstance(report, Mapping) and isinstance(report.get("number"), int):
-            value = _checked(name, report.get("value"))
-            if value is not None:
+        if name not in FIELDS or not isinstance(report, Mapping) or not isinstance(report.get("number"), int):
+            continue
+        value = report.get("value")
+        if name != "selected":
+            if isinstance(value, str if name == "view" else int):
                 found[name] = {"number": report["number"], "value": value}
+        elif isinstance(value, list) and all(isinstance(i, int) and 0 <= i < IDS_MAX for i in value):
+            found[name] = {"number": report["number"], "value": tuple(value)}
     return found
-
-
-def _checked(name: str, value: Any) -> Any:
-    """Convert a reported value to the type of its field; return None if it is invalid."""
-    if name == "selected":
-        known = isinstance(value, list) and all(isinstance(i, int) and 0 <= i < IDS_MAX for i in value)
-        return tuple(value) if known else None
-    return value if isinstance(value, str if name == "view" else int) else None
 
 
 _mount_data = st.components.v2.component(

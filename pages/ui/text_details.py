@@ -24,7 +24,6 @@ from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.texts.preview import text_views
 from core.texts.segments import Mark, Segment, ViewPreview, segments_of
-from core.workers import JobRecord
 from core.workers.limits import check_model
 from pages.ui import reads, state
 from pages.ui.live_figure import live_figure
@@ -39,8 +38,8 @@ COUNTED = 2_000
 DEFAULT_LENGTH = EncoderConfig().max_length
 
 
-def lengths(texts: Sequence[Input]) -> str:
-    """Draw the histogram of lengths and a summary; return the chosen encoder."""
+def lengths(texts: Sequence[Input]) -> None:
+    """Draw the choice of an encoder, the histogram of lengths in its tokens, and a summary."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{_('Lengths in tokens')}**", width="content")
         picked = st.selectbox(
@@ -63,7 +62,6 @@ def lengths(texts: Sequence[Input]) -> str:
     live_figure(figure, key="data.lengths", height=height, description=about)
     if found:
         st.caption(_sentence(found, counted, all_texts=len(texts)))
-    return encoder
 
 
 def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: int) -> str:
@@ -110,7 +108,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if job.status == Status.FINISHED:
         return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
     if job.active:
-        st.fragment(_wait, run_every=POLL_S)(job.id)
+        st.fragment(_follow, run_every=POLL_S)(job.id, "lengths.cancel", ":material/close:")
         return None
     st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
@@ -119,18 +117,17 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     return None
 
 
-def _wait(job_id: str) -> None:
-    job = reads.jobs().job(job_id)
+def _follow(job_id: str, key: str, icon: str | None = None) -> None:
+    """Draw the progress of a job, and the button that cancels it, under `key`. Rerun the page when the job is over."""
+    try:
+        job = reads.jobs().job(job_id)
+    except PlaygroundError:
+        st.rerun()  # the job ended long ago and was removed: offer it again
     if not job.active:
         st.rerun()
-    _draw_active(job, key="lengths.cancel", icon=":material/close:")
-
-
-def _draw_active(job: JobRecord, *, key: str, icon: str | None = None) -> None:
-    """Draw the progress of a job, and the button that cancels it."""
     st.caption(f"{escaped(job.message or _('Starting'))} …")
     if st.button(_("Cancel"), icon=icon, key=key):
-        reads.jobs().cancel(job.id)
+        reads.jobs().cancel(job_id)
         st.rerun()
 
 
@@ -232,22 +229,13 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
                 reads.jobs().start("translate", request, f"Back-translation of {shown(texts[0])}")
                 st.rerun()
             return
-        st.fragment(_follow, run_every=POLL_S if job.active else None)(job.id, texts)
-
-
-def _follow(job_id: str, texts: Sequence[str]) -> None:
-    try:
-        job: JobRecord = reads.jobs().job(job_id)
-    except PlaygroundError:
-        st.rerun()  # the job ended long ago and was removed: offer it again
-    if job.active:
-        _draw_active(job, key="views.cancel")
-        return
-    if job.status == Status.FINISHED:
-        sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
-        st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
-        return
-    st.warning(escaped(job.message or _("The translation was {status}.", status=_(str(job.status)))))
-    if st.button(_("Try again"), key="views.again"):
-        reads.jobs().dismiss(job_id)
-        st.rerun()
+        if job.active:
+            st.fragment(_follow, run_every=POLL_S)(job.id, "views.cancel")
+        elif job.status == Status.FINISHED:
+            sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
+            st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
+        else:
+            st.warning(escaped(job.message or _("The translation was {status}.", status=_(str(job.status)))))
+            if st.button(_("Try again"), key="views.again"):
+                reads.jobs().dismiss(job.id)
+                st.rerun()
