@@ -12,9 +12,10 @@ from playwright.sync_api import Page, expect
 from core.config.edit import twin
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, hostile_draft, nothing_ran
+from tests.browser.hostile import HOSTILE, SCRIPT, hostile_draft, nothing_ran
 from tests.browser.seen import quiet, settled
 from tests.browser.test_live import drag
+from tests.browser.test_map_view import chosen
 from tests.cases import slow_but
 from tests.core.artifacts.made import recorded
 
@@ -43,10 +44,6 @@ def opened(page: Page, server: Server, runs: list[str], query: str = "") -> None
 def drawn(page: Page) -> None:
     expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
     quiet(page)
-
-
-def chosen(page: Page) -> list[int]:
-    return sorted(page.evaluate("[...document.querySelector('.map-view').map.chosen]"))
 
 
 def places(page: Page, panel: int) -> Any:
@@ -99,53 +96,6 @@ def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
         f"before => JSON.stringify({PANELS}.map(panel => Array.from(panel.screen))) === JSON.stringify(before)",
         arg=eighth,
     )
-
-
-def test_maps_of_twins_start_as_one_and_part(page: Page, server: Server, pair: list[str]) -> None:
-    """At step 0 both have the same encoder; only then a turn onto each other can leave them alike."""
-    opened(page, server, pair, "&show=maps&frame=0")
-    expect(page.locator(MAP)).to_have_attribute("data-step", "0")
-    page.get_by_role("button", name="Zoom out").click()  # from here on one view for all steps
-    apart = {}
-    for step in (0, 12):
-        if step:
-            page.get_by_label("Step", exact=True).focus()
-            for _ in range(4):
-                page.keyboard.press("ArrowRight")
-            expect(page.locator(MAP)).to_have_attribute("data-step", str(step))
-        page.locator(f"{MAP}[data-settled=true]").wait_for()
-        one, other = places(page, 0), places(page, 1)
-        apart[step] = max(abs(a - b) for a, b in zip(one, other, strict=True))
-    assert apart[0] < apart[12]
-
-
-def test_hovering_an_example_marks_it_on_the_other_map(page: Page, server: Server, pair: list[str]) -> None:
-    opened(page, server, pair, "&show=maps")
-    x, y = page.evaluate(
-        f"""() => {{
-            const panel = {PANELS}[0];
-            const box = panel.canvas.getBoundingClientRect();
-            return [box.left + panel.screen[0], box.top + panel.screen[1]];
-        }}"""
-    )
-    page.mouse.move(x, y)
-    tip = page.locator(".map-tip:visible")
-    expect(tip).to_contain_text(IMAGE)
-    hovered = page.evaluate("document.querySelector('.map-view').map.hover")
-    assert page.evaluate(f"{PANELS}[1].rowOf.has({hovered})")
-
-
-def test_a_list_of_the_pair_lights_up_on_the_maps(page: Page, server: Server, pair: list[str]) -> None:
-    opened(page, server, pair, "&show=maps")
-    buttons = page.get_by_role("button", name="Select on the maps")
-    sizes = [
-        int(text.split("·")[1]) for text in page.get_by_text(re.compile(r"^(Fixed|Broken) by B · ")).all_inner_texts()
-    ]
-    number = max(range(2), key=lambda i: sizes[i])
-    assert sizes[number] > 0, "both runs say the same of every text: there is nothing to select"
-    buttons.nth(number).click()
-    expect(page.get_by_text(re.compile(rf"^{sizes[number]} selected"))).to_be_visible()
-    page.wait_for_function(f"document.querySelector('.map-view').map.chosen.size === {sizes[number]}")
 
 
 def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Server, pair: list[str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.seen import JOB_MS, quiet
-from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, points_at_rest, step_of
+from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
 
 TABLE = ".text-table"
 
@@ -49,12 +49,6 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     assert step_of(page) == 0
     assert chosen(page) == [example]
     nothing_ran(page)
-    page.wait_for_url("**frame=0*")
-    first = picture(page)
-    page.reload()
-    drawn(page)
-    assert step_of(page) == 0
-    assert picture(page) == first
 
 
 @pytest.mark.slow
@@ -85,22 +79,6 @@ def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostil
     assert page.url == address
     assert chosen(page) == ids
     assert picture(page) == before
-
-
-@pytest.mark.slow
-def test_two_browsers_see_the_same_map(browser: Browser, server: Server, hostile_run: str) -> None:
-    pictures = []
-    for _ in range(2):
-        context = browser.new_context(viewport={"width": 1400, "height": 1000})
-        page = context.new_page()
-        opened(page, server, hostile_run, "&map=umap")
-        expect(page.get_by_text("Trustworthiness")).to_be_visible(timeout=JOB_MS)
-        expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=JOB_MS)
-        expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"), timeout=60_000)
-        drawn(page)
-        pictures.append(points_at_rest(page))
-        context.close()
-    assert pictures[0] == pictures[1]
 
 
 def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
@@ -140,18 +118,6 @@ def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server:
     ((first, second),) = pairs
     assert (first == second) == (label == prediction)
     nothing_ran(page)
-
-
-@pytest.mark.slow
-def test_cells_of_the_confusion_matrix_are_reached_with_the_keyboard(
-    page: Page, server: Server, hostile_run: str
-) -> None:
-    opened(page, server, hostile_run, "&panel=classes")
-    cells = page.locator(".cell-table button")
-    cells.first.focus()
-    assert [cells.nth(i).get_attribute("tabindex") for i in range(cells.count())].count("0") == 1
-    page.keyboard.press("Enter")
-    page.wait_for_url("**sel=*")
 
 
 @pytest.mark.slow

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from core.config import RunConfig
 from core.exports.entry import file_stem
@@ -17,8 +16,8 @@ from core.store import RunRecord, Status, Store, TaskLibrary
 from core.tasks.rows import Rows
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import JOB_MS, PHONE, fits, quiet, settled
-from tests.browser.test_map_view import chosen, drawn, lonely, place
+from tests.browser.seen import JOB_MS, quiet, settled
+from tests.browser.test_map_view import drawn
 from tests.browser.test_runs import press
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
@@ -94,28 +93,6 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     assert [(turn.name, turn.value) for turn in run.effective.knob_turns] == [("temperature", 0.01)]
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile(r"τ 0\.3 → 0\.01")).first).to_be_visible()
-
-
-def test_a_run_is_explored_from_the_list_to_its_tokens(student: Page, server: Server, runs: list[RunRecord]) -> None:
-    """Runs, the run's page, Explore with t-SNE, and the attention of the point that was selected."""
-    page = student
-    settled(page, f"{server.url}/runs")
-    press(page, 120, row=1)
-    page.wait_for_url(f"**/fine_tune?run={runs[1].id}")
-    link(page, "Explore").click()
-    page.wait_for_url(f"**/explore?run={runs[1].id}*")
-    drawn(page)
-    example = lonely(page)
-    page.mouse.click(*place(page, example))
-    page.wait_for_url("**sel=*")
-    page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
-    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
-    drawn(page)
-    assert chosen(page) == [example]
-    settled(page, f"{server.url}/fine_tune?run={runs[1].id}")
-    link(page, "Tokens").click()
-    page.wait_for_url(f"**/tokens?run={runs[1].id}*")
-    page.locator(".token-text").first.wait_for(timeout=JOB_MS)
 
 
 def test_a_twin_is_compared_on_every_map(
@@ -247,45 +224,3 @@ def test_a_list_of_runs_is_put_in_order(
     assert server_store.run(runs[1].id).title == "<b>Mine</b>"
     press(page, 120, row=1)
     page.wait_for_url(f"**/fine_tune?run={runs[1].id}")
-
-
-def test_on_a_phone_one_goes_from_home_to_a_run_and_its_maps(
-    browser: Browser, server: Server, runs: list[RunRecord]
-) -> None:
-    context = browser.new_context(viewport={"width": PHONE[0], "height": PHONE[1]}, has_touch=True)
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    settled(page, server.url)
-    assert fits(page)
-    page.get_by_role("button", name="Start a run").click()
-    page.wait_for_url("**/fine_tune*")
-    quiet(page)
-    assert fits(page)
-    page.get_by_role("button", name="Launch").scroll_into_view_if_needed()
-    for address in (f"/fine_tune?run={runs[0].id}", f"/explore?run={runs[0].id}", f"/tokens?run={runs[0].id}"):
-        settled(page, server.url + address)
-        assert fits(page), address
-    context.close()
-
-
-def test_a_view_is_shared_with_somebody_who_reads_chinese(
-    student: Page, browser: Browser, server: Server, runs: list[RunRecord]
-) -> None:
-    """A selection at a step, its link, and the same view in another browser and language."""
-    page = student
-    settled(page, f"{server.url}/explore?run={runs[0].id}")
-    page.get_by_label("Step", exact=True).focus()
-    page.keyboard.press("Home")
-    page.wait_for_url("**frame=0*")
-    example = lonely(page)
-    page.mouse.click(*place(page, example))
-    page.wait_for_url("**sel=*")
-    page.get_by_role("button", name="Copy link").click()
-    address: Any = page.get_by_role("textbox", name="Link to this view").input_value()
-    other = browser.new_context(viewport={"width": 1400, "height": 1000}, locale="zh-CN").new_page()
-    settled(other, address)
-    expect(other.locator("html")).to_have_attribute("lang", "zh")
-    drawn(other)
-    assert chosen(other) == [example]
-    expect(other.locator(".map-view")).to_have_attribute("data-step", "0")
-    other.context.close()

@@ -22,6 +22,8 @@ CANVAS = f"{MAP} .map-canvas"
 # Frames of map_app: steps 0, 10, 20 …; the second one, step 10, has no map.
 STEPS = [0, 20, 30, 40, 50]
 FRAMES = "frames=6&points=60"
+# Number of points that are not drawn.
+HIDDEN = "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
 
 
 @pytest.fixture(scope="module")
@@ -330,24 +332,14 @@ def test_no_webgl_context_is_made(page: Page, address: str, axes: int) -> None:
     assert page.evaluate("window.contexts") == 0
 
 
-def test_a_category_can_be_hidden_with_the_keyboard(page: Page, address: str) -> None:
-    opened(page, address)
-    item = page.get_by_role("button", name="class 1")
-    item.focus()
-    page.keyboard.press("Enter")
-    item = page.get_by_role("button", name="class 1")
-    expect(item).to_have_attribute("aria-pressed", "false")
-    hidden = "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
-    page.wait_for_function(f"{hidden} === 20")  # it is drawn before the next picture of the screen
-
-
-@pytest.mark.slow
-def test_a_legend_keeps_the_focus_of_the_keyboard(page: Page, address: str) -> None:
+def test_a_category_can_be_hidden_with_the_keyboard_which_stays_on_it(page: Page, address: str) -> None:
     opened(page, address)
     page.get_by_role("button", name="class 1").focus()
     for _ in range(3):
         page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="class 1")).to_have_attribute("aria-pressed", "false")
     assert page.evaluate("document.activeElement.textContent") == "class 1"
+    page.wait_for_function(f"{HIDDEN} === 20")  # it is drawn before the next picture of the screen
 
 
 def test_a_category_is_lit_up_under_the_pointer_and_shown_alone_by_a_double_click(page: Page, address: str) -> None:
@@ -357,7 +349,6 @@ def test_a_category_is_lit_up_under_the_pointer_and_shown_alone_by_a_double_clic
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         return data.reduce((sum, value, i) => sum + (i % 4 === 3 ? value : 0), 0);
     })()"""
-    hidden = "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
     count = page.evaluate("document.querySelector('.map-view').map.panels[0].places.points")
     item = page.get_by_role("button", name="class 1")
     all_ink = page.evaluate(ink)
@@ -366,9 +357,9 @@ def test_a_category_is_lit_up_under_the_pointer_and_shown_alone_by_a_double_clic
     page.mouse.move(0, 0)
     page.wait_for_function(f"{ink} === {all_ink}")
     item.dblclick()
-    page.wait_for_function(f"{hidden} === {count} - 20")
+    page.wait_for_function(f"{HIDDEN} === {count} - 20")
     item.press("Shift+Enter")
-    page.wait_for_function(f"{hidden} === 0")
+    page.wait_for_function(f"{HIDDEN} === 0")
 
 
 def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, address: str) -> None:

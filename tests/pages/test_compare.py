@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -16,20 +17,22 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.artifacts import maps
+from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
-from core.config import RunConfig
 from core.events import Frame, Probe, Started, Step
+from core.representation.agreement import agreement
 from core.representation.projections import pca_map
 from core.store import Status, Store
-from core.tasks.listing import csv_file
 from core.workers import Jobs
 from pages.ui.compare.curves import Record, measure_labels, records_csv
 from pages.ui.compare.maps import turn_onto
 from pages.ui.compare.pair import mcnemar_sentence, pair_text
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.scores import scores_csv, spread_text
-from tests.pages.test_pages import ROOT, button, made_run, words
+from tests.cases import each
+from tests.pages.conftest import Draft, Pages, checked
+from tests.pages.test_pages import button, made_run, words
 
 HOSTILE = "<img src=x onerror=window.hacked=1> $x$ **bold**"
 TEXTS = ("good film", "bad film", HOSTILE, "two $y$", "trained one", "trained two")
@@ -40,26 +43,16 @@ SPLITS = ("validation",) * 4 + ("train",) * 2
 GOOD, BAD = (1, 0, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0)
 
 
-@pytest.fixture
-def opened(folder: Path) -> Callable[..., AppTest]:
-    def open_page(**query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params.update(query)
-        return checked(app.switch_page("pages/compare.py").run())
-
-    return open_page
-
-
-def checked(app: AppTest) -> AppTest:
-    assert not app.exception
-    return app
-
-
-Made = Callable[..., str]
+Opened, Made = Callable[..., AppTest], Callable[..., str]
 
 
 @pytest.fixture
-def made(folder: Path, draft: Callable[..., RunConfig]) -> Made:
+def opened(opened: Pages) -> Opened:
+    return partial(opened, "compare")
+
+
+@pytest.fixture
+def made(folder: Path, draft: Draft) -> Made:
     """Makes a run with two frames; gives its id."""
 
     def make(
@@ -109,38 +102,33 @@ def lists(app: AppTest) -> list[list[str]]:
 
 def widget(app: AppTest, key: str) -> Any:
     """The widget of that key, which may carry a number for its options behind it."""
-    kinds = ("selectbox", "multiselect", "number_input", "slider", "button_group", "toggle", "button")
-    found = [
-        w
-        for kind in kinds
-        for w in app.get(kind)
-        if re.fullmatch(rf"{re.escape(key)}(\.[0-9a-f]{{8}}\.\d+)?", w.key or "")
-    ]
-    assert len(found) == 1, key
-    return found[0]
+    kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "radio")
+    pattern = re.compile(rf"{re.escape(key)}(\.[0-9a-f]{{8}}\.\d+)?")
+    (found,) = [w for kind in (*kinds, "button") for w in app.get(kind) if pattern.fullmatch(w.key or "")]
+    return found
+
+
+def address(app: AppTest) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
 
 
 def ids(app: AppTest) -> list[str]:
     """The runs that the address names."""
-    given = app.query_params["runs"]
-    return (given if isinstance(given, str) else given[0]).split(",")
+    return address(app)["runs"].split(",")
 
 
 def asked(app: AppTest, name: str) -> str | None:
-    given = app.query_params.get(name)
-    return given if given is None or isinstance(given, str) else given[0]
+    return address(app).get(name)
 
 
 # Which runs
 
 
-def test_without_runs_the_page_says_how_to_get_one(opened: Callable[..., AppTest]) -> None:
+def test_without_runs_the_page_says_how_to_get_one(opened: Opened) -> None:
     assert "There is nothing to compare yet" in words(opened())
 
 
-def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
-    opened: Callable[..., AppTest], made: Made, folder: Path
-) -> None:
+def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(opened: Opened, made: Made, folder: Path) -> None:
     only = made("only one")
     app = opened()
     assert "A comparison takes two runs" in words(app)
@@ -158,21 +146,19 @@ def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
     assert f"step 0 of {newest.steps}" in words(app)
 
 
-def test_two_runs_of_one_task_are_compared_where_the_address_names_none(
-    opened: Callable[..., AppTest], made: Made
-) -> None:
+def test_two_runs_of_one_task_are_compared_where_the_address_names_none(opened: Opened, made: Made) -> None:
     older, newer = made("a"), made("b")
     assert ids(opened()) == [newer, older]
 
 
-def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Callable[..., AppTest], made: Made) -> None:
+def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Opened, made: Made) -> None:
     one, other = made("a"), made("b")
     app = opened(runs=f"{one},<script>,{other}")
     assert any("no run has that id" in warning.value for warning in app.warning)
     assert ids(app) == [one, other]
 
 
-def test_at_most_six_are_compared(opened: Callable[..., AppTest], made: Made) -> None:
+def test_at_most_six_are_compared(opened: Opened, made: Made) -> None:
     every = [made(f"run {i}", seed=i) for i in range(7)]
     app = opened(runs=",".join(every))
     assert any("at most 6 can be compared" in warning.value for warning in app.warning)
@@ -181,9 +167,7 @@ def test_at_most_six_are_compared(opened: Callable[..., AppTest], made: Made) ->
     assert button(app, "Launch the twin").disabled
 
 
-def test_taking_the_first_run_away_drops_what_was_selected_on_its_map(
-    opened: Callable[..., AppTest], made: Made
-) -> None:
+def test_taking_the_first_run_away_drops_what_was_selected_on_its_map(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b"), made("c")]
     app = opened(runs=",".join(runs), show="maps", sel="1", a=runs[1], b=runs[2])
     widget(app, "compare.runs").set_value(runs[:2]).run()
@@ -197,7 +181,7 @@ def test_taking_the_first_run_away_drops_what_was_selected_on_its_map(
 # Settings and scores
 
 
-def test_only_what_differs_is_listed(opened: Callable[..., AppTest], made: Made) -> None:
+def test_only_what_differs_is_listed(opened: Opened, made: Made) -> None:
     one, other = made(HOSTILE), made("b", seed=1, batch_size=4)
     app = opened(runs=f"{one},{other}")
     found = table(app, "Setting")
@@ -205,7 +189,7 @@ def test_only_what_differs_is_listed(opened: Callable[..., AppTest], made: Made)
     assert found.values.tolist() == [["Batch size", "8", "4"], ["Seed", "0", "1"]]
 
 
-def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Callable[..., AppTest], made: Made) -> None:
+def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Opened, made: Made) -> None:
     one, other = made("same"), made("same")
     app = opened(runs=f"{one},{other}")
     assert "the same settings and the same seed" in words(app)
@@ -213,7 +197,7 @@ def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Callabl
     assert widget(app, "bound.a").options == ["same (run 1)", "same (run 2)"]
 
 
-def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest], made: Made) -> None:
+def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -> None:
     accuracies = [0.80, 0.84, 0.88]
     runs = [made(f"seed {i}", seed=i, test_accuracy=accuracy) for i, accuracy in enumerate(accuracies)]
     runs += [made(f"small {i}", seed=i, batch_size=4, test_accuracy=0.83) for i in range(3)]
@@ -247,9 +231,7 @@ def test_scores_as_csv_are_numbers_with_names(made: Made, folder: Path) -> None:
     assert not any(sign in value for row in found for value in row.values() for sign in "★↑↓±%")
 
 
-def test_scores_of_different_validation_rows_have_no_best(
-    opened: Callable[..., AppTest], made: Made, folder: Path
-) -> None:
+def test_scores_of_different_validation_rows_have_no_best(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", batch_size=4)]
     said = "these runs were scored on different validation rows"
     assert said not in words(opened(runs=",".join(runs)))
@@ -264,7 +246,7 @@ def test_scores_of_different_validation_rows_have_no_best(
     assert said in words(app)
 
 
-def test_rows_of_two_files_of_one_name_are_different_rows(opened: Callable[..., AppTest], made: Made) -> None:
+def test_rows_of_two_files_of_one_name_are_different_rows(opened: Opened, made: Made) -> None:
     said = "these runs were scored on different validation rows"
     runs = [made("a"), made("b", batch_size=4, texts=[f"other {text}" for text in TEXTS])]
     app = opened(runs=",".join(runs))
@@ -272,20 +254,7 @@ def test_rows_of_two_files_of_one_name_are_different_rows(opened: Callable[..., 
     assert "★ 75.0%" not in table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()
 
 
-def test_alignment_alone_is_no_merit(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
-    from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
-
-    runs = [made("a"), made("b", batch_size=4)]
-    store = Store(folder)
-    for run, value in zip(runs, (0.0, 1.0), strict=True):
-        measured = FrameMeasures({"silhouette": value, "alignment": value}, np.zeros(6, np.int64))
-        write_measures(measures_folder(store.run_folder(run), 1), 8, measured)
-    found = table(opened(runs=",".join(runs)), "Measure").set_index("Measure")
-    assert found.loc["Alignment"].tolist()[:2] == ["0.000", "1.000"]
-    assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]
-
-
-def test_a_turned_run_shows_what_it_did(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
+def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("plain"), made("turned", status=None)]
     attempt = Store(folder).attempt(runs[1], 1)
     attempt.knob_turned(5, "temperature", 0.08)
@@ -300,7 +269,7 @@ def test_a_turned_run_shows_what_it_did(opened: Callable[..., AppTest], made: Ma
     assert "0\\.3 → 0\\.08 at step 5" in words(app)
 
 
-def test_representations_are_measured_on_demand(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
+def test_representations_are_measured_on_demand(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", seed=1)]
     app = opened(runs=",".join(runs))
     assert Jobs(folder).jobs() == []
@@ -310,21 +279,19 @@ def test_representations_are_measured_on_demand(opened: Callable[..., AppTest], 
     assert asked(app, "measures") == "on"
 
 
-def test_measures_that_are_there_are_told_with_their_settings(
-    opened: Callable[..., AppTest], made: Made, folder: Path
+def test_measures_that_are_there_are_told_with_their_settings_and_ranked_where_one_way_is_better(
+    opened: Opened, made: Made, folder: Path
 ) -> None:
-    from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
-
-    runs = [made("a"), made("b", seed=1)]
+    runs = [made("a"), made("b", batch_size=4)]
     store = Store(folder)
-    for run, value in zip(runs, (0.25, 0.75), strict=True):
-        measured = FrameMeasures({"silhouette": value, "knn1": None}, np.zeros(6, np.int64))
+    for run, value in zip(runs, (0.0, 1.0), strict=True):
+        measured = FrameMeasures({"silhouette": value, "alignment": value, "knn1": None}, np.zeros(6, np.int64))
         write_measures(measures_folder(store.run_folder(run), 1), 8, measured)
-    app = opened(runs=f"{runs[0]},{runs[1]}")
+    app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
-    reported = f"0.500 ± {stdev((0.25, 0.75)):.3f}"  # both are one group: they differ in the seed only
-    assert found.loc["↑ Silhouette"].tolist()[0] == reported
+    assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]
     assert "labels as clusters" in found.loc["↑ Silhouette"]["How it is measured"]
+    assert found.loc["Alignment"].tolist()[:2] == ["0.000", "1.000"]
     assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
     assert not any(b.label == "Measure the representations" for b in app.button)
 
@@ -332,7 +299,7 @@ def test_measures_that_are_there_are_told_with_their_settings(
 # Curves
 
 
-def test_curves_are_chosen_and_restored(opened: Callable[..., AppTest], made: Made) -> None:
+def test_curves_are_chosen_and_restored(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", batch_size=4)]
     app = opened(runs=",".join(runs), show="curves")
     assert widget(app, "bound.curves").value == ["loss", "validation.accuracy"]
@@ -353,7 +320,7 @@ def test_curves_are_chosen_and_restored(opened: Callable[..., AppTest], made: Ma
     assert "β 0.5" in words(again)
 
 
-def test_the_mean_over_seeds_is_offered_where_there_are_seeds(opened: Callable[..., AppTest], made: Made) -> None:
+def test_the_mean_over_seeds_is_offered_where_there_are_seeds(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", seed=1)]
     app = opened(runs=",".join(runs), show="curves", mean="on")
     assert "mean ± one standard deviation over seeds" in words(app)
@@ -364,7 +331,7 @@ def test_the_mean_over_seeds_is_offered_where_there_are_seeds(opened: Callable[.
     assert not app.toggle
 
 
-def test_losses_that_are_different_sums_are_said_to_be(opened: Callable[..., AppTest], made: Made) -> None:
+def test_losses_that_are_different_sums_are_said_to_be(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", optimiser={"learning_rate": 1e-3}), made("c", batch_size=4)]
     assert "do not compare" not in words(opened(runs=",".join(runs[:2]), show="curves"))
     app = opened(runs=",".join(runs), show="curves", curves="loss,loss.cross_entropy,grad_norm")
@@ -375,7 +342,7 @@ def test_losses_that_are_different_sums_are_said_to_be(opened: Callable[..., App
 
 
 def test_curves_of_different_tasks_compare_neither_in_loss_nor_in_score(
-    opened: Callable[..., AppTest], made: Made, folder: Path
+    opened: Opened, made: Made, folder: Path
 ) -> None:
     runs = [made("a"), made("b", texts=[f"other {text}" for text in TEXTS])]
     with Store(folder).transaction() as db:
@@ -407,21 +374,16 @@ def test_curves_as_csv_have_every_value_of_every_run() -> None:
     ]
 
 
-@pytest.mark.parametrize("amount", ["nan", "<b>", "-3", "1e9"])
-def test_nonsense_for_the_smoothing_counts_as_a_number_that_works(
-    opened: Callable[..., AppTest], made: Made, amount: str
-) -> None:
-    runs = [made("a"), made("b", seed=1)]
-    app = opened(runs=",".join(runs), show="curves", smooth="exponential", beta=amount)
+@each("amount", ["nan", "<b>", "-3", "1e9"])
+def test_nonsense_for_the_smoothing_counts_as_a_number_that_works(opened: Opened, made: Made, amount: str) -> None:
+    app = opened(runs=f"{made('a')},{made('b', seed=1)}", show="curves", smooth="exponential", beta=amount)
     assert 0 <= widget(app, "bound.beta").value < 1
 
 
 # Maps and examples
 
 
-def test_the_selection_of_the_address_is_told_with_what_each_run_says(
-    opened: Callable[..., AppTest], made: Made
-) -> None:
+def test_the_selection_of_the_address_is_told_with_what_each_run_says(opened: Opened, made: Made) -> None:
     runs = [made("a", said=BAD), made("b", said=GOOD)]
     app = opened(runs=",".join(runs), show="maps", sel="2")
     found = table(app, "Text", "Split")
@@ -437,7 +399,7 @@ def test_the_selection_of_the_address_is_told_with_what_each_run_says(
     ]
 
 
-def test_two_runs_are_compared_example_by_example(opened: Callable[..., AppTest], made: Made) -> None:
+def test_two_runs_are_compared_example_by_example(opened: Opened, made: Made) -> None:
     runs = [made("a", said=BAD), made("b", said=GOOD)]
     app = opened(runs=",".join(runs), show="maps")
     counts = {metric.label: metric.value for metric in app.metric}
@@ -453,47 +415,35 @@ def test_two_runs_are_compared_example_by_example(opened: Callable[..., AppTest]
     assert lists(app)[1] == ["two $y$"]
     assert "4 validation texts that both have" in words(app)
     assert "p = 1" in words(app)
-
-
-def test_choosing_a_list_selects_it_on_the_maps(opened: Callable[..., AppTest], made: Made) -> None:
-    runs = [made("a", said=BAD), made("b", said=GOOD)]
-    app = opened(runs=",".join(runs), show="maps")
     checked(widget(app, "compare.fixed.select").click().run())
     assert asked(app, "sel") == "1-2"
     assert table(app, "Text", "Split")["Text"].tolist() == ["bad film", HOSTILE]
 
 
-def test_runs_without_common_examples_stand_side_by_side(opened: Callable[..., AppTest], made: Made) -> None:
+def test_runs_without_common_examples_stand_side_by_side(opened: Opened, made: Made) -> None:
     one, other = made("a"), made("b", texts=[f"other {i}" for i in range(6)])
     text = words(opened(runs=f"{one},{other}", show="maps"))
     assert "no examples in common, so their maps are shown side by side, unlinked" in text
     assert "no validation texts in common" in text
 
 
-def test_another_map_is_asked_for_and_pca_stands_in_for_it(
-    opened: Callable[..., AppTest], made: Made, folder: Path
+def test_another_map_is_asked_for_and_pca_stands_in_for_it_until_it_is_placed(
+    opened: Opened, made: Made, folder: Path
 ) -> None:
     runs = [made("a"), made("b", seed=1)]
-    app = opened(runs=",".join(runs), show="maps", map="umap")
-    assert "UMAP is not there yet; this is PCA" in words(app)
+    address = {"runs": ",".join(runs), "show": "maps", "map": "tsne"}
+    assert "t-SNE is not there yet; this is PCA" in words(opened(**address))
     jobs = Jobs(folder).jobs()
-    assert {(job.kind, job.request["spec"]["method"]) for job in jobs} == {("map", "umap")}
+    assert {(job.kind, job.request["spec"]["method"]) for job in jobs} == {("map", "tsne")}
     assert sorted(job.request["run"] for job in jobs) == sorted(runs)
-
-
-def test_the_map_that_was_asked_for_is_shown_once_it_is_placed(
-    opened: Callable[..., AppTest], made: Made, folder: Path
-) -> None:
-    address = {"runs": f"{made('a')},{made('b', seed=1)}", "show": "maps", "map": "tsne"}
-    opened(**address)
-    for job in Jobs(folder).jobs():
+    for job in jobs:
         maps.job(job.request, folder, lambda *_: None)
     text = words(opened(**address))
     assert "t-SNE (perplexity" in text
     assert "not there yet" not in text
 
 
-def test_a_damaged_frame_is_a_sentence(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
+def test_a_damaged_frame_is_a_sentence(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", seed=1)]
     (Store(folder).run_folder(runs[1]) / "frame-0000008.safetensors").write_bytes(b"damaged")
     app = opened(runs=",".join(runs), show="maps")
@@ -501,7 +451,7 @@ def test_a_damaged_frame_is_a_sentence(opened: Callable[..., AppTest], made: Mad
 
 
 def test_a_run_that_goes_on_is_told_and_one_without_frames_waits(
-    opened: Callable[..., AppTest], made: Made, folder: Path, draft: Callable[..., RunConfig]
+    opened: Opened, made: Made, folder: Path, draft: Draft
 ) -> None:
     going = made("going", status=None)
     _, queued = made_run(folder, draft(more={"name": "<b>waiting</b>", "seed": 3}), claim=False)
@@ -516,7 +466,7 @@ def test_a_run_that_goes_on_is_told_and_one_without_frames_waits(
 # A twin
 
 
-def test_a_twin_with_another_value_and_its_sentence(opened: Callable[..., AppTest], made: Made) -> None:
+def test_a_twin_with_another_value_and_its_sentence(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", seed=1)]
     path = "phases.0.optimiser.learning_rate"
     app = opened(runs=",".join(runs), show="twin", twin=runs[1], change=path, to="other")
@@ -531,7 +481,7 @@ def test_a_twin_with_another_value_and_its_sentence(opened: Callable[..., AppTes
 
 
 def test_a_value_that_the_data_cannot_take_is_a_sentence_and_nothing_is_launched(
-    opened: Callable[..., AppTest], made: Made, folder: Path
+    opened: Opened, made: Made, folder: Path
 ) -> None:
     runs = [made("a"), made("b", seed=1)]
     path = "phases.0.batch_size"
@@ -542,7 +492,7 @@ def test_a_value_that_the_data_cannot_take_is_a_sentence_and_nothing_is_launched
     assert ids(app) == runs
 
 
-def test_every_setting_that_is_offered_can_be_chosen(opened: Callable[..., AppTest], made: Made) -> None:
+def test_every_setting_that_is_offered_can_be_chosen(opened: Opened, made: Made) -> None:
     runs = [made("a"), made("b", seed=1)]
     app = opened(runs=",".join(runs), show="twin")
     paths = list(widget(app, "bound.change").proto.options)
@@ -613,15 +563,8 @@ def test_measures_are_listed_in_the_order_in_which_a_run_is_read() -> None:
 
 
 def test_a_test_without_differences_says_so() -> None:
-    from core.representation.agreement import agreement
-
     same = agreement([[True, False], [True, False]])[0]
     assert pair_text(same, "A", "B").endswith("so there is nothing to test.")
     other = agreement([[True] * 5, [False] * 5])[0]
     assert "p = 0.0625" in mcnemar_sentence(other)  # 2 / 2⁵
     assert "5 to 0" in mcnemar_sentence(other)
-
-
-def test_tables_are_written_for_spreadsheets_without_formulas() -> None:
-    rows = list(csv.reader(io.StringIO(csv_file([{"run": "=1+1"}]).decode("utf-8-sig"))))
-    assert rows == [["run"], ["'=1+1"]]

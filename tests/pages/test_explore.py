@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from core.artifacts.frame_loss import shown_contrast
-from core.config import RunConfig, parse_config
+from core.config import parse_config
 from core.events import Frame, Probe, Started, Step
 from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
@@ -22,28 +22,26 @@ from core.store import Status
 from core.workers import Jobs
 from pages.ui.explore.forces import Acting, arrows_of
 from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
-from pages.ui.parts import distinct
-from tests.pages.test_pages import ROOT, made_run, words
+from tests.cases import each
+from tests.pages.conftest import Draft, Pages, checked
+from tests.pages.test_compare import address, widget
+from tests.pages.test_pages import made_run, words
 
 COUNT, STEPS = 24, (0, 4, 8)
 CLASSES = ("no <b>way</b>", "yes", "an uncommonly long name of a class, forty characters and more")
 TEXTS = tuple(f"text {i} is {'lovely' if i % 3 == 0 else 'dull'}" for i in range(COUNT))
 
 Opener = Callable[..., AppTest]
+Maker = Callable[..., str]
 
 
 @pytest.fixture
-def opened(folder: Path) -> Opener:
-    def open_page(**query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params.update(query)
-        return checked(app.switch_page("pages/explore.py").run())
-
-    return open_page
+def opened(opened: Pages) -> Opener:
+    return partial(opened, "explore")
 
 
 @pytest.fixture
-def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
+def made(folder: Path, draft: Draft) -> Maker:
     """Makes a finished run with three frames; gives its id."""
 
     def make(name: str, *, turns: Sequence[dict[str, Any]] = (), **phase: Any) -> str:
@@ -63,53 +61,35 @@ def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
     return make
 
 
-def checked(app: AppTest) -> AppTest:
-    assert not app.exception
-    assert not app.error
-    return app
-
-
-def address(app: AppTest) -> dict[str, str]:
-    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
-
-
 def warnings(app: AppTest) -> str:
     return "\n".join(warning.value for warning in app.warning)
 
 
 def control(app: AppTest, name: str) -> Any:
     """The control that the address restores under a name."""
-    kinds = ("selectbox", "button_group", "text_input", "number_input", "slider", "toggle", "radio")
-    pattern = re.compile(rf"bound\.{re.escape(name)}\.[0-9a-f]{{8}}\.\d+")
-    (found,) = [widget for kind in kinds for widget in app.get(kind) if pattern.fullmatch(widget.key or "")]
-    return found
+    return widget(app, f"bound.{name}")
 
 
 # What the address restores
 
 RESTORED = [
-    {"map": "umap", "dims": "3", "neighbours": "7"},
-    {"map": "tsne", "layout": "library"},
-    {"map": "pca", "mode": "once", "colour": "loss"},
-    {"find": "lovely", "sel": "1.4-6", "at": "5"},
-    {"panel": "neighbours", "k": "3", "metric": "euclidean", "sel": "2"},
-    {"panel": "forces", "variant": "in", "sel": "2"},
+    {"map": "umap", "dims": "3", "neighbours": "7", "find": "lovely", "sel": "1.4-6", "at": "5", "trust": "on"},
+    {"map": "tsne", "layout": "library", "panel": "forces", "variant": "in", "sel": "2"},
+    {"mode": "once", "colour": "loss", "panel": "neighbours", "k": "3", "metric": "euclidean", "sel": "2"},
     {"view": "0.5_-0.25_1.5", "frame": "4"},
-    {"trust": "on", "sel": "0-3"},
 ]
 
 
-@pytest.mark.parametrize("query", RESTORED, ids="-".join)
-def test_an_address_is_kept_as_it_came(opened: Opener, made: Callable[[str], str], query: dict[str, str]) -> None:
+@each("query", RESTORED)
+def test_an_address_is_kept_as_it_came(opened: Opener, made: Maker, query: dict[str, str]) -> None:
     run = made("one")
     app = opened(run=run, **query)
     assert warnings(app) == ""
-    wanted = {name: value for name, value in query.items() if (name, value) != ("map", "pca")} | {"run": run}
-    assert address(app) == wanted
-    assert address(checked(app.run())) == wanted
+    assert address(app) == query | {"run": run}
+    assert address(checked(app.run())) == query | {"run": run}
 
 
-def test_a_control_changes_the_address_and_its_default_leaves_it(opened: Opener, made: Callable[[str], str]) -> None:
+def test_a_control_changes_the_address_and_its_default_leaves_it(opened: Opener, made: Maker) -> None:
     app = opened(run=made("one"))
     control(app, "colour").set_value("confidence").run()
     assert address(checked(app))["colour"] == "confidence"
@@ -118,9 +98,14 @@ def test_a_control_changes_the_address_and_its_default_leaves_it(opened: Opener,
     assert {"map": "umap", "neighbours": "5", "colour": "confidence"}.items() <= address(checked(app)).items()
     control(app, "colour").set_value("label").run()
     assert "colour" not in address(checked(app))
+    control(app, "find").set_value("dull").run()
+    assert address(checked(app))["find"] == "dull"
+    assert f"Found in 16 of {COUNT} texts" in words(app)
+    control(app, "find").set_value("").run()
+    assert "find" not in address(checked(app))
 
 
-def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Callable[[str], str], folder: Path) -> None:
+def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker, folder: Path) -> None:
     app = opened(run=made("one"), map="umap")
     control(app, "layout").set_value("library").run()
     assert address(checked(app))["layout"] == "library"
@@ -132,60 +117,53 @@ def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Calla
     assert "Laid out by" not in {radio.label for radio in checked(app).radio}
 
 
-NONSENSE = [
-    ("view", "nonsense", "no map can be zoomed to that"),
-    ("view", "1_2_nan", "no map can be zoomed to that"),
-    ("view", "1_2_-3", "no map can be zoomed to that"),
-    ("view", "1_2_3~4_5_6", "no map can be zoomed to that"),
-    ("view", "x" * 5000, "no map can be zoomed to that"),
-    ("sel", "9999", "the run has no such examples"),
-    ("sel", "<script>", "the run has no such examples"),
-    ("at", "9" * 5000, ""),
-    ("frame", "3", "the run has no frame at that step"),
-    ("map", "mercator", "there is no such map"),
-    ("dims", "4", "a map has 2 or 3 dimensions"),
-    ("mode", "never", "no map can be fitted that way"),
-    ("colour", "plaid", "there is no such colouring"),
-    ("layers", "3", "weights are not kept of that step"),
-    ("panel", "attic", "there is no such panel"),
-]
+NONSENSE = {
+    "view": ("x" * 5000, "no map can be zoomed to that"),
+    "sel": ("<script>", "the run has no such examples"),
+    "at": ("9" * 5000, ""),
+    "frame": ("3", "the run has no frame at that step"),
+    "dims": ("4", "a map has 2 or 3 dimensions"),
+    "mode": ("never", "no map can be fitted that way"),
+    "colour": ("plaid", "there is no such colouring"),
+    "layers": ("3", "weights are not kept of that step"),
+}
 
 
-@pytest.mark.parametrize(("name", "value", "sentence"), NONSENSE, ids=[f"{n}-{v[:12]}" for n, v, _ in NONSENSE])
-def test_nonsense_leaves_the_address(
-    opened: Opener, made: Callable[[str], str], name: str, value: str, sentence: str
-) -> None:
+def test_nonsense_leaves_the_address(opened: Opener, made: Maker) -> None:
     run = made("one")
-    app = opened(run=run, **{name: value})
-    assert sentence in warnings(app)
+    app = opened(run=run, **{name: value for name, (value, _) in NONSENSE.items()}, map="mercator", panel="attic")
+    for sentence in (*(sentence for _, sentence in NONSENSE.values()), "no such map", "no such panel"):
+        assert sentence in warnings(app)
     assert address(app) == {"run": run}
     assert "on the map" in words(app)
 
 
-@pytest.mark.parametrize(
-    ("query", "sentence"),
+@each(
+    ("shown", "nonsense", "sentences"),
     [
-        ({"panel": "neighbours", "sel": "2", "k": "many"}, "it is 1 to 23 here"),
-        ({"panel": "neighbours", "sel": "2", "metric": "miles"}, "there is no such distance"),
-        ({"panel": "forces", "sel": "2", "variant": "sideways"}, "there is no such loss"),
-        ({"map": "umap", "neighbours": "few"}, "it is a whole number from 2 up to 200"),
-        ({"map": "umap", "neighbours": "inf"}, "it is a whole number from 2 up to 200"),
-        ({"map": "umap", "neighbours": "100000"}, "it is a whole number from 2 up to 200"),
+        (
+            {"panel": "neighbours", "sel": "2", "map": "umap"},
+            {"k": "many", "metric": "miles", "neighbours": "100000"},
+            ["it is 1 to 23 here", "there is no such distance", "it is a whole number from 2 up to 200"],
+        ),
+        (
+            {"panel": "forces", "sel": "2", "map": "umap"},
+            {"variant": "sideways", "neighbours": "inf"},
+            ["there is no such loss", "it is a whole number from 2 up to 200"],
+        ),
     ],
 )
 def test_nonsense_of_a_control_that_is_shown_leaves_the_address(
-    opened: Opener, made: Callable[[str], str], query: dict[str, str], sentence: str
+    opened: Opener, made: Maker, shown: dict[str, str], nonsense: dict[str, str], sentences: list[str]
 ) -> None:
     run = made("one")
-    app = opened(run=run, **query)
-    assert sentence in warnings(app)
-    *rest, _ = query.items()
-    assert address(app) == {"run": run} | dict(rest)
+    app = opened(run=run, **shown, **nonsense)
+    for sentence in sentences:
+        assert sentence in warnings(app)
+    assert address(app) == {"run": run} | shown
 
 
-def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(
-    opened: Opener, made: Callable[[str], str]
-) -> None:
+def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(opened: Opener, made: Maker) -> None:
     run = made("one")
     app = opened(run=run)
     assert "Highest loss at this frame" in words(app)
@@ -199,9 +177,7 @@ def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(
 # What goes with the run
 
 
-def test_another_run_starts_without_the_search_and_the_selection_of_the_one_before(
-    opened: Opener, made: Callable[[str], str]
-) -> None:
+def test_another_run_starts_without_the_search_and_the_selection_of_the_one_before(opened: Opener, made: Maker) -> None:
     first, second = made("first"), made("second")
     app = opened(run=first, find="lovely", sel="0-3", at="2", view="1_2_3", frame="4", colour="loss", panel="texts")
     assert f"Found in 8 of {COUNT} texts" in words(app)
@@ -217,23 +193,14 @@ def test_another_run_starts_without_the_search_and_the_selection_of_the_one_befo
     assert address(checked(app)) == {"run": first, "colour": "loss"}
 
 
-def test_a_dead_link_takes_nothing_of_its_run_to_another(opened: Opener, made: Callable[[str], str]) -> None:
+def test_a_dead_link_takes_nothing_of_its_run_to_another(opened: Opener, made: Maker) -> None:
     run = made("one")
     app = opened(run="gone", find="lovely", sel="0-3", colour="loss")
     assert "no run has that id" in warnings(app)
     assert address(app) == {"run": run, "colour": "loss"}
 
 
-def test_words_that_are_looked_for_stand_in_the_address(opened: Opener, made: Callable[[str], str]) -> None:
-    app = opened(run=made("one"))
-    control(app, "find").set_value("dull").run()
-    assert address(checked(app))["find"] == "dull"
-    assert f"Found in 16 of {COUNT} texts" in words(app)
-    control(app, "find").set_value("").run()
-    assert "find" not in address(checked(app))
-
-
-def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opener, made: Callable[[str], str]) -> None:
+def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opener, made: Maker) -> None:
     """A browser reports a choice by its label alone."""
     older, newer, other = made("same"), made("same"), made("other")
     app = opened(run=older)
@@ -244,12 +211,7 @@ def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opene
         assert address(app)["run"] == run
 
 
-def test_labels_that_repeat_get_their_marks() -> None:
-    assert distinct(["a", "b", "a"], ["1", "2", "3"]) == ["a (1)", "b", "a (3)"]
-    assert distinct([], []) == []
-
-
-def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Callable[[str], str]) -> None:
+def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Maker) -> None:
     """Its label in the list changes, and a browser still reports the old one."""
     first = made("same")
     app = opened(run=first)
@@ -280,7 +242,7 @@ def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made:
     ids=["supcon", "dscl", "token", "simcse", "ce"],
 )
 def test_forces_name_the_runs_own_loss_and_start_from_the_highest_one(
-    opened: Opener, made: Callable[..., str], term: dict[str, Any], sentences: list[str]
+    opened: Opener, made: Maker, term: dict[str, Any], sentences: list[str]
 ) -> None:
     run = made("one", objective={"terms": [term], "combine": "additive"})
     app = opened(run=run, panel="forces", batch="8")
@@ -288,13 +250,9 @@ def test_forces_name_the_runs_own_loss_and_start_from_the_highest_one(
     for sentence in sentences:
         assert sentence in said
     assert "the anchor is the one with the highest loss in this batch" in said
-    assert address(app) == {"run": run, "panel": "forces"} | ({} if "batch" not in address(app) else {"batch": "8"})
-    chosen = opened(run=run, panel="forces", batch="8", sel="2")
-    assert "the highest loss in this batch" not in words(chosen)
-    assert "text 2 is dull" in words(chosen)
 
 
-def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener, made: Callable[..., str]) -> None:
+def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener, made: Maker) -> None:
     turns = [{"step": 6, "name": "temperature", "value": 0.8}]
     terms = {"terms": [{"loss": "supcon", "temperature": 0.2}], "combine": "additive"}
     run = made("one", objective=terms, turns=turns)
@@ -310,23 +268,23 @@ def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener
     assert address(checked(app))["tau"] == slider.options[10]
 
 
-def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(
-    opened: Opener, made: Callable[..., str]
-) -> None:
+def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(opened: Opener, made: Maker) -> None:
     run = made("one")
-    app = checked(opened(run=run, panel="forces", tau="0.1001", batch="1000", draw="7"))
+    app = opened(run=run, panel="forces", tau="0.1001", batch="1000", draw="7", sel="2")
+    assert "the highest loss in this batch" not in words(app)
+    assert "text 2 is dull" in words(app)
     (slider,) = [slider for slider in app.select_slider if slider.label == "Temperature τ"]
     assert slider.value == min((float(option) for option in slider.options), key=lambda tau: abs(tau - 0.1001))
     assert address(app)["tau"] == f"{slider.value:g}"
     assert [number.value for number in app.number_input if number.label == "Draw"] == [7]
     for tau in ("warm", "-1", "0", "nan"):
-        app = checked(opened(run=run, panel="forces", tau=tau))
+        app = opened(run=run, panel="forces", tau=tau)
         said = f"The address asks for tau = '{tau}', but that temperature is not possible"
         assert said in words(app).replace("\\", "")
         assert "tau" not in address(app)
-    app = checked(opened(run=run, panel="forces", tau="0.001"))
+    app = opened(run=run, panel="forces", tau="0.001")
     assert address(app)["tau"] == "0.01"
-    app = checked(opened(run=run, panel="forces", batch="-8"))
+    app = opened(run=run, panel="forces", batch="-8")
     assert "The address asks for batch = '-8', but no batch has that size" in words(app).replace("\\", "")
 
 

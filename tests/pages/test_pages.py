@@ -618,15 +618,6 @@ def test_a_run_says_which_rows_it_learned_from(opened: Pages, folder: Path, draf
     assert list(runs.value["Task"]) == [found, "small.csv"]
 
 
-def test_explore_opens_at_the_frame_of_the_address(opened: Pages, folder: Path, draft: Draft) -> None:
-    store, run_id = made_run(folder, draft())
-    trained(store, run_id)
-    assert "frame" not in opened("explore", run=run_id).query_params  # the newest is followed
-    assert opened("explore", run=run_id, frame="0").query_params["frame"] == "0"
-    app = opened("explore", run=run_id, frame="3")
-    assert any("the run has no frame at that step" in warning.value for warning in app.warning)
-
-
 def test_a_damaged_frame_is_a_sentence_on_the_page(opened: Pages, folder: Path, draft: Draft) -> None:
     store, run_id = made_run(folder, draft())
     trained(store, run_id)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.artifacts.replay import read_replay, write_replay
 from core.artifacts.text_history import Biography
 from core.cli.main import _result, _sentence
 from core.config.objective import mixed_objective
@@ -136,19 +135,14 @@ def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> No
     assert found["Test"].dropna().to_dict() == dict.fromkeys(("learns", "probed", "turned"), 62.5)
 
 
-def test_compare_does_not_rank_a_probe_against_a_classifier(opened: Opened, made: Made) -> None:
-    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed")]
+def test_compare_ranks_no_probe_against_a_classifier_and_leaves_out_one_that_learned_nothing(
+    opened: Opened, made: Made
+) -> None:
+    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed"), made(1.0, None, name="older")]
     found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
-    assert found.loc["↑ Test accuracy"].tolist()[:2] == ["62.5%", "–"]
-    assert found.loc["↑ Test accuracy, linear probe"].tolist()[:2] == ["–", "62.5%"]
-    assert "never learned" in found.loc["↑ Test accuracy, linear probe"].iloc[2]
-
-
-def test_compare_leaves_out_scores_of_a_random_classifier(opened: Opened, made: Made) -> None:
-    runs = [made(0.9, None, name="learns"), made(1.0, None, name="older")]
-    found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
-    assert found.loc["↑ Test accuracy"].tolist()[:2] == ["62.5%", "–"]
-    assert "↑ Test accuracy, linear probe" not in found.index
+    assert found.loc["↑ Test accuracy"].tolist()[:3] == ["62.5%", "–", "–"]
+    assert found.loc["↑ Test accuracy, linear probe"].tolist()[:3] == ["–", "62.5%", "–"]
+    assert "never learned" in found.loc["↑ Test accuracy, linear probe"].iloc[3]
 
 
 def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
@@ -159,14 +153,9 @@ def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
     assert {"Cosine within classes", "Cosine between classes"} <= set(chosen.options)
 
 
-@pytest.mark.parametrize(
-    ("rows", "reported"), [(80, "are a linear probe's, fitted on 80 training rows"), (None, "mean nothing")]
-)
-def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made, rows: int | None, reported: str) -> None:
-    assert reported in words(opened("explore", run=made(1.0, rows)))
-
-
-def test_explore_says_nothing_of_a_classifier_that_learns(opened: Opened, made: Made) -> None:
+def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made) -> None:
+    assert "are a linear probe's, fitted on 80 training rows" in words(opened("explore", run=made(1.0, 80)))
+    assert "mean nothing" in words(opened("explore", run=made(1.0, None)))
     text = words(opened("explore", run=made(0.9, None)))
     assert "linear probe" not in text
     assert "mean nothing" not in text
@@ -184,15 +173,6 @@ def test_the_command_line_names_the_probe(made: Made, folder: Path) -> None:
     assert older["baseline_accuracy"] == 0.5
     assert _sentence(run, older) == "run finished at step 8."
     store.close()
-
-
-def test_a_replay_shows_whose_accuracies_it_has(made: Made, folder: Path, tmp_path: Path) -> None:
-    store = Store(folder)
-    for name, run_id in (("classifier.zip", made(0.9, None)), ("probe.zip", made(1.0, 80))):
-        write_replay(store, run_id, tmp_path / name)
-        scores = [score for score in read_replay(tmp_path / name).scores if score is not None]
-        assert scores
-        assert all((score.probe_rows is None) == (name == "classifier.zip") for score in scores)
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,17 @@ from core.advice.prepare import prepare
 from core.artifacts.cache import write
 from core.artifacts.sentence import Deletions, Inspected, deletions_path, inspected_path
 from core.artifacts.weights import weight_stamps
-from core.config import RunConfig
 from core.config.objective import mixed_objective
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.weight_files import snapshot_path
 from core.workers import JobRecord, Jobs
+from tests.cases import each
+from tests.pages.conftest import Draft, Pages
+from tests.pages.test_pages import button
+from tests.pages.test_pages import words as words_of
 
-ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 CLASSES = ("no <b>way</b>", "yes")
 TEXTS = (
@@ -43,7 +45,6 @@ KEPT = (0, 1, 2)
 STEPS = (0, 2, 4)
 LAYERS, HEADS = 2, 3
 
-Draft = Callable[..., RunConfig]
 Opener = Callable[..., AppTest]
 
 
@@ -85,15 +86,8 @@ class Made:
 
 
 @pytest.fixture
-def opened(folder: Path) -> Opener:
-    def open_page(**query: str | int) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-        app.query_params.update({name: str(value) for name, value in query.items()})
-        app.switch_page("pages/tokens.py").run()
-        assert not app.exception
-        return app
-
-    return open_page
+def opened(opened: Pages) -> Opener:
+    return lambda **query: opened("tokens", **{name: str(value) for name, value in query.items()})
 
 
 @pytest.fixture
@@ -164,9 +158,7 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]
 
 def words(app: AppTest) -> str:
     """All text on the page, without the backslashes of Markdown."""
-    kinds = ("title", "markdown", "caption", "error", "warning", "info")
-    shown = [str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value")]
-    return "\n".join(shown).replace("\\", "")
+    return words_of(app).replace("\\", "")
 
 
 def drawn(app: AppTest) -> str:
@@ -179,10 +171,6 @@ def widget(app: AppTest, name: str) -> Any:
     keys = (f"bound.{name}.", f"tokens.{name}.")
     found = (w for kind in kinds for w in app.get(kind) if w.key and w.key.startswith(keys))
     return next(found)
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    return next(b for b in app.button if b.label == label).click().run()
 
 
 def records(data: Callable[[], bytes]) -> list[dict[str, str]]:
@@ -280,38 +268,27 @@ def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, ma
     assert app.query_params["layer"] in ("1", ["1"])
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [(name, "<script>") for name in ("view", "example", "layer", "head", "k", "before", "after", "over", "source")]
-    + [("layer", "0"), ("k", "-1"), ("k", "91"), ("head", "nan"), ("after", "9" * 400), ("example", "3")],
+@each(
+    "query",
+    [
+        dict.fromkeys(("view", "example", "layer", "head", "k", "before", "after", "over", "source"), "<script>"),
+        {"layer": "0", "k": "-1", "head": "nan", "after": "9" * 400, "example": "3"},
+        {"k": "91"},
+    ],
 )
-def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, name: str, value: str) -> None:
-    app = opened(run=made.run_id, **{name: value})
-    assert [w.value for w in app.warning if f"The address asks for {name}" in w.value]
+def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, query: dict[str, str]) -> None:
+    app = opened(run=made.run_id, **query)
+    for name in query:
+        assert [w.value for w in app.warning if f"The address asks for {name} =" in w.value]
     assert "token-text" in drawn(app)
 
 
-def test_a_selection_that_selects_nothing_is_told(opened: Opener, made: Made) -> None:
-    app = opened(run=made.run_id, k=8, example=0)
-    assert "k = 8 takes in every word of this text (8)" in drawn(app)
-    assert "selects nothing" not in drawn(opened(run=made.run_id, k=7, example=0))
-
-
-def test_a_k_for_longer_texts_becomes_the_greatest_that_there_is(opened: Opener, made: Made) -> None:
+def test_k_begins_with_a_third_of_the_middle_text_and_ends_with_the_longest(opened: Opener, made: Made) -> None:
+    lengths = sorted(len(TEXTS[row].split(" ")) for row in KEPT)
+    assert widget(opened(run=made.run_id), "k").value == round(lengths[1] / 3)
     app = opened(run=made.run_id, k=60)
     assert not app.warning
-    assert widget(app, "k").value == max(len(TEXTS[row].split(" ")) for row in KEPT) == 8
-
-
-def test_k_begins_with_a_third_of_the_middle_text(opened: Opener, made: Made) -> None:
-    assert sorted(len(TEXTS[row].split(" ")) for row in KEPT)[1] == 8
-    assert widget(opened(run=made.run_id), "k").value == 3
-
-
-def test_a_pair_is_shown_as_two_lines(opened: Opener, make: Callable[..., Made]) -> None:
-    run = make(texts=(read_as("a man eats", "he is hungry"),))
-    html = drawn(opened(run=run.run_id))
-    assert html.count('data-side="0"') == html.count('data-side="1"') == 2
+    assert widget(app, "k").value == lengths[-1]
 
 
 def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[..., Made]) -> None:
@@ -320,14 +297,6 @@ def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[
     app = opened(run=made.run_id, example="1")
     assert widget(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
     assert widget(app, "example").value == 1
-
-
-def test_hostile_words_and_classes_are_shown_as_text(opened: Opener, made: Made) -> None:
-    app = opened(run=made.run_id, example=1)
-    assert "<img" not in drawn(app)
-    assert "&lt;img/src=x/onerror=alert(1)&gt;" in drawn(app)
-    predicted = next(m.value for m in app.markdown if m.value.startswith("Predicted"))
-    assert "<b>" not in predicted
 
 
 def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
@@ -397,20 +366,17 @@ def test_an_own_text_is_asked_for_and_stands_in_the_address(
 ) -> None:
     app = opened(run=made.run_id, source="own")
     widget(app, "text").set_value("my own <b>words</b>")
-    press(app, "Read it")
+    button(app, "Read it").click().run()
     assert not app.exception
     request = {"kind": "inspect", "run": made.run_id, "what": "sentence"}
     assert asked == [request | {"text": "my own <b>words</b>", "second": None}]
     assert app.query_params["text"] in ("my own <b>words</b>", ["my own <b>words</b>"])
 
 
-@pytest.mark.parametrize("text", ["", "   \n "])
-def test_an_empty_text_is_refused_in_a_sentence(
-    opened: Opener, made: Made, asked: list[dict[str, Any]], text: str
-) -> None:
+def test_an_empty_text_is_refused_in_a_sentence(opened: Opener, made: Made, asked: list[dict[str, Any]]) -> None:
     app = opened(run=made.run_id, source="own")
-    widget(app, "text").set_value(text)
-    press(app, "Read it")
+    widget(app, "text").set_value("   \n ")
+    button(app, "Read it").click().run()
     assert "is empty: type at least one character" in words(app)
     assert not asked
 
@@ -437,7 +403,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, text="some text")
     assert "After, step 0" in drawn(app)
-    press(app, "Read the text with them too")
+    button(app, "Read the text with them too").click().run()
     assert [request["text"] for request in asked] == ["some text"]
 
 
@@ -446,17 +412,12 @@ def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Mad
     assert "does not say where words are" in words(opened(run=made.run_id, text="some text"))
 
 
-@pytest.mark.parametrize(
-    ("status", "message"), [(Status.FAILED, "There was <b>no</b> memory"), (Status.STOPPED, "Cancelled.")]
-)
-def test_work_that_ended_badly_says_why(
-    opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch, status: Any, message: str
-) -> None:
+def test_work_that_ended_badly_says_why(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"run": made.run_id, "what": "sentence", "text": "some text", "second": None}
-    job = JobRecord("job", "inspect", "", request, status, message=message)
+    job = JobRecord("job", "inspect", "", request, Status.FAILED, message="There was <b>no</b> memory")
     monkeypatch.setattr(Jobs, "jobs", lambda _: [job])
     app = opened(run=made.run_id, text="some text")
-    assert [warning.value.replace("\\", "") for warning in app.warning] == [message]
+    assert [warning.value.replace("\\", "") for warning in app.warning] == [job.message]
     assert any(b.label == "Read it" for b in app.button)
 
 
@@ -475,7 +436,7 @@ def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypa
     app = opened(run=made.run_id, text="some text")
     [progress] = app.get("progress")
     assert (progress.proto.value, progress.proto.text) == (33, "Reading ‘some text’: step 4 · 1 of 3")
-    press(app, "Cancel")
+    button(app, "Cancel").click().run()
     assert "Cancelled." in words(app)
 
 
@@ -491,7 +452,7 @@ def test_deleting_is_offered_at_the_nearest_step_with_weights(
         "**Step 2**, not 4: the model has to read the text again, and its weights are kept of steps 0, 2 only."
         in words(app)
     )
-    press(app, "Delete each word in turn")
+    button(app, "Delete each word in turn").click().run()
     request = {"kind": "inspect", "run": made.run_id, "what": "deletions"}
     assert asked == [request | {"text": TEXTS[2], "second": None, "step": 2}]
     assert "Step 2, whose weights are kept." in words(opened(run=made.run_id, view="delete", after=2))
@@ -600,23 +561,16 @@ def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
     widget(app, "least").set_value(1).run()
     assert len(app.dataframe[0].value) > len(common)
     assert app.query_params["least"] in ("1", ["1"])
+    assert "No word is selected" in words(opened(run=made.run_id, view="classes", k=1))
 
 
-def test_twelve_classes_with_long_names_can_be_chosen(opened: Opener, make: Callable[..., Made]) -> None:
-    names = tuple(f"class {i} {'of a long name ' * 6}<b>" for i in range(12))
-    app = opened(run=make(classes=names).run_id, view="classes", least=1, **{"class": 11})
-    assert widget(app, "class").options[12].startswith(names[11])
-    assert len(widget(app, "class").options) == 13
-    assert "No word is selected" in words(app)
-
-
-def test_what_the_page_imports_leaves_torch_alone() -> None:
-    code = (
-        "import sys, pages.ui.tokens.source, pages.ui.tokens.deletion, pages.ui.tokens.classes, "
-        "pages.ui.tokens.one_text; print(*{'torch', 'transformers', 'sklearn', 'numba', 'umap'} & set(sys.modules))"
-    )
+def test_what_pages_import_leaves_torch_alone() -> None:
+    root = Path(__file__).resolve().parents[2]
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in (root / "pages" / "ui").rglob("*.py")]
+    heavy = {"torch", "transformers", "sklearn", "numba", "umap"}
+    code = f"import importlib, sys; [*map(importlib.import_module, {names})]; print(*{heavy} & set(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout.split()) == (0, [])
 
