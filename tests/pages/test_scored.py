@@ -138,7 +138,7 @@ def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> No
 def test_compare_ranks_no_probe_against_a_classifier_and_leaves_out_one_that_learned_nothing(
     opened: Opened, made: Made
 ) -> None:
-    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed"), made(1.0, None, name="older")]
+    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed"), made(1.0, None, name="older", noise=0.2)]
     found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
     assert found.loc["↑ Test accuracy"].tolist()[:3] == ["62.5%", "–", "–"]
     assert found.loc["↑ Test accuracy, linear probe"].tolist()[:3] == ["–", "62.5%", "–"]
