@@ -16,8 +16,7 @@ from core.catalogue.losses import LOSSES
 from core.lab.choices import FARTHEST, Setting, Space, Stage, check_fits, loss_settings
 from core.lab.layouts import Array, Start, on_space, simplex_corners, start_of, width
 from core.lab.pulls import Pull, pulls_on
-from core.losses.evaluate import Contrasted, Objective, ObjectiveValue, Term, TermInput
-from core.losses.reference import reference_lines
+from core.losses.evaluate import Contrasted, Objective, ObjectiveValue, Term, TermInput, reference_lines
 from core.representation.metrics import alignment, uniformity
 
 CE = "cross_entropy"

@@ -125,7 +125,10 @@ def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[St
     """
     m = len(z)
     height = strip_height(m)
-    ends = [m] * m if groups is None else _group_ends(groups)
+    ends = [m] * m
+    if groups is not None:  # of each row, the first row after its group
+        counts = groups.unique_consecutive(return_counts=True)[1]
+        ends = counts.cumsum(0).repeat_interleave(counts).tolist()
     memory: Tensor | None = None
     for start in range(0, m, height):
         stop = min(m, start + height)
@@ -143,9 +146,3 @@ def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[St
 def strip_height(m: int) -> int:
     """Return the number of rows per strip for a batch of m: enough for fast products, few enough to fit the cache."""
     return 512 if m >= 4096 else 256
-
-
-def _group_ends(groups: Tensor) -> list[int]:
-    """Return, for each row, the first row after its group. Args: groups: equal ones adjacent."""
-    counts = groups.unique_consecutive(return_counts=True)[1]
-    return counts.cumsum(0).repeat_interleave(counts).tolist()

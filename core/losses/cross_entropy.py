@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.checks import check_logits, check_not_negative, check_shape
+from core.losses.arguments import check_logits, check_not_negative, check_shape, in_full_precision, mean_of
 from core.losses.evaluate import TermInput
-from core.losses.unit import in_full_precision, mean_of
 from core.parameters import number
 
 

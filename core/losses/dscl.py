@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
+from core.losses.arguments import check_positive, in_full_precision, mean_of, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
-from core.losses.checks import check_positive
-from core.losses.evaluate import TermInput
+from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
 from core.losses.forces import Candidates
-from core.losses.reference import ReferenceLines, contrast_lines
-from core.losses.unit import in_full_precision, mean_of, unit_rows
 from core.parameters import number
 
 
@@ -31,7 +28,12 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
     Edge: an anchor without others of its class has α = 1. The gradient cannot be differentiated again.
     Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are an extension made here.
     """
-    _check_views(features, labels, alpha)
+    if features.ndim != 3 or features.shape[1] < 2:
+        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, V, d] with at least 2 views")
+    if labels.numel() != features.shape[0]:
+        raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{features.shape[0]}], one per example")
+    if alpha != "uniform" and not (isinstance(alpha, int | float) and 0 < alpha < 1):
+        raise ValueError(f"alpha = {alpha!r}: expected a number between 0 and 1, or 'uniform'")
     check_positive("temperature", temperature)
     with torch.autocast(features.device.type, enabled=False):
         n, v, _ = features.shape
@@ -49,25 +51,10 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
         return (others_logsumexp(z, temperature) - pull / temperature).mean()
 
 
-def _check_views(features: Tensor, labels: Tensor, alpha: float | str) -> None:
-    if features.ndim != 3 or features.shape[1] < 2:
-        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, V, d] with at least 2 views")
-    n = features.shape[0]
-    if labels.numel() != n:
-        raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{n}], one per example")
-    if alpha != "uniform" and not (isinstance(alpha, int | float) and 0 < alpha < 1):
-        raise ValueError(f"alpha = {alpha!r}: expected a number between 0 and 1, or 'uniform'")
-
-
 def dscl_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
     temperature = number(settings, "temperature")
-    return mean_of(
-        [dscl_loss(layer.vectors, labels, alpha=_alpha(settings), temperature=temperature) for layer in given.layers]
-    )
-
-
-def _alpha(settings: Settings) -> float | Literal["uniform"]:
-    return "uniform" if settings["uniform"] else number(settings, "alpha")
+    alpha: float | str = "uniform" if settings["uniform"] else number(settings, "alpha")
+    return mean_of([dscl_loss(layer.vectors, labels, alpha=alpha, temperature=temperature) for layer in given.layers])
 
 
 def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:

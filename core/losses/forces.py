@@ -15,8 +15,7 @@ from torch import Tensor
 
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import SUPCON
-from core.losses.checks import check_positive, check_shape
-from core.losses.unit import unit_rows
+from core.losses.arguments import check_positive, check_shape, unit_rows
 from core.registry import load
 
 # Fraction of the negatives, the strongest, whose share of the push is reported.

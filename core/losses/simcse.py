@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.checks import check_positive, check_shape
-from core.losses.evaluate import TermInput
+from core.losses.arguments import check_positive, check_shape, in_full_precision, mean_of, unit_rows
+from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
-from core.losses.reference import ReferenceLines
 from core.losses.supcon import supcon_loss
-from core.losses.unit import in_full_precision, mean_of, unit_rows
 from core.parameters import number
 
 

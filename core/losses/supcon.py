@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
+from core.losses.arguments import check_choice, check_positive, check_shape, in_full_precision, mean_of, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
-from core.losses.checks import check_choice, check_positive, check_shape
-from core.losses.evaluate import TermInput
+from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
 from core.losses.forces import Candidates
-from core.losses.reference import ReferenceLines, contrast_lines
-from core.losses.unit import in_full_precision, mean_of, unit_rows
 from core.parameters import number
 
 Variant = Literal["out", "in"]
@@ -69,8 +67,7 @@ def supcon_loss(
         the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
     Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362; the queue: He et al. 2020, arXiv:1911.05722.
     """
-    _check(features, labels, temperature, mask, view_mask)
-    _check_queue(queue, features.shape[-1])
+    _check(features, labels, temperature, mask, view_mask, queue)
     if base_temperature is not None:
         check_positive("base_temperature", base_temperature)
     check_choice("variant", variant, ("out", "in"))
@@ -158,7 +155,7 @@ def contrastive_coefficients(
     Raises: ValueError as in `supcon_loss`.
     Source: Khosla et al. 2020, eq. 4–6, arXiv:2004.11362.
     """
-    _check(features, labels, temperature, None, None)
+    _check(features, labels, temperature)
     check_choice("variant", variant, ("out", "in"))
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)
@@ -209,7 +206,12 @@ def _equal(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def _check(
-    features: Tensor, labels: Tensor | None, temperature: float, mask: Tensor | None, view_mask: Tensor | None
+    features: Tensor,
+    labels: Tensor | None,
+    temperature: float,
+    mask: Tensor | None = None,
+    view_mask: Tensor | None = None,
+    queue: Queue | None = None,
 ) -> None:
     check_positive("temperature", temperature)
     if features.ndim not in (2, 3):
@@ -223,15 +225,11 @@ def _check(
         check_shape("mask", mask, (n, n))
     if view_mask is not None:
         check_shape("view_mask", view_mask, (n, 1 if features.ndim == 2 else features.shape[1]))
-
-
-def _check_queue(queue: Queue | None, width: int) -> None:
-    if queue is None:
-        return
-    features, labels = queue
-    if features.ndim != 2 or features.shape[1] != width:
-        raise ValueError(f"queue features of shape {tuple(features.shape)}: expected [Q, {width}]")
-    check_shape("queue labels", labels, (len(features),), "one per vector of the queue")
+    if queue is not None:
+        past, past_labels = queue
+        if past.ndim != 2 or past.shape[1] != features.shape[-1]:
+            raise ValueError(f"queue features of shape {tuple(past.shape)}: expected [Q, {features.shape[-1]}]")
+        check_shape("queue labels", past_labels, (len(past),), "one per vector of the queue")
 
 
 def supcon_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:

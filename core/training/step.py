@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
-from core.losses.evaluate import ObjectiveValue
-from core.losses.reference import reference_lines
+from core.losses.evaluate import ObjectiveValue, reference_lines
 from core.training.data_parallel import ShardedBatch
 from core.training.gradients import EVERY_STEPS, shared_gradients
 from core.training.optimisers import set_rates, take_clipped_step

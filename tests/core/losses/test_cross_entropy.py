@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -56,18 +55,6 @@ def test_the_margin_leaves_the_logits_it_was_given_alone() -> None:
     assert logits.equal(before)
 
 
-def test_a_margin_costs_at_most_itself() -> None:
-    logits = random_logits(4, 3)
-    plain, margined = cross_entropy_loss(logits, LABELS), cross_entropy_loss(logits, LABELS, margin=2.0)
-    assert plain < margined < plain + 2.0
-
-
-@each("smoothing", [0.0, 0.2])
-def test_equal_logits_give_the_logarithm_of_the_classes(smoothing: float) -> None:
-    loss = cross_entropy_loss(torch.zeros(4, 3), LABELS, label_smoothing=smoothing)
-    assert loss.item() == pytest.approx(math.log(3))
-
-
 @each("share", [0.3, torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64)])
 class TestMixup:
     def test_the_loss_equals_the_slow_loop(self, share: float | Tensor) -> None:
@@ -101,67 +88,3 @@ def test_both_partners_of_a_mixture_get_a_gradient() -> None:
     mix(vectors, torch.tensor([1, 1]), 0.25)[0].sum().backward()
     assert vectors.grad is not None
     assert vectors.grad.tolist() == [[0.25] * 3, [0.75] * 3]
-
-
-def test_autocast_does_not_lower_the_precision() -> None:
-    logits = random_logits(4, 3, dtype=torch.float32)
-    outside = cross_entropy_loss(logits, LABELS, margin=0.1), mixup_loss(logits, LABELS, PARTNERS, 0.3)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = cross_entropy_loss(logits, LABELS, margin=0.1), mixup_loss(logits, LABELS, PARTNERS, 0.3)
-    assert all(loss.dtype == torch.float32 for loss in inside)
-    assert inside == outside
-
-
-def test_half_precision_logits_are_computed_in_single_precision() -> None:
-    logits = random_logits(4, 3, dtype=torch.bfloat16)
-    assert cross_entropy_loss(logits, LABELS, margin=0.1) == cross_entropy_loss(logits.float(), LABELS, margin=0.1)
-
-
-def refusal(call: Any, given: dict[str, Any]) -> str:
-    with pytest.raises(ValueError) as caught:
-        call(**given)
-    assert "expected" in str(caught.value)
-    return str(caught.value)
-
-
-@each(
-    ("wrong", "name", "value"),
-    [
-        ({"logits": torch.ones(4)}, "logits", "(4,)"),
-        ({"labels": torch.zeros(5, dtype=torch.long)}, "labels", "(5,)"),
-        ({"label_smoothing": -0.1}, "label_smoothing", "-0.1"),
-        ({"label_smoothing": 1.0}, "label_smoothing", "1.0"),
-        ({"label_smoothing": math.nan}, "label_smoothing", "nan"),
-        ({"margin": -0.1}, "margin", "-0.1"),
-        ({"margin": math.inf}, "margin", "inf"),
-    ],
-)
-def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
-    message = refusal(cross_entropy_loss, {"logits": torch.ones(4, 3), "labels": LABELS} | wrong)
-    assert name in message
-    assert value in message
-
-
-@each(
-    ("wrong", "name", "value"),
-    [
-        ({"logits": torch.ones(4)}, "logits", "(4,)"),
-        ({"labels": torch.zeros(5, dtype=torch.long)}, "labels", "(5,)"),
-        ({"partners": torch.zeros(3, dtype=torch.long)}, "partners", "(3,)"),
-        ({"share": -0.1}, "share", "-0.1"),
-        ({"share": torch.tensor(1.5)}, "share", "1.5"),
-        ({"share": math.nan}, "share", "nan"),
-        ({"share": torch.ones(4)}, "share", "(4,)"),
-    ],
-)
-def test_a_wrong_mixture_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
-    given: dict[str, Any] = {"logits": torch.ones(4, 3), "labels": LABELS, "partners": PARTNERS, "share": 0.5}
-    message = refusal(mixup_loss, given | wrong)
-    assert name in message
-    assert value in message
-
-
-def test_mixing_refuses_what_the_loss_refuses() -> None:
-    given: dict[str, Any] = {"vectors": torch.ones(4, 2), "partners": PARTNERS}
-    assert "share = 2.0" in refusal(mix, given | {"share": 2.0})
-    assert "partners of shape (3,)" in refusal(mix, given | {"share": 0.5, "partners": PARTNERS[:3]})

@@ -120,6 +120,8 @@ def test_dscl_simcse_and_r_drop_are_given_their_parameters() -> None:
     assert value_of("dscl", one_layer, alpha=0.7, temperature=0.4) == pytest.approx(dscl)
     both = simcse_loss(features[:, 0], features[:, 1], temperature=0.4, symmetric=True).item()
     assert value_of("simcse", one_layer, temperature=0.4, symmetric=True) == pytest.approx(both)
+    among_all = supcon_loss(features, temperature=0.4).item()
+    assert value_of("simcse", one_layer, temperature=0.4, candidates="all") == pytest.approx(among_all)
     triplets = drawn(5, 3, 4, seed=1)
     hard = simcse_loss(*triplets.unbind(1), temperature=0.4, hard_negative_weight=1.5).item()
     found = value_of(

@@ -1,4 +1,6 @@
-"""Double precision in, double precision throughout: torch's default precision must not enter a loss.
+"""Single precision at least, and double precision throughout where it is given.
+
+Neither autocast nor torch's default precision must enter a loss.
 
 A division of whole numbers, or a tensor made of Python numbers, takes the default precision. With float64 as the
 default nothing can fall below it, so that both defaults must give the same digits.
@@ -17,10 +19,9 @@ from core.catalogue.losses import LOSSES
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
 from core.losses.dscl import dscl_loss
-from core.losses.evaluate import Contrasted, TermInput
+from core.losses.evaluate import Contrasted, TermInput, reference_lines
 from core.losses.forces import PushSpread, batch_forces, push_spread
 from core.losses.rdrop import rdrop_loss
-from core.losses.reference import reference_lines
 from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
@@ -83,22 +84,39 @@ def in_double() -> Iterator[Callable[[Callable[[], Any]], Any]]:
     torch.set_default_dtype(before)
 
 
+VIEWS = torch.randn(12, 2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def values(name: str, features: Tensor) -> list[Tensor]:
+    result = CASES[name](features)
+    found = [result] if isinstance(result, Tensor) else list(result)
+    return [value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64) for value in found]
+
+
 @pytest.mark.usefixtures("_path")
 @pytest.mark.parametrize("name", CASES)
 def test_the_default_precision_changes_no_digit(name: str, in_double: Callable[[Callable[[], Any]], Any]) -> None:
-    views = torch.randn(12, 2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
     def found() -> list[Tensor]:
-        features = views.clone().requires_grad_()
-        result = CASES[name](features)
-        values = [result] if isinstance(result, Tensor) else list(result)
-        tensors = [value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64) for value in values]
+        features = VIEWS.clone().requires_grad_()
+        tensors = values(name, features)
         if tensors[0].requires_grad and tensors[0].ndim == 0:
-            (gradient,) = torch.autograd.grad(tensors[0], features)
-            tensors.append(gradient)
+            tensors += torch.autograd.grad(tensors[0], features)
         return tensors
 
     assert torch.get_default_dtype() == torch.float32
     for single, double in zip(found(), in_double(found), strict=True):
         assert single.dtype == torch.float64
         assert torch.equal(single, double)
+
+
+@pytest.mark.usefixtures("_path")
+@pytest.mark.parametrize("name", CASES)
+def test_neither_autocast_nor_half_precision_vectors_lower_the_precision(name: str) -> None:
+    for features in (VIEWS.float(), VIEWS.bfloat16()):
+        expected = values(name, features.float())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = values(name, features)
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype
+            assert one.dtype in (torch.float32, torch.float64)
+            assert torch.equal(one, other)

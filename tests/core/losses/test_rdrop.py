@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -53,22 +52,9 @@ def test_it_equals_the_slow_double_loop(alpha: float, scale: float, dtype: torch
     assert found.total.item() == pytest.approx(ce / 2 + alpha * both / 2, rel=1e-5)
 
 
-def test_the_paper_is_twice_ours_at_half_its_alpha() -> None:
-    one, two, alpha = random_logits(4, 3), random_logits(4, 3, seed=1), 3.0
-    ce, both = slow_parts(one, two, LABELS)
-    paper = ce + alpha / 2 * both
-    assert 2 * rdrop_loss(one, two, LABELS, alpha=alpha / 2).total.item() == pytest.approx(paper)
-
-
 def test_the_gradient_passes_gradcheck_for_both_passes() -> None:
     logits = [random_logits(4, 3, seed=seed).requires_grad_() for seed in (0, 1)]
     assert torch.autograd.gradcheck(lambda one, two: tuple(rdrop_loss(one, two, LABELS, alpha=2.0)), logits)
-
-
-def test_no_pass_is_held_still() -> None:
-    one, two = (random_logits(4, 3, seed=seed).requires_grad_() for seed in (0, 1))
-    gradients = torch.autograd.grad(rdrop_loss(one, two, LABELS).kl, (one, two))
-    assert all((gradient.abs() > 1e-4).any(1).all() for gradient in gradients)
 
 
 def test_equal_passes_are_cross_entropy() -> None:
@@ -78,18 +64,6 @@ def test_equal_passes_are_cross_entropy() -> None:
     assert found.total.item() == pytest.approx(cross_entropy_loss(logits, LABELS).item())
 
 
-def test_the_passes_are_alike() -> None:
-    one, two = random_logits(4, 3), random_logits(4, 3, seed=1)
-    assert rdrop_loss(one, two, LABELS).total.item() == pytest.approx(rdrop_loss(two, one, LABELS).total.item())
-
-
-def test_alpha_zero_is_the_mean_cross_entropy() -> None:
-    one, two = random_logits(4, 3), random_logits(4, 3, seed=1)
-    found = rdrop_loss(one, two, LABELS, alpha=0.0)
-    assert found.total == found.ce
-    assert found.kl > 0.1
-
-
 def test_one_example_and_certain_passes_stay_finite() -> None:
     one = torch.tensor([[1e4, 0.0, -1e4]]).requires_grad_()
     found = rdrop_loss(one, torch.tensor([[0.0, 1e4, 0.0]]), torch.tensor([2]))
@@ -97,36 +71,3 @@ def test_one_example_and_certain_passes_stay_finite() -> None:
     assert one.grad is not None
     assert found.total.isfinite()
     assert one.grad.isfinite().all()
-
-
-def test_autocast_does_not_lower_the_precision() -> None:
-    one, two = (random_logits(4, 3, seed=seed, dtype=torch.float32) for seed in (0, 1))
-    outside = rdrop_loss(one, two, LABELS)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = rdrop_loss(one, two, LABELS)
-    assert [part.item() for part in inside] == [part.item() for part in outside]
-    assert inside.total.dtype == torch.float32
-
-
-def test_half_precision_logits_are_computed_in_single_precision() -> None:
-    one, two = (random_logits(4, 3, seed=seed, dtype=torch.bfloat16) for seed in (0, 1))
-    assert rdrop_loss(one, two, LABELS).total == rdrop_loss(one.float(), two.float(), LABELS).total
-
-
-@each(
-    ("wrong", "name", "value"),
-    [
-        ({"logits1": torch.ones(4)}, "logits1", "(4,)"),
-        ({"logits2": torch.ones(4, 2)}, "logits2", "(4, 2)"),
-        ({"labels": torch.zeros(5, dtype=torch.long)}, "labels", "(5,)"),
-        ({"alpha": -1.0}, "alpha", "-1.0"),
-        ({"alpha": math.nan}, "alpha", "nan"),
-    ],
-)
-def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
-    given: dict[str, Any] = {"logits1": torch.ones(4, 3), "logits2": torch.ones(4, 3), "labels": LABELS} | wrong
-    with pytest.raises(ValueError) as caught:
-        rdrop_loss(**given)
-    assert name in str(caught.value)
-    assert value in str(caught.value)
-    assert "expected" in str(caught.value)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from core.losses import cross_entropy_loss, scl_objective
+from core.losses import scl_objective
 from core.losses.supcon import supcon_loss
 
 LABELS = torch.tensor([0, 1, 0, 1, 1])
@@ -42,11 +42,6 @@ def test_the_parts_are_mixed_by_the_weight(logits: Tensor, features: Tensor, com
     assert loss.item() == pytest.approx(expected.item())
 
 
-def test_convex_weight_one_leaves_the_contrastive_term_alone(logits: Tensor, features: Tensor) -> None:
-    loss = scl_objective(logits, LABELS, features, weight=1)
-    assert loss.item() == pytest.approx(supcon_loss(features, LABELS, temperature=0.3).item())
-
-
 def test_features_may_have_views(logits: Tensor, features: Tensor) -> None:
     views = torch.stack([features, features * 2 + 1], dim=1)
     loss = scl_objective(logits, LABELS, views, weight=1, temperature=0.5)
@@ -65,16 +60,3 @@ def test_a_bad_weight_is_named_with_its_value(logits: Tensor, features: Tensor, 
 def test_an_unknown_combination_is_named(logits: Tensor, features: Tensor) -> None:
     with pytest.raises(ValueError, match="combine = 'mixed': expected one of convex, additive"):
         scl_objective(logits, LABELS, features, weight=0.5, combine="mixed")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_cross_entropy_is_computed_in_single_precision_under_autocast(logits: Tensor, dtype: torch.dtype) -> None:
-    given = logits.detach().to(dtype)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = cross_entropy_loss(given, LABELS)
-    assert loss.dtype == torch.float32
-    assert loss.item() == F.cross_entropy(given.float(), LABELS).item()
-
-
-def test_cross_entropy_keeps_double_precision(logits: Tensor) -> None:
-    assert cross_entropy_loss(logits.double(), LABELS).dtype == torch.float64

@@ -11,22 +11,12 @@ import torch
 from torch import Tensor
 
 from core.losses import blockwise, supcon
-from core.losses.evaluate import Contrasted, TermInput
-from core.losses.reference import reference_lines
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
 Related = Callable[[int, int], bool]
-
-
-def lower_bound(labels: Tensor) -> float:
-    """The bound that a curve shows for one vector per text."""
-    lines = reference_lines("supcon", TermInput(layers=(Contrasted(torch.ones(len(labels), 1, 2)),)), labels, {})
-    assert lines is not None
-    assert lines.bound is not None
-    return lines.bound.item()
 
 
 @pytest.fixture(params=["one matrix", "strips"], autouse=True)
@@ -173,21 +163,6 @@ class TestQueue:
         loss = supcon_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([5]), temperature=1.0, queue=queue)
         assert loss.item() == pytest.approx(math.log(1 + math.e))
 
-    @each(
-        ("queue", "name", "value"),
-        [
-            ((torch.ones(3), torch.zeros(3)), "queue features", "(3,)"),
-            ((torch.ones(3, 5), torch.zeros(3)), "queue features", "(3, 5)"),
-            ((torch.ones(3, 4), torch.zeros(2)), "queue labels", "(2,)"),
-            ((torch.ones(3, 4), torch.zeros(3, 1)), "queue labels", "(3, 1)"),
-        ],
-    )
-    def test_a_wrong_queue_is_named_with_its_shape(self, queue: tuple[Tensor, Tensor], name: str, value: str) -> None:
-        with pytest.raises(ValueError) as caught:
-            supcon_loss(torch.ones(6, 4), LABELS, queue=queue)
-        assert name in str(caught.value)
-        assert value in str(caught.value)
-
 
 def test_features_without_a_view_axis_have_one_view() -> None:
     features = random_features(6, 4)
@@ -210,57 +185,11 @@ def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
 
 @each("variant", VARIANTS)
 class TestIdentities:
-    def test_the_order_of_the_batch_does_not_matter(self, variant: str) -> None:
-        features, order = random_features(6, 2, 4), torch.tensor([3, 0, 5, 1, 4, 2])
-        one = supcon_loss(features, LABELS, variant=variant)
-        assert supcon_loss(features[order], LABELS[order], variant=variant).item() == pytest.approx(one.item())
-
-    def test_a_rotation_changes_nothing(self, variant: str) -> None:
-        features = random_features(6, 4)
-        rotation = torch.linalg.qr(random_features(4, 4, seed=1)).Q
-        one = supcon_loss(features, LABELS, variant=variant)
-        assert supcon_loss(features @ rotation, LABELS, variant=variant).item() == pytest.approx(one.item())
-
-    def test_other_names_for_the_classes_change_nothing(self, variant: str) -> None:
-        features, renamed = random_features(6, 4), torch.tensor([7, -1, 7, 100, -1, 7])
-        one = supcon_loss(features, LABELS, variant=variant)
-        assert supcon_loss(features, renamed, variant=variant).item() == pytest.approx(one.item(), rel=1e-12)
-
     @each("scale", [1e-30, 1e-6, 1e-3, 1e3, 1e30])
     def test_the_length_of_the_vectors_does_not_matter(self, variant: str, scale: float) -> None:
         features = random_features(6, 4, dtype=torch.float32)
         one = supcon_loss(features, LABELS, variant=variant)
         assert supcon_loss(features * scale, LABELS, variant=variant).item() == pytest.approx(one.item(), rel=1e-5)
-
-    @each("views", [1, 2, 3])
-    def test_equal_vectors_stand_at_the_collapse_line(self, variant: str, views: int) -> None:
-        features = torch.ones(6, views, 4, dtype=torch.float64)
-        loss = supcon_loss(features, LABELS, variant=variant).item()
-        assert loss == pytest.approx(math.log(6 * views - 1))
-
-    def test_equidistant_vectors_stand_at_the_collapse_line_too(self, variant: str) -> None:
-        loss = supcon_loss(torch.eye(6, dtype=torch.float64), LABELS, variant=variant)
-        assert loss.item() == pytest.approx(math.log(6 - 1))
-
-    def test_the_loss_stays_above_its_lower_bound(self, variant: str) -> None:
-        labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
-        features = torch.nn.functional.one_hot(labels).double()
-        loss = supcon_loss(features, labels, temperature=0.05, variant=variant).item()
-        assert loss == pytest.approx(lower_bound(labels), abs=1e-6)
-        assert loss >= lower_bound(labels)
-
-
-def test_the_variants_agree_when_every_anchor_has_one_positive() -> None:
-    features, labels = random_features(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
-    out, inside = (supcon_loss(features, labels, variant=v, reduction="none") for v in ("out", "in"))
-    torch.testing.assert_close(out, inside)
-
-
-def test_the_variants_agree_when_the_positives_of_an_anchor_are_alike() -> None:
-    labels = torch.tensor([0, 0, 0, 1, 1, 1])
-    features = random_features(2, 4)[labels]
-    out, inside = (supcon_loss(features, labels, variant=v, reduction="none") for v in ("out", "in"))
-    torch.testing.assert_close(out, inside)
 
 
 @each("seed", range(5))
@@ -338,54 +267,9 @@ def test_a_positive_opposite_its_anchor_costs_the_full_distance_at_a_low_tempera
     assert losses.tolist() == pytest.approx([200.0, math.log(2), 0.0], abs=1e-4)
 
 
-def test_autocast_does_not_lower_the_precision() -> None:
-    features = random_features(32, 64, dtype=torch.float32)
-    labels = torch.arange(32) % 3
-    outside = supcon_loss(features, labels)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = supcon_loss(features, labels)
-    assert inside.dtype == torch.float32
-    assert inside.item() == outside.item()
-
-
-def test_half_precision_features_are_computed_in_single_precision() -> None:
-    features = random_features(6, 4, dtype=torch.bfloat16)
-    assert supcon_loss(features, LABELS) == supcon_loss(features.float(), LABELS)
-
-
 def test_leaving_the_vectors_as_they_are_warns() -> None:
     with pytest.warns(UserWarning, match="without normalisation"):
         supcon_loss(random_features(6, 4), LABELS, normalize=False)
-
-
-@each(
-    ("wrong", "name", "value"),
-    [
-        ({"temperature": 0.0}, "temperature", "0.0"),
-        ({"temperature": -0.1}, "temperature", "-0.1"),
-        ({"temperature": math.nan}, "temperature", "nan"),
-        ({"temperature": math.inf}, "temperature", "inf"),
-        ({"features": torch.ones(6)}, "features", "(6,)"),
-        ({"features": torch.ones(6, 1, 2, 3)}, "features", "(6, 1, 2, 3)"),
-        ({"labels": torch.zeros(5)}, "labels", "(5,)"),
-        ({"labels": None, "mask": torch.ones(6, 5)}, "mask", "(6, 5)"),
-        ({"mask": torch.ones(6, 6)}, "mask", "both"),
-        ({"view_mask": torch.ones(6, 2, dtype=torch.bool)}, "view_mask", "(6, 2)"),
-        ({"variant": "mean"}, "variant", "mean"),
-        ({"anchors": "two"}, "anchors", "two"),
-        ({"reduction": "median"}, "reduction", "median"),
-        ({"base_temperature": 0.0}, "base_temperature", "0.0"),
-        ({"base_temperature": -0.07}, "base_temperature", "-0.07"),
-        ({"base_temperature": math.nan}, "base_temperature", "nan"),
-    ],
-)
-def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
-    given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS} | wrong
-    with pytest.raises(ValueError) as caught:
-        supcon_loss(**given)
-    assert name in str(caught.value)
-    assert value in str(caught.value)
-    assert "expected" in str(caught.value)
 
 
 def slow_coefficients(features: Tensor, labels: Tensor, tau: float, variant: str) -> tuple[list[list[float]], ...]:
@@ -447,23 +331,3 @@ class TestCoefficients:
         assert all((matrix[3] == 0).all() for matrix in found)
         assert all((matrix.diagonal() == 0).all() for matrix in found)
         assert (found.coefficients[:3] != 0).any(1).all()
-
-    def test_autocast_does_not_lower_the_precision(self, variant: str) -> None:
-        features = random_features(6, 4, dtype=torch.float32)
-        outside = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            inside = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant)
-        assert inside.coefficients.dtype == torch.float32
-        torch.testing.assert_close(inside.coefficients, outside.coefficients, atol=0, rtol=0)
-
-
-@each("wrong", [{"temperature": 0.0}, {"variant": "mean"}, {"labels": torch.zeros(5)}])
-def test_coefficients_refuse_what_the_loss_refuses(wrong: dict[str, Any]) -> None:
-    given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS, "temperature": 0.1} | wrong
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        contrastive_coefficients(**given)
-
-
-def test_the_lower_bound_is_the_mean_log_of_the_positives() -> None:
-    assert lower_bound(LABELS) == pytest.approx((3 * math.log(2) + 2 * math.log(1)) / 5)
-    assert lower_bound(torch.tensor([0, 1, 2])) == 0.0

@@ -10,9 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from core.catalogue.loss_entry import CONTRAST, Forces, LossEntry, Settings
-from core.losses.evaluate import TermInput
+from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
-from core.losses.reference import ReferenceLines
 from core.parameters import Parameter, number
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from core.losses import supcon_loss
-from core.losses.evaluate import Contrasted, TermInput
-from core.losses.reference import reference_lines
+from core.losses.evaluate import Contrasted, TermInput, reference_lines
 from core.representation.geometry import geometry
 from core.representation.verdict import SENTENCES, Contrast, Geometry, Outcome, Verdict, verdict
 from tests.cases import each

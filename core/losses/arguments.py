@@ -1,9 +1,11 @@
-"""Argument checks shared by the losses; each error names the argument, its value and the expected values."""
+"""Arguments of the losses: checks that name argument, value and the expected values; vectors of unit length."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 
@@ -36,3 +38,28 @@ def check_logits(name: str, logits: Tensor) -> None:
     """Check that the logits are a matrix. Raises: ValueError."""
     if logits.ndim != 2:
         raise ValueError(f"{name} of shape {tuple(logits.shape)}: expected [N, C]")
+
+
+def in_full_precision(tensor: Tensor) -> Tensor:
+    """Convert to float32, but keep float64."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Divide rows by their Euclidean length, with the graph attached.
+
+    Args:
+        rows: [M, d], float32 or float64, any scale.
+    Returns: [M, d].
+    Edge: a row of zeros stays zero and gets a finite gradient.
+    """
+    # Scaling by the largest entry first prevents under- and overflow in the norm of tiny and huge vectors.
+    largest = rows.detach().abs().amax(1, keepdim=True)
+    rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
+    norm = rows.square().sum(1, keepdim=True)
+    return rows * torch.where(norm > 0, norm, torch.ones_like(norm)).rsqrt()
+
+
+def mean_of(losses: Sequence[Tensor]) -> Tensor:
+    """Return the mean of scalars; a single one is returned unchanged, to the last bit."""
+    return losses[0] if len(losses) == 1 else torch.stack(list(losses)).mean()
