@@ -33,7 +33,7 @@ from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.training import step as step_module
 from core.training.gradients import EVERY_STEPS
-from core.training.trainable import apply_trainable, training_mode
+from core.training.trainable import apply_trainable
 from core.training.untrained import MemoryCache
 
 WEIGHT = 0.5
@@ -52,7 +52,7 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
         max_length=config.encoder.max_length,
     )
     learning = apply_trainable(encoder, settings.trainable)
-    training_mode(encoder, learning)
+    encoder.train_only(learning)
     parameters = list(encoder.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.optimiser.weight_decay},

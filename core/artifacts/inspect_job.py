@@ -36,8 +36,7 @@ from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
 from core.tasks.rows import Rows
-from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
-from core.training.precision import encoder_autocast
+from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
 from core.workers import Progress
 from core.workers.run_rows import TaskSource

@@ -13,15 +13,20 @@ from typing import Any, Literal, cast
 import torch
 import transformers
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from core.encoders.attention_row import attention_row
 from core.encoders.families import Family, family_of
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
-from core.encoders.readout import pooled_vectors, token_views
-from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
+from core.encoders.taps import (
+    EmbeddingChange,
+    Encoded,
+    Taps,
+    attention_row,
+    in_text_order,
+    pooled_vectors,
+    token_views,
+)
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, first_line, shown
 from core.messages import _
@@ -78,9 +83,9 @@ class PlainEncoder(nn.Module):
 
     def _mask(self, batch: PackedBatch) -> Tensor:
         if not self.family.packs:
-            return (batch.segments != NO_TEXT).long()  # [R, T]
+            return (batch.owners != NO_TEXT).long()  # [R, T]
         # Padding attends to padding: a fully masked row would become NaN.
-        own = (batch.segments.unsqueeze(2) == batch.segments.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
+        own = (batch.owners.unsqueeze(2) == batch.owners.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
         if self._sdpa:
             return own
         return torch.zeros_like(own, dtype=self.model.dtype).masked_fill(~own, torch.finfo(self.model.dtype).min)
@@ -112,6 +117,12 @@ class Encoder(PlainEncoder):
         self.special_ids: frozenset[int] = frozenset()
         # Projection heads of contrastive losses, by term; each phase sets its own.
         self.projections = nn.ModuleDict()
+
+    def train_only(self, modules: Sequence[nn.Module]) -> None:
+        """Switch modules that learn to training mode, and all others, whose dropout is then off, to evaluation mode."""
+        self.eval()
+        for module in modules:
+            module.train()
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
         """Return one vector per text, [B, H] float32: the last hidden state of its first token, or the token mean."""
@@ -190,25 +201,26 @@ class Encoder(PlainEncoder):
                 row = attention_row(self.blocks[layer - 1], self.family, heads, batch)
                 rows[layer] = cache(stack.enter_context(row))
 
-            def read(layer: int, hidden: Tensor) -> None:
-                if layer in taps.layers:
-                    short = first_only and layer == top
-                    found.pooled[layer] = hidden[:, 0].float() if short else pooled_vectors(hidden, batch, self.pooling)
-                if layer in counts:
-                    found.tokens[layer] = token_views(hidden, rows[layer](), self._special(batch), counts[layer], batch)
-                if layer in taps.attention:
-                    found.attention[layer] = rows[layer]()
+            def reader_of(layer: int) -> Callable[..., None]:
+                def read(_module: Any, _inputs: Any, output: Any) -> None:
+                    hidden = output[0] if isinstance(output, tuple) else output
+                    if layer in taps.layers:
+                        short = first_only and layer == top
+                        pooled = hidden[:, 0].float() if short else pooled_vectors(hidden, batch, self.pooling)
+                        found.pooled[layer] = pooled
+                    if layer in counts:
+                        special = self._special(batch)
+                        found.tokens[layer] = token_views(hidden, rows[layer](), special, counts[layer], batch)
+                    if layer in taps.attention:
+                        found.attention[layer] = rows[layer]()
+
+                return read
 
             for layer in {*taps.layers, *attended}:
-                stack.enter_context(self._on_output(layer, read))
+                module = output_module(self.base, self.family, layer)
+                stack.enter_context(module.register_forward_hook(reader_of(layer)))
             self._last_hidden(batch)
         return found
-
-    def _on_output(self, layer: int, read: Callable[[int, Tensor], None]) -> RemovableHandle:
-        def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            read(layer, output[0] if isinstance(output, tuple) else output)
-
-        return output_module(self.base, self.family, layer).register_forward_hook(hook)
 
     def _special(self, batch: PackedBatch) -> Tensor:
         """Return the mask [R, T] of padding and of tokens that the tokenizer adds."""

@@ -42,24 +42,25 @@ class PackedBatch:
 
     Attributes:
         input_ids, positions: [R, T]; positions count from 0 within each text.
-        segments: [R, T] number of the text within its row, −1 for padding.
         owners: [R, T] number of the text within the batch, −1 for padding.
         types: [R, T] token types, 0 for padding.
-        first: [B] index of each text's first token in the flattened [R·T] tokens, in batch order.
-        places: [B, longest text] the same index for every token of a text, −1 beyond its end.
+        places: [B, longest text] index of each text's tokens in the flattened [R·T] tokens, −1 beyond its end.
     """
 
     input_ids: Tensor
     positions: Tensor
-    segments: Tensor
     owners: Tensor
     types: Tensor
-    first: Tensor
     places: Tensor
 
     def to(self, device: torch.device) -> PackedBatch:
         tensors = (getattr(self, field.name) for field in fields(self))
         return PackedBatch(*(tensor.to(device, non_blocking=True) for tensor in tensors))
+
+    @property
+    def first(self) -> Tensor:
+        """Index of each text's first token in the flattened tokens, [B]."""
+        return self.places[:, 0]
 
     @property
     def real(self) -> Tensor:
@@ -103,25 +104,23 @@ def pack(
     # NumPy is several times faster than torch for small slices.
     input_ids = np.full(shape, padding_id, np.int64)
     positions = np.zeros(shape, np.int64)
-    segments = np.full(shape, NO_TEXT, np.int64)
     owners = np.full(shape, NO_TEXT, np.int64)
     types = np.zeros(shape, np.int64)
     places = np.full((len(texts), max(lengths)), NO_TEXT, np.int64)
     counted = np.arange(max(lengths))
     for r, members in enumerate(rows):
         start = 0
-        for segment, text in enumerate(members):
+        for text in members:
             length = lengths[text]
             end = start + length
             input_ids[r, start:end] = texts[text].ids
             positions[r, start:end] = counted[:length]
             if (of_pair := texts[text].types) is not None:
                 types[r, start:end] = of_pair
-            segments[r, start:end] = segment
             owners[r, start:end] = text
             places[text, :length] = counted[:length] + (r * row_length + start)
             start = end
-    arrays = (input_ids, positions, segments, owners, types, places[:, 0], places)
+    arrays = (input_ids, positions, owners, types, places)
     return PackedBatch(*(torch.from_numpy(values) for values in arrays))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -24,26 +24,6 @@ def embedding_gradients(
 
     Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
     """
-
-    def loss(first: Tensor, second: Tensor) -> Tensor:
-        if plan.term.entry.reads == "logits":
-            given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
-        else:
-            given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
-        value = load(plan.term.entry.compute)(given, labels, plan.term.parameters)
-        return value[0] if isinstance(value, tuple) else value
-
-    return gradients_of(loss, encoder, texts, autocast)
-
-
-def gradients_of(
-    loss: Callable[[Tensor, Tensor], Tensor], encoder: Encoder, texts: Sequence[Tokens], autocast: torch.autocast
-) -> list[Tensor]:
-    """Gradient of a loss by the embeddings of the first of two passes, [T, E] for each text.
-
-    Args:
-        loss: of the pooled vectors [B, H] of both passes.
-    """
     seen: list[tuple[Tensor, Tensor]] = []
 
     def capture(embeddings: Tensor, owners: Tensor, _: Tensor) -> Tensor:
@@ -55,8 +35,13 @@ def gradients_of(
         with autocast:
             pooled = encoder.encode([*texts, *texts], change=capture).pooled[len(encoder.blocks)]
         first, second = pooled.chunk(2)
-        wanted = [embeddings for embeddings, _ in seen]
-        gradients = torch.autograd.grad(loss(first, second), wanted, allow_unused=True)
+        if plan.term.entry.reads == "logits":
+            given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
+        else:
+            given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
+        value = load(plan.term.entry.compute)(given, labels, plan.term.parameters)
+        loss = value[0] if isinstance(value, tuple) else value
+        gradients = torch.autograd.grad(loss, [embeddings for embeddings, _ in seen], allow_unused=True)
     found: dict[int, Tensor] = {}
     for (embeddings, owners), gradient in zip(seen, gradients, strict=True):
         known = torch.zeros_like(embeddings) if gradient is None else gradient

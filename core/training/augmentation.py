@@ -8,7 +8,7 @@ import torch
 
 from core.config import TaskConfig
 from core.tasks import TaskData
-from core.views.back_translation import MemoryTranslationCache, RoundTrip, TranslationCache
+from core.views.back_translation import round_trip
 
 
 def with_back_translations(
@@ -25,7 +25,11 @@ def with_back_translations(
     if task.back_translation is None:
         return data
     forward, backward = task.translators
-    cache = TranslationCache(kept) if kept else MemoryTranslationCache()
-    trip = RoundTrip(forward, backward, temperature=task.back_translation, seed=seed, cache=cache, device=device)
+    settings: dict[str, str | float] = {
+        "forward": forward,
+        "backward": backward,
+        "temperature": task.back_translation,
+    }
+    trip = round_trip(settings, seed, kept, device)
     seconds = None if data.train.seconds is None else trip.translate(data.train.seconds)
     return data.with_more(trip.translate(data.train.texts), seconds)

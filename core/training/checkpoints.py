@@ -19,8 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from core.atomic import atomic_write
-from core.encoders.model import Encoder
+from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
+from core.messages import N_
 from core.training.trainable import merge_adapters, merged_names, plain_name
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
@@ -29,6 +30,7 @@ SHARE_OF_TIME = 0.02
 SHORTEST_PAUSE_S = 20.0
 FREE_SPACE_FACTOR = 1.5
 WEIGHT, PROJECTIONS = "weight/", "projections."
+UNUSABLE = N_("The checkpoint cannot be used ({problem}): start a new run.")
 
 
 @dataclass
@@ -101,18 +103,28 @@ class Checkpoints:
         """
         if self.step() is None:
             raise TrainingError("There is no checkpoint to resume from: start a new run.")
-        try:
-            return load_file(self.path)
-        except (SafetensorError, OSError) as error:
-            raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
+        return _tensors(self.path)
+
+
+class Trained:
+    """The encoder and weights in memory after the last step."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+    # A copy of what it learned, on the CPU and by the names that a checkpoint has.
+    weights: dict[str, Tensor]
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
     """Put a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
+    restore_weights(encoder, _tensors(path), ignored=PROJECTIONS)
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
     try:
-        restore_weights(encoder, load_file(path), ignored=PROJECTIONS)
+        return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
+        raise TrainingError(UNUSABLE, problem=error) from error
 
 
 def load_start(path: Path, encoder: Encoder) -> None:
@@ -162,7 +174,7 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
                     raise RuntimeError(f"{name} is {list(kept.shape)}, not {list(parameter.shape)}")
                 parameter.copy_(kept)
     except (KeyError, RuntimeError) as error:
-        raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
+        raise TrainingError(UNUSABLE, problem=error) from error
     return names
 
 

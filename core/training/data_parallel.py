@@ -20,7 +20,7 @@ from torch.nn import Parameter
 from core.encoders.taps import TokenViews
 from core.errors import TrainingError
 from core.training.checkpoints import random_states, restore_random_states
-from core.training.gradient_cache import GradientCache
+from core.training.gradient_cache import GradientCache, propagate
 from core.training.gradients import SharedGradients
 from core.training.outputs import Outputs
 
@@ -141,10 +141,7 @@ class ShardedBatch:
         share = self._end - self._start
         self._cache = None
         if micro_batch is not None and micro_batch < share:
-            self._cache = GradientCache(self._of_share, share, micro_batch)
-
-    def _of_share(self, start: int, end: int) -> Outputs:
-        return self._run(self._start + start, self._start + end)
+            self._cache = GradientCache(lambda a, b: run(self._start + a, self._start + b), share, micro_batch)
 
     def encode(self) -> Outputs:
         """Vectors of the whole batch, as leaves that gradients are collected in."""
@@ -169,13 +166,7 @@ class ShardedBatch:
         else:
             if shared is not None:
                 shared.add(self._own.vectors, slice(self._start, self._end))
-            pairs = [
-                (vectors, gradient)
-                for vectors, gradient in zip(self._own.vectors, gradients, strict=True)
-                if vectors.requires_grad and gradient is not None
-            ]
-            if pairs:
-                torch.autograd.backward([vectors for vectors, _ in pairs], [gradient for _, gradient in pairs])
+            propagate(self._own.vectors, gradients)
         self._ranks.sum_gradients(of_encoder)
         if shared is not None:
             shared.sum_over(self._ranks.summed)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -50,25 +49,23 @@ class GradientCache:
         Args:
             first: which text of the batch is the first here.
         """
-        with _own_random_state():
-            for (start, end), state in zip(self._spans, self._states, strict=True):
-                restore_random_states(state)
-                vectors = self._run(start, end).vectors
-                wanted = [
-                    (vector, leaf.grad[:, start:end])
-                    for vector, leaf in zip(vectors, self._leaves, strict=True)
-                    if vector.requires_grad and leaf.grad is not None
-                ]
-                if shared is not None:
-                    shared.add(vectors, slice(first + start, first + end))
-                if wanted:
-                    torch.autograd.backward([vector for vector, _ in wanted], [gradient for _, gradient in wanted])
-
-
-@contextmanager
-def _own_random_state() -> Iterator[None]:
-    before = random_states()
-    try:
-        yield
-    finally:
+        before = random_states()
+        for (start, end), state in zip(self._spans, self._states, strict=True):
+            restore_random_states(state)
+            vectors = self._run(start, end).vectors
+            if shared is not None:
+                shared.add(vectors, slice(first + start, first + end))
+            propagate(vectors, [None if leaf.grad is None else leaf.grad[:, start:end] for leaf in self._leaves])
         restore_random_states(before)
+
+
+def propagate(vectors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
+    """Propagate the gradients of outputs into the encoder, where some weight lies behind an output."""
+    pairs = [
+        (vector, gradient)
+        for vector, gradient in zip(vectors, gradients, strict=True)
+        if vector.requires_grad and gradient is not None
+    ]
+    if pairs:
+        outputs, given = zip(*pairs, strict=True)
+        torch.autograd.backward(outputs, given)

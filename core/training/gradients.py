@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from core.config.plan import Plan
 from core.encoders.model import Encoder
 from core.events import SHARED_BLOCK, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, Term
@@ -85,15 +84,20 @@ def _product(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) ->
 
 
 def shared_gradients(
-    value: ObjectiveValue, terms: Sequence[Term], plan: Plan, encoder: Encoder, vectors: Sequence[Tensor], frozen: int
+    value: ObjectiveValue,
+    terms: Sequence[Term],
+    reach: Mapping[str, int],
+    encoder: Encoder,
+    vectors: Sequence[Tensor],
+    frozen: int,
 ) -> SharedGradients | None:
     """Return the gradients to compare in this step; None where fewer than two terms move a block.
 
     Args:
+        reach: the highest block that each term reads.
         vectors: what the encoder handed out and the terms have read, such as pooled vectors [P, B, H].
         frozen: how many of the lowest blocks learn nothing.
     """
-    reach = {term.key: term.highest_block(len(encoder.blocks)) for term in plan.terms}
     moving = [term for term in terms if term.weight > 0 and reach[term.key] > frozen]
     if len(moving) < 2:
         return None

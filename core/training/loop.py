@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from core.advice.momentum import slow_queues
 from core.advice.prepare import inert_terms
@@ -18,7 +18,7 @@ from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
 from core.config.schedule import objective_at
 from core.config.score_source import classifier_learned, classifier_note
-from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.model import load_encoder
 from core.errors import ConfigError, TrainingError
 from core.events import (
     GRADIENT_NORM,
@@ -27,7 +27,6 @@ from core.events import (
     Evaluation,
     Event,
     Finished,
-    FloatArray,
     KnobTurned,
     Notice,
     Predictions,
@@ -39,10 +38,10 @@ from core.messages import N_, Message
 from core.registry import load
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
-from core.training.baseline import Baseline, learned_rows
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
+    Trained,
     load_start,
     plain_weights,
     random_states,
@@ -50,23 +49,21 @@ from core.training.checkpoints import (
     restore_weights,
     weights_of,
 )
-from core.training.controls import Controls, NoControls
 from core.training.data_parallel import Ranks
-from core.training.encode import Interrupted, encode
-from core.training.half_precision import Trained
+from core.training.encode import Interrupted, encode, encoder_autocast
 from core.training.passes import Machine
 from core.training.phase import Phase
-from core.training.precision import encoder_autocast
 from core.training.probe import ProbeFrames
-from core.training.scores import classification_scores
+from core.training.scores import classification_scores, probe_scores
 from core.training.step import commit_step, compute_step
 from core.training.trainable import fit_classifier, merge_adapters, merged_names, plain_name, reinitialise
 from core.training.untrained import (
+    Baseline,
     MemoryCache,
     Untrained,
     VectorCache,
-    Vectors,
     cache_key,
+    learned_rows,
 )
 
 NOT_FINITE = {
@@ -75,6 +72,28 @@ NOT_FINITE = {
         "The gradient norm of step {step} is {value}: lower the learning rate, or raise the temperature."
     ),
 }
+
+
+class Controls(Protocol):
+    """Requests that a run answers between two steps."""
+
+    def stop_requested(self) -> bool:
+        """True once the run should end with a checkpoint."""
+        ...
+
+    def take_turns(self) -> Sequence[tuple[str, float]]:
+        """Knob turns (name, value) that came since the last call, oldest first."""
+        ...
+
+
+class NoControls:
+    """No requests."""
+
+    def stop_requested(self) -> bool:
+        return False
+
+    def take_turns(self) -> Sequence[tuple[str, float]]:
+        return ()
 
 
 def train(
@@ -109,7 +128,7 @@ def train(
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks)
     try:
-        yield from _led(run, controls, checkpoints, trained)
+        yield from run.events(controls, trained)
     finally:
         if ranks is not None:
             with suppress(TrainingError):  # what went wrong before is what is raised
@@ -136,52 +155,6 @@ def follow(
         run.take_step()
 
 
-def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained: Trained | None) -> Iterator[Event]:
-    """Yield the events of a run, from the first to the last."""
-    config = run.config
-    yield run.started()
-    yield run.frames.tokens
-    yield from run.cautions()
-    yield from run.fitted_classifier()
-    yield from run.untrained_frame_if_cached()
-
-    try:
-        if run.step in run.frame_steps and run.step > 0:  # a stop may have cost the frame of the checkpoint's step
-            yield from run.frame(controls)
-        while run.step < config.steps and not controls.stop_requested():
-            if run.enter_phase_of(run.step + 1):
-                yield from run.cautions()
-            turns = list(controls.take_turns())
-            if run.ranks is not None:
-                run.ranks.lead(turns)
-            yield from run.turn_knobs(turns)
-            yield run.take_step()
-            yield from run.starvation()
-            yield from run.untrained_frame(controls)
-            if run.step in run.frame_steps:
-                yield from run.frame(controls)
-            if checkpoints and run.step in run.snapshot_steps:
-                yield from run.snapshot()
-            if checkpoints and run.step < config.steps and checkpoints.due(run.step):
-                yield run.checkpoint()
-    except Interrupted:
-        pass  # a frame was given up for a stop; the steps so far count
-
-    if run.step < config.steps:
-        if checkpoints:
-            yield run.checkpoint()
-            yield from run.snapshot()
-        yield Finished(run.step, "stopped")
-        return
-    run.finish()
-    yield from run.test()
-    if trained is not None:
-        run.leave(trained)
-    elif checkpoints:
-        yield run.checkpoint(last=True)
-    yield Finished(run.step, "finished")
-
-
 class _Run:
     """The state of a run between two events."""
 
@@ -206,19 +179,26 @@ class _Run:
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
         torch.manual_seed(config.seed)
-        self.encoder, self.tokenizer = _loaded(config, data, device)
+        encoder, self.tokenizer = load_encoder(
+            config.encoder.id,
+            classes=data.classes,
+            pooling=config.encoder.pooling,
+            max_length=config.encoder.max_length,
+        )
+        self.encoder = encoder.to(device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
         self._begin_from(start, resume)
-        self.step = 0
         self.learned: set[str] = set()
         self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
         self._noticed: set[Message] = set()
         restored = checkpoints.load() if resume and checkpoints else {}
-        if restored and checkpoints:
-            self.step = checkpoints.step() or 0
+        self.step = (checkpoints.step() or 0) if restored and checkpoints else 0
         self._enter_phase(config.phase_at(max(1, self.step)))
         if restored:
-            self._restore(restored)
+            self.learned = restore_weights(self.encoder, restored) - self._learning()
+        if "random/cpu" in restored:
+            self.phase.restore(restored)
+            restore_random_states(restored)
         self._follow_recorded_turns()
 
     def _begin_from(self, start: Path | None, resume: bool) -> None:
@@ -251,7 +231,64 @@ class _Run:
             self.encoder, texts, self.frames.attended, key, self.cache, keep=resume
         )
 
-    def started(self) -> Started:
+    def events(self, controls: Controls, trained: Trained | None) -> Iterator[Event]:
+        """Yield the events of a run, from the first to the last."""
+        checkpoints = self.checkpoints
+        yield self._started()
+        yield self.frames.tokens
+        yield from self._cautions()
+        if checkpoints and self.step == 0 and 0 in self.snapshot_steps:
+            # A classifier that was fitted before the first step is kept, as no seed draws it again.
+            layer = f"model.{self.encoder.family.head_layers[1]}"
+            yield from self._snapshot({f"{layer}.weight", f"{layer}.bias"})
+        if self._start is not None and self._start.vectors is not None:  # before any step, as they are at hand
+            yield from self._first_frame(NoControls())
+
+        with suppress(Interrupted):  # a frame was given up for a stop; the steps so far count
+            yield from self._steps(controls)
+
+        if self.step < self.config.steps:
+            if checkpoints:
+                yield self._checkpoint()
+                yield from self._snapshot()
+            yield Finished(self.step, "stopped")
+            return
+        self._leave_phase()  # the encoder is a plain one again
+        yield from self._test()
+        if trained is not None:
+            weights = weights_of(self.encoder, self.learned)
+            # Copies, as predicting with other weights overwrites those of the encoder.
+            trained.weights = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+            trained.encoder, trained.tokenizer = self.encoder, self.tokenizer
+        elif checkpoints:
+            yield self._checkpoint(last=True)
+        yield Finished(self.step, "finished")
+
+    def _steps(self, controls: Controls) -> Iterator[Event]:
+        """Take the steps that are left, unless a stop is asked for. Raises: Interrupted by a stop during a frame."""
+        steps, checkpoints = self.config.steps, self.checkpoints
+        if self.step in self.frame_steps and self.step > 0:  # a stop may have cost the frame of the checkpoint's step
+            yield from self._frame(controls)
+        while self.step < steps and not controls.stop_requested():
+            if self.enter_phase_of(self.step + 1):
+                yield from self._cautions()
+            turns = list(controls.take_turns())
+            if self.ranks is not None:
+                self.ranks.lead(turns)
+            yield from self.turn_knobs(turns)
+            yield self.take_step()
+            yield from self._starvation()
+            # What must not delay the first step: frame 0 from a copy, and a part of the linear probe.
+            yield from self._first_frame(controls)
+            yield from self._baseline.between_steps()
+            if self.step in self.frame_steps:
+                yield from self._frame(controls)
+            if checkpoints and self.step in self.snapshot_steps:
+                yield from self._snapshot()
+            if checkpoints and self.step < steps and checkpoints.due(self.step):
+                yield self._checkpoint()
+
+    def _started(self) -> Started:
         data = self.data
         facts = {
             "train_rows": len(data.train),
@@ -277,7 +314,7 @@ class _Run:
         self._follow_recorded_turns()
         return True
 
-    def cautions(self) -> Iterator[Notice]:
+    def _cautions(self) -> Iterator[Notice]:
         """Warn of whatever makes the numbers of this phase misleading."""
         note = classifier_note(self.config)
         if note is not None and not classifier_learned(self.config, self.step + 1):
@@ -317,16 +354,6 @@ class _Run:
     def _learning(self) -> set[str]:
         return {plain_name(name) for name, parameter in self.encoder.named_parameters() if parameter.requires_grad}
 
-    def finish(self) -> None:
-        """Leave the last phase, after which the encoder is a plain one again."""
-        self._leave_phase()
-
-    def leave(self, trained: Trained) -> None:
-        """Hand over the encoder with a copy of its weights, which predicting with other weights overwrites."""
-        weights = weights_of(self.encoder, self.learned)
-        trained.weights = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
-        trained.encoder, trained.tokenizer = self.encoder, self.tokenizer
-
     # Knobs
 
     def _follow_recorded_turns(self) -> None:
@@ -363,13 +390,15 @@ class _Run:
         step = self.step + 1
         computed = compute_step(self.phase, step - self.offset)
         values = computed.values
-        self._check_finite(step, values)
+        for measure, sentence in NOT_FINITE.items():
+            if not math.isfinite(values[measure]):
+                raise TrainingError(sentence, step=step, value=values[measure])
         values["step_s"] = commit_step(self.phase, computed)
         self.step = step
         self._recent.append(values)
         return Step(step, values)
 
-    def starvation(self) -> Iterator[Notice]:
+    def _starvation(self) -> Iterator[Notice]:
         """Once for each contrastive term that has been 0 for some steps because its batches hold no positives."""
         phase, sampler = self.phase, self.config.task.sampler
         for sentence in starving_sentences(
@@ -379,41 +408,21 @@ class _Run:
                 self._noticed.add(sentence)
                 yield Notice(self.step, sentence)
 
-    def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
-        for measure, sentence in NOT_FINITE.items():
-            if not math.isfinite(values[measure]):
-                raise TrainingError(sentence, step=step, value=values[measure])
-
     # Frames
 
-    def untrained_frame_if_cached(self) -> Iterator[Event]:
-        """The frame of step 0 before any step, where its vectors are at hand; the linear probe waits for a step."""
-        if self._start is not None and self._start.vectors is not None:
-            yield from self._first_frame(NoControls())
-
-    def untrained_frame(self, controls: Controls) -> Iterator[Event]:
-        """After a step, what must not delay the first: frame 0 from a copy, and a part of the linear probe."""
-        yield from self._first_frame(controls)
-        yield from self._baseline.between_steps()
-
     def _first_frame(self, controls: Controls) -> Iterator[Event]:
+        """The frame of step 0, once."""
         if self._start is None:
             return
         start, self._start = self._start, None
         vectors = start.computed(self.tokenizer, autocast=self.machine.autocast, interrupted=controls.stop_requested)
-        yield from self._untrained_events(vectors, start.encoder or self.encoder)
+        encoder, pooled, logits = (start.encoder or self.encoder).eval(), vectors["pooled"], None
+        if classifier_learned(self.config, 0):
+            with torch.inference_mode():
+                logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device)).cpu().numpy()
+        yield from self.frames.events(0, pooled, logits, vectors.get("attention"))
 
-    def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
-        encoder.eval()
-        pooled, attention = vectors["pooled"], vectors.get("attention")
-        if not classifier_learned(self.config, 0):
-            yield from self.frames.events(0, pooled, None, attention)
-            return
-        with torch.inference_mode():
-            logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device))
-        yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
-
-    def frame(self, controls: Controls) -> Iterator[Event]:
+    def _frame(self, controls: Controls) -> Iterator[Event]:
         """The probe as it is now. A stop gives it up, but not at the last step: a finished run has its last frame."""
         interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
         by_probe = not classifier_learned(self.config, self.step)
@@ -428,31 +437,30 @@ class _Run:
         logits = None if by_probe else found.logits.cpu().numpy()
         yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
-    def test(self) -> Iterator[Evaluation | Predictions]:
-        """Scores of the test split: of the linear probe to beat, where the run was too short for it, and of the run."""
-        yield from self._baseline.to_the_end()
-        labels = self.data.test.labels
-        logits, probe_rows = self._test_logits()
-        yield Predictions("test", logits, labels)
-        scores = classification_scores(logits, labels)
-        scores |= {} if probe_rows is None else {"train_rows": float(probe_rows)}
-        yield Evaluation(self.step, "test", scores)
+    def _test(self) -> Iterator[Evaluation | Predictions]:
+        """Scores of the test split: of the linear probe to beat, where the run was too short for it, and of the run.
 
-    def _test_logits(self) -> tuple[FloatArray, int | None]:
-        """Return the test rows' logits; where no classifier learned, a linear probe's and the rows it was fitted on."""
-        texts = self.data.test.inputs
-        if classifier_learned(self.config, self.step):
-            found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
-            return found.logits.cpu().numpy(), None
-        fitting = self.frames.fitting_texts
-        found = encode(self.encoder, self.tokenizer, (*fitting, *texts), autocast=self.machine.autocast)
-        train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
-        probe = self.frames.fitted(train)
-        return probe.logits(vectors), probe.rows
+        Where no classifier learned, the run's predictions are those of a linear probe.
+        """
+        yield from self._baseline.to_the_end()
+        labels, by_probe = self.data.test.labels, not classifier_learned(self.config, self.step)
+        fitting = self.frames.fitting_texts if by_probe else ()
+        texts = (*fitting, *self.data.test.inputs)
+        found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
+        if by_probe:
+            train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
+            probe = self.frames.fitted(train)
+            logits = probe.logits(vectors)
+            scores = probe_scores(logits, labels, probe.rows)
+        else:
+            logits = found.logits.cpu().numpy()
+            scores = classification_scores(logits, labels)
+        yield Predictions("test", logits, labels)
+        yield Evaluation(self.step, "test", scores)
 
     # Checkpoints
 
-    def checkpoint(self, *, last: bool = False) -> Checkpointed | Notice:
+    def _checkpoint(self, *, last: bool = False) -> Checkpointed | Notice:
         """A full disk does not end a run: it goes on without a checkpoint and says so."""
         assert self.checkpoints is not None
         tensors = weights_of(self.encoder, self.learned if last else self.learned | self._learning())
@@ -464,13 +472,7 @@ class _Run:
             return Notice(self.step, error.message)
         return Checkpointed(self.step)
 
-    def fitted_classifier(self) -> Iterator[Notice]:
-        """Keep a classifier that was fitted before the first step, as no seed draws it again."""
-        if self.checkpoints and self.step == 0 and 0 in self.snapshot_steps:
-            layer = f"model.{self.encoder.family.head_layers[1]}"
-            yield from self.snapshot({f"{layer}.weight", f"{layer}.bias"})
-
-    def snapshot(self, names: Collection[str] | None = None) -> Iterator[Notice]:
+    def _snapshot(self, names: Collection[str] | None = None) -> Iterator[Notice]:
         """Keep what the model knows now, as one that finishes here would; a full disk costs the copy and no more.
 
         Args:
@@ -483,36 +485,15 @@ class _Run:
         except TrainingError as error:
             yield Notice(self.step, error.message)
 
-    def _restore(self, tensors: Mapping[str, Tensor]) -> None:
-        self.learned = restore_weights(self.encoder, tensors) - self._learning()
-        if "random/cpu" in tensors:
-            self.phase.restore(tensors)
-            restore_random_states(tensors)
-
-
-def _loaded(config: RunConfig, data: TaskData, device: torch.device) -> tuple[Encoder, Tokenizer]:
-    encoder, tokenizer = load_encoder(
-        config.encoder.id,
-        classes=data.classes,
-        pooling=config.encoder.pooling,
-        max_length=config.encoder.max_length,
-    )
-    return encoder.to(device), tokenizer
-
 
 def _device(name: str) -> torch.device:
-    missing = (name == "cuda" and not torch.cuda.is_available()) or (
-        name == "mps" and not torch.backends.mps.is_available()
-    )
-    if missing:
+    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not here.get(name, True):
         raise TrainingError(
             "device = {device} cannot be used: torch finds none here; choose auto or cpu.", device=repr(name)
         )
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    found = next((kind for kind, available in here.items() if available), "cpu")
+    return torch.device(found if name == "auto" else name)
 
 
 def _fingerprint(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -109,8 +109,9 @@ def optimiser_state(optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str
     tensors = {}
     for parameter, state in optimiser.state.items():
         for key, value in state.items():
-            stored_key, tensor = _stored(key, value)
-            tensors[f"moment/{stored_key}/{names[parameter]}"] = tensor
+            kind = "" if isinstance(value, Tensor) else f".{type(value).__name__}"
+            tensor = torch.tensor(value, dtype=NUMBERS[kind[1:]][1]) if kind else value.contiguous()
+            tensors[f"moment/{key}{kind}/{names[parameter]}"] = tensor
     return tensors
 
 
@@ -135,13 +136,6 @@ def restore_optimiser_state(
             optimiser.state[parameter][key] = value
 
 
-def _stored(key: str, value: Tensor | float) -> tuple[str, Tensor]:
-    if isinstance(value, Tensor):
-        return key, value.contiguous()
-    kind = type(value).__name__
-    return f"{key}.{kind}", torch.tensor(value, dtype=NUMBERS[kind][1])
-
-
 def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
     """The peak rate of every parameter. A later line overrules an earlier one: BERT's pooler lies in its base model."""
     count = len(encoder.blocks)
@@ -152,9 +146,6 @@ def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, f
     rates |= dict.fromkeys(encoder.base.parameters(), rate * optimiser.layer_decay**count)
     for b, block in enumerate(encoder.blocks, start=1):
         rates |= dict.fromkeys(block.parameters(), rate * optimiser.layer_decay ** (count - b))
-    return rates | dict.fromkeys(_head_parameters(encoder), head_rate)
-
-
-def _head_parameters(encoder: Encoder) -> Iterator[nn.Parameter]:
     for path in encoder.family.head_modules:
-        yield from encoder.model.get_submodule(path).parameters()
+        rates |= dict.fromkeys(encoder.model.get_submodule(path).parameters(), head_rate)
+    return rates

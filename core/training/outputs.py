@@ -77,18 +77,21 @@ class Reader:
         return self._inputs[key]
 
     def _input(self, plan: TermPlan) -> TermInput:
-        settings = plan.term.parameters
-        if plan.term.entry.reads == "logits":
+        settings, level = plan.term.parameters, plan.term.parameters.get("level")
+        if plan.logits and level != "logits":
             concentration = number(settings, "mixup")
             return self._mixed(plan, concentration) if concentration > 0 else TermInput(logits=self._answers(plan))
-        if plan.term.level == "logits":
+        if level == "logits":
             return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
-        if plan.term.level == "token":
+        if level == "token":
             clusters = whole(settings, "clusters")
             k = whole(settings, "k")
             return TermInput(layers=tuple(self._tokens(plan, group, k, clusters) for group in plan.groups))
         return TermInput(
-            layers=tuple(Contrasted(self._projected(plan, self._stacked(group))) for group in plan.groups),
+            layers=tuple(
+                Contrasted(projected(self._encoder, plan.key, torch.stack([self._vector(one) for one in group], 1)))
+                for group in plan.groups  # [B, V, H] each
+            ),
             queue=self._queue(plan.key),
         )
 
@@ -105,10 +108,6 @@ class Reader:
         partners = torch.randperm(pooled.shape[1], device=pooled.device)
         logits = tuple(self._encoder.logits(mix(pooled[of.number], partners, share)) for of in plan.logits)
         return TermInput(logits=logits, mixed=Mixed(partners, share))
-
-    def _stacked(self, group: Sequence[VectorOf]) -> Tensor:
-        """Stack the views of a group, [B, V, H]."""
-        return torch.stack([self._vector(wanted) for wanted in group], 1)
 
     def _vector(self, wanted: VectorOf) -> Tensor:
         vector = self._outputs.pooled[wanted.layer][wanted.number]
@@ -129,10 +128,7 @@ class Reader:
                 chosen, mask = cluster_views(chosen, mask, clusters)
             vectors.append(chosen)
             masks.append(mask)
-        return Contrasted(self._projected(plan, torch.cat(vectors, 1)), torch.cat(masks, 1))
-
-    def _projected(self, plan: TermPlan, vectors: Tensor) -> Tensor:
-        return projected(self._encoder, plan.key, vectors)
+        return Contrasted(projected(self._encoder, plan.key, torch.cat(vectors, 1)), torch.cat(masks, 1))
 
 
 PROJECTION_WIDTH = 128

@@ -1,7 +1,11 @@
-"""Passes of the encoder over a batch, in one call; each text is augmented by the view of its pass."""
+"""Passes of the encoder over a batch, in one call; each text is augmented by the view of its pass.
+
+A changed text is a function of seed, step, row and view, so that a resumed run reads the same.
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,16 +16,18 @@ from torch import Tensor
 
 from core.config import Precision
 from core.config.plan import Pass, Plan, TermPlan
+from core.config.term import ViewConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
 from core.registry import load
 from core.tasks import TaskData
+from core.tasks.dataset import Input
+from core.texts.eda import row_generator
 from core.training.adversarial import embedding_gradients, laid_out
 from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.frozen import OncePerRow
 from core.training.gradient_cache import GradientCache
-from core.training.inputs import StepInputs
 from core.training.outputs import Outputs, outputs_of
 from core.views.embedding import Embedded
 
@@ -89,21 +95,18 @@ class Passes:
         self.kept_states: OncePerRow[Tensor] | None = None
         # A process reads a part of its own of each batch, unless there is nothing left to compute.
         if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
-            self._keep(frozen, rows_of)
+            width = encoder.base.config.hidden_size * FLOAT_BYTES
+            if frozen == len(encoder.blocks):
+                vectors = max(1, len(plan.layers)) + sum(k for _, k in plan.tokens)
+                self.kept_outputs = OncePerRow(rows_of, self._frozen_outputs, lambda _: vectors * width)
+            else:
+                self.kept_states = OncePerRow(
+                    rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
+                )
 
     def follow(self, plan: Plan) -> None:
         """Take a plan with the same passes: an adversarial step follows the loss as its knobs are now."""
         self._plan = plan
-
-    def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
-        plan, width = self._plan, self._encoder.base.config.hidden_size * FLOAT_BYTES
-        if frozen == len(self._encoder.blocks):
-            vectors = max(1, len(plan.layers)) + sum(k for _, k in plan.tokens)
-            self.kept_outputs = OncePerRow(rows_of, self._frozen_outputs, lambda _: vectors * width)
-        else:
-            self.kept_states = OncePerRow(
-                rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
-            )
 
     def batch(self, step: int, rows: Sequence[int], triplets: Sequence[int], labels: Tensor) -> Batch:
         """Return the inputs of the passes at a step; labels [B] are those of the rows."""
@@ -130,7 +133,11 @@ class Passes:
         if self.kept_outputs is not None:
             return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
         if self.kept_states is not None:
-            return self._from_kept_states(batch, self.kept_states.items(step, batch.rows)), None
+            states, passes = self.kept_states.items(step, batch.rows), len(batch.tokens)
+            texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens]
+            with self._machine.autocast:
+                encoded = self._encoder.encode(texts, self._taps, lower=states * passes, start=self._start)
+            return outputs_of(encoded, passes), None
         size = len(batch.tokens[0])
         if self._ranks is not None:
             batch_of_all = ShardedBatch(partial(self.run, batch), size, self._ranks, self._micro_batch)
@@ -138,7 +145,11 @@ class Passes:
         if self._micro_batch is not None:
             cache = GradientCache(partial(self.run, batch), size, self._micro_batch)
             return cache.encode(), cache
-        return _with_gradient(self.run(batch, 0, size)), None
+        outputs = self.run(batch, 0, size)
+        for vectors in outputs.vectors:  # where only the head learns, its input shows the gradient of each term
+            if not vectors.requires_grad:
+                vectors.requires_grad_()
+        return outputs, None
 
     def run(self, batch: Batch, start: int, end: int) -> Outputs:
         """The passes over texts start … end − 1 of the batch, in one call of the encoder."""
@@ -151,7 +162,7 @@ class Passes:
         """Return the function that applies the embedding views of the passes; None without any."""
         size = end - start
         edits = [
-            (wanted, list(range(number * size, (number + 1) * size)), batch.gradients.get(number, [])[start:end])
+            (wanted.view, list(range(number * size, (number + 1) * size)), batch.gradients.get(number, [])[start:end])
             for number, wanted in enumerate(self._plan.passes)
             if wanted.view is not None and wanted.view.entry.kind == "embedding"
         ]
@@ -159,8 +170,11 @@ class Passes:
             return None
 
         def change(embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
-            for wanted, texts, gradients in edits:
-                embeddings = _edited(wanted, embeddings, owners, special, texts, gradients)
+            for view, texts, gradients in edits:
+                follows = view.entry.follows_gradient
+                gradient = laid_out(gradients, embeddings, owners, texts) if follows else None
+                given = Embedded(embeddings, owners, special, texts, gradient)
+                embeddings = load(view.entry.embedding)(given, view.parameters)
             return embeddings
 
         return change
@@ -190,27 +204,80 @@ class Passes:
         tokens = {layer: TokenViews(next(columns).requires_grad_(), next(columns)) for layer, _ in self._taps.tokens}
         return Outputs(pooled, tokens)
 
-    def _from_kept_states(self, batch: Batch, states: Sequence[Tensor]) -> Outputs:
-        passes = len(batch.tokens)
-        texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens]
-        with self._machine.autocast:
-            encoded = self._encoder.encode(texts, self._taps, lower=[*states] * passes, start=self._start)
-        return outputs_of(encoded, passes)
+
+class StepInputs:
+    """Tokenised texts of the passes of a plan."""
+
+    def __init__(
+        self,
+        data: TaskData,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+        passes: Sequence[Pass],
+        *,
+        seed: int,
+        translations: Path | None = None,
+    ) -> None:
+        """`translations` is the file that keeps back-translations; None keeps them for this run only."""
+        self._texts = data.train.inputs
+        self._sides = [data.train.texts] if data.train.seconds is None else [data.train.texts, data.train.seconds]
+        self._triplets = data.triplets
+        self._tokenizer = tokenizer
+        self._special_ids = encoder.special_ids
+        self._seed = seed
+        device = next(encoder.parameters()).device
+        self._models = {
+            number: load(wanted.view.entry.by_model)(wanted.view.parameters, seed + wanted.draw, translations, device)
+            for number, wanted in enumerate(passes)
+            if wanted.view is not None and wanted.view.entry.by_model
+        }
+        self._passes = passes
+        self._streams = [stream_of(wanted) for wanted in passes]
+
+    def plain(self, rows: Sequence[int]) -> list[Tokens]:
+        """Return the tokens of rows without augmentation."""
+        return self._tokenizer([self._texts[row] for row in rows])
+
+    def tokens(self, number: int, step: int, rows: Sequence[int]) -> list[Tokens]:
+        """Return the tokens of pass `number` at a step.
+
+        Args:
+            rows: row numbers, or triplet numbers for a pass over triplets.
+        """
+        source, view, _ = self._passes[number]
+        stream = self._streams[number]
+        if source != "rows":
+            return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
+        if view is not None and view.entry.tokens:
+            change = load(view.entry.tokens)
+            return [
+                change(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
+                for row, tokens in zip(rows, self.plain(rows), strict=True)
+            ]
+        if number in self._models:
+            return self._tokenizer(self.texts(number, step, rows))
+        if view is not None and view.entry.text:
+            # Texts of one step are not met again: keeping their tokens would grow without end.
+            return self._tokenizer(self.texts(number, step, rows), keep=False)
+        return self.plain(rows)
+
+    def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
+        """Return the texts of pass `number` before they are tokenised, augmented where its view changes texts."""
+        view = self._passes[number].view
+        if number in self._models:
+            sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
+            return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
+        if view is not None and view.entry.text:
+            return [self._changed(view, row, step, self._streams[number]) for row in rows]
+        return [self._texts[row] for row in rows]
+
+    def _changed(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
+        text, change = self._texts[row], load(view.entry.text)
+        rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
+        sides = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
+        return sides[0] if isinstance(text, str) else (sides[0], sides[1])
 
 
-def _edited(
-    wanted: Pass, embeddings: Tensor, owners: Tensor, special: Tensor, texts: list[int], gradients: Sequence[Tensor]
-) -> Tensor:
-    assert wanted.view is not None
-    entry, settings = wanted.view.entry, wanted.view.parameters
-    gradient = laid_out(gradients, embeddings, owners, texts) if entry.follows_gradient else None
-    edited: Tensor = load(entry.embedding)(Embedded(embeddings, owners, special, texts, gradient), settings)
-    return edited
-
-
-def _with_gradient(outputs: Outputs) -> Outputs:
-    """Make the head's input collect a gradient where only the head learns, so that each term's gradient is measured."""
-    for vectors in outputs.vectors:
-        if not vectors.requires_grad:
-            vectors.requires_grad_()
-    return outputs
+def stream_of(wanted: Pass) -> int:
+    """Return the number that keeps random draws of passes apart, also of two views that differ in one setting only."""
+    return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

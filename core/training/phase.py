@@ -15,9 +15,11 @@ from core.config.schedule import learning_rate_factor
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
-from core.parameters import number, whole
+from core.parameters import number as number_of
+from core.parameters import whole
 from core.tasks import TaskData
 from core.tasks.batches import RandomSampler, Sampler, make_sampler
+from core.training.checkpoints import UNUSABLE
 from core.training.data_parallel import Ranks
 from core.training.optimisers import (
     make_optimiser,
@@ -57,16 +59,21 @@ class Phase:
         self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
         self.ranks = ranks
         self.learning = self._prepare_weights()
+        # The lowest blocks, which do not learn.
+        self.frozen = frozen_blocks(encoder, self.config.trainable)
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
         self.optimiser = make_optimiser(
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )
         self.labels = torch.tensor(data.train.labels, device=machine.device)
-        size = self.config.batch_size
-        self.sampler = make_sampler(config.task.sampler, data.train.labels, size, config.seed)
-        self.triplets: Sampler | None = RandomSampler(len(data.triplets), size, config.seed) if data.triplets else None
-        self.queues = self._queues(self.config.objective)
-        self.rate_factor = 1.0
+        self.sampler = make_sampler(config.task.sampler, data.train.labels, self.config.batch_size, config.seed)
+        # Also for terms of weight 0: a queue must not depend on when λ was turned.
+        self.queues = {
+            key: MomentumQueue(encoder, key, whole(term.parameters, "queue"), number_of(term.parameters, "momentum"))
+            for key, term in zip(self.config.objective.keys, self.config.objective.terms, strict=True)
+            if whole(term.parameters, "queue")
+        }
+        self.rate_factor, self._peak_rate = 1.0, peak_rates(self.config.optimiser)[0]
         self.plan = plan_phase(self.config.objective, len(encoder.blocks))
         self.passes = self._passes(self.plan)
         self.set_objective(self.config.objective)
@@ -84,23 +91,20 @@ class Phase:
         set_gradient_checkpointing(encoder, phase.gradient_checkpointing)
         return [*learning, encoder.projections]
 
-    def _queues(self, objective: ObjectiveConfig) -> dict[str, MomentumQueue]:
-        """Create the momentum queues, also for terms of weight 0: a queue must not depend on when λ was turned."""
-        terms = zip(objective.keys, objective.terms, strict=True)
-        return {
-            key: MomentumQueue(self.encoder, key, whole(term.parameters, "queue"), number(term.parameters, "momentum"))
-            for key, term in terms
-            if whole(term.parameters, "queue")
-        }
-
     def set_objective(self, objective: ObjectiveConfig) -> None:
         """Follow another objective from the next step on; the phase's own with some knobs turned."""
         plan = plan_phase(objective, len(self.encoder.blocks))
         terms = dict(zip(objective.keys, objective.terms, strict=True))
         self.objective_config = objective
+        knobs = {"lambda": objective.weight, "temperature": objective.temperature}
+        self._knobs = {name: value for name, value in knobs.items() if value is not None}
         self.objective = Objective(
             [Term(t.key, t.term.loss, terms[t.key].weight, terms[t.key].parameters) for t in plan.terms]
         )
+        self.reach = {term.key: term.highest_block(len(self.encoder.blocks)) for term in plan.terms}
+        self._triplets: Sampler | None = None
+        if plan.reads_triplets:
+            self._triplets = RandomSampler(len(self.data.triplets), self.config.batch_size, self.seed)
         if plan.same_passes(self.plan):
             self.passes.follow(plan)
         else:
@@ -127,7 +131,7 @@ class Phase:
     def batch(self, step: int) -> Batch:
         """Return the inputs of a step."""
         rows = self.sampler.rows(step)
-        triplets = self.triplets.rows(step) if self.triplets and self.plan.reads_triplets else []
+        triplets = self._triplets.rows(step) if self._triplets else []
         return self.passes.batch(step, rows, triplets, self.labels[rows])
 
     def queued(self, key: str) -> tuple[Tensor, Tensor] | None:
@@ -140,18 +144,7 @@ class Phase:
 
     def knobs(self, step: int) -> dict[str, float]:
         """Return the knobs' values at a step."""
-        values = {
-            "learning_rate": peak_rates(self.config.optimiser)[0] * self.rate(step),
-            "lambda": self.objective_config.weight,
-            "temperature": self.objective_config.temperature,
-            "phase": self.number + 1.0,
-        }
-        return {name: value for name, value in values.items() if value is not None}
-
-    @property
-    def frozen(self) -> int:
-        """Number of the lowest blocks that do not learn."""
-        return frozen_blocks(self.encoder, self.config.trainable)
+        return {"learning_rate": self._peak_rate * self.rate(step), **self._knobs, "phase": self.number + 1.0}
 
     # Checkpoints
 
@@ -170,7 +163,7 @@ class Phase:
         try:
             restore_optimiser_state(self.optimiser, self._names(), tensors)
         except KeyError as error:
-            raise TrainingError("The checkpoint cannot be used ({problem}): start a new run.", problem=error) from error
+            raise TrainingError(UNUSABLE, problem=error) from error
         for key, queue in self.queues.items():
             prefix = f"queue/{key}/"
             queue.restore({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})

@@ -24,13 +24,8 @@ class MomentumQueue:
     def __init__(self, encoder: Encoder, key: str, size: int, momentum: float) -> None:
         self._encoder, self._key, self._size, self._momentum = encoder, key, size, momentum
         self._copy = copy.deepcopy(encoder).requires_grad_(False).eval()
-        self._vectors: Tensor | None = None
-        self._labels: Tensor | None = None
-
-    @property
-    def held(self) -> tuple[Tensor, Tensor] | None:
-        """Features [Q, d] and labels [Q]; None while there are none."""
-        return None if self._vectors is None or self._labels is None else (self._vectors, self._labels)
+        # Features [Q, d] and labels [Q]; None while there are none.
+        self.held: tuple[Tensor, Tensor] | None = None
 
     @torch.no_grad()
     def step(self, texts: Sequence[Tokens], labels: Tensor, autocast: torch.autocast) -> None:
@@ -42,17 +37,17 @@ class MomentumQueue:
         with autocast:
             pooled = self._copy.pooled(texts)
         vectors = projected(self._copy, self._key, pooled).float()
-        if self._vectors is not None and self._labels is not None:
-            vectors, labels = torch.cat([self._vectors, vectors]), torch.cat([self._labels, labels])
-        self._vectors, self._labels = vectors[-self._size :], labels[-self._size :]
+        if self.held is not None:
+            vectors, labels = torch.cat([self.held[0], vectors]), torch.cat([self.held[1], labels])
+        self.held = vectors[-self._size :], labels[-self._size :]
 
     def state(self) -> dict[str, Tensor]:
         """Return the momentum encoder's moved weights, and the vectors and labels in the queue."""
         learning = [name for name, parameter in self._encoder.named_parameters() if parameter.requires_grad]
         moving = dict(self._copy.named_parameters())
         tensors = {f"copy/{name}": moving[name].contiguous() for name in learning}
-        if self._vectors is not None and self._labels is not None:
-            tensors |= {"vectors": self._vectors.contiguous(), "labels": self._labels.contiguous()}
+        if self.held is not None:
+            tensors |= {"vectors": self.held[0].contiguous(), "labels": self.held[1].contiguous()}
         return tensors
 
     @torch.no_grad()
@@ -65,4 +60,4 @@ class MomentumQueue:
             if name.startswith("copy/"):
                 moving[name.removeprefix("copy/")].copy_(tensor)
         if "vectors" in tensors:
-            self._vectors, self._labels = tensors["vectors"].to(device), tensors["labels"].to(device)
+            self.held = tensors["vectors"].to(device), tensors["labels"].to(device)

@@ -18,7 +18,6 @@ from core.training.optimisers import set_rates, take_clipped_step
 from core.training.outputs import Reader
 from core.training.passes import Batch
 from core.training.phase import Phase
-from core.training.trainable import training_mode
 
 
 class Computed(NamedTuple):
@@ -36,7 +35,7 @@ def compute_step(phase: Phase, step: int) -> Computed:
     The optimiser has not run yet, so a non-finite loss leaves the weights unchanged.
     """
     started = time.perf_counter()
-    training_mode(phase.encoder, phase.learning)
+    phase.encoder.train_only(phase.learning)
     set_rates(phase.optimiser, phase.rate(step))
     batch = phase.batch(step)  # tokens of each pass [B], labels [B]
     # One call of the encoder for all passes, their texts packed. With a gradient cache the vectors are leaves, and
@@ -48,7 +47,7 @@ def compute_step(phase: Phase, step: int) -> Computed:
     shared = None
     if (step - 1) % EVERY_STEPS == 0:  # compares what the terms ask of weights that all of them reach
         shared = shared_gradients(
-            value, phase.objective.terms, phase.plan, phase.encoder, outputs.vectors, phase.frozen
+            value, phase.objective.terms, phase.reach, phase.encoder, outputs.vectors, phase.frozen
         )
     if shared is not None and cache is None:
         shared.add(outputs.vectors)
@@ -60,7 +59,9 @@ def compute_step(phase: Phase, step: int) -> Computed:
     if shared is not None:
         measured |= shared.measures()
     norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])
-    values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step) | _counts(batch)
+    values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step)
+    values["tokens"] = float(sum(len(tokens.ids) for texts in batch.tokens for tokens in texts))
+    values["texts"] = float(len(batch.rows))
     return Computed(batch, norm, values, started)
 
 
@@ -99,8 +100,3 @@ def _numbers(
     if math.isnan(found.get(SHARED_COSINE, 0.0)):  # a term that asks for nothing in this batch has no direction
         del found[SHARED_COSINE]
     return found
-
-
-def _counts(batch: Batch) -> dict[str, float]:
-    tokens = sum(len(tokens.ids) for texts in batch.tokens for tokens in texts)
-    return {"tokens": float(tokens), "texts": float(len(batch.rows))}

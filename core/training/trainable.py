@@ -28,26 +28,32 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
     together with the head; the adapters are drawn from torch's global random state. The model inside stays
     transformers' own object. Adapters of an earlier call are merged first.
 
-    Returns: the outermost modules that learn; `training_mode` switches only these to training. With "lora" these are
-        the blocks, which run with their dropout as in any fine-tune, and the head.
+    Returns: the outermost modules that learn, for `Encoder.train_only`. With "lora" these are the blocks, which run
+        with their dropout as in any fine-tune, and the head.
     Raises: ConfigError when more blocks are asked for than there are.
     Source: Hu et al. 2022, arXiv:2106.09685.
     """
     merge_adapters(encoder)
-    learning = _learning_modules(encoder, trainable)
+    # The modules behind the pooled vector; dropout in front of the classifier belongs to them.
+    head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
+    head += [module for name, module in encoder.model.named_children() if name == "dropout"]
+    head.append(encoder.projections)
+    whole = trainable.part == "all"
+    learning = [encoder] if whole else [*encoder.blocks[frozen_blocks(encoder, trainable) :], *head]
     encoder.requires_grad_(False)
     if trainable.part == "lora":
-        _insert_adapters(encoder, trainable)
-    for module in _head(encoder) if trainable.part == "lora" else learning:
+        from peft import LoraConfig, inject_adapter_in_model  # three seconds that other runs need not wait
+
+        adapters = LoraConfig(
+            r=trainable.lora_rank,
+            lora_alpha=trainable.lora_alpha,
+            lora_dropout=trainable.lora_dropout,
+            target_modules=list(encoder.family.lora_targets),
+        )
+        inject_adapter_in_model(adapters, encoder.model)
+    for module in head if trainable.part == "lora" else learning:
         module.requires_grad_(True)
     return learning
-
-
-def training_mode(encoder: Encoder, learning: list[nn.Module]) -> None:
-    """Dropout where weights learn, none where they are frozen."""
-    encoder.eval()
-    for module in learning:
-        module.train()
 
 
 def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
@@ -180,30 +186,3 @@ def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:
 
 class _CheckpointedMPNetLayer(GradientCheckpointingLayer, MPNetLayer):  # type: ignore[misc]
     """MPNet is the one family whose blocks transformers cannot checkpoint."""
-
-
-def _insert_adapters(encoder: Encoder, trainable: TrainableConfig) -> None:
-    from peft import LoraConfig, inject_adapter_in_model  # three seconds that other runs need not wait
-
-    config = LoraConfig(
-        r=trainable.lora_rank,
-        lora_alpha=trainable.lora_alpha,
-        lora_dropout=trainable.lora_dropout,
-        target_modules=list(encoder.family.lora_targets),
-    )
-    inject_adapter_in_model(config, encoder.model)
-
-
-def _learning_modules(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
-    if trainable.part == "all":
-        return [encoder]
-    return [*encoder.blocks[frozen_blocks(encoder, trainable) :], *_head(encoder)]
-
-
-def _head(encoder: Encoder) -> list[nn.Module]:
-    """Return the modules behind the pooled vector, projection heads included."""
-    head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
-    # Dropout in front of the classifier belongs to the head.
-    head += [module for name, module in encoder.model.named_children() if name == "dropout"]
-    projections = getattr(encoder, "projections", None)
-    return head if projections is None else [*head, projections]

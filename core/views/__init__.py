@@ -15,7 +15,7 @@ HOMES = {
     "cluster_views": "core.views.token_clusters",
     "row_generator": "core.texts.eda",
     "synonym_source": "core.texts.synonyms",
-    "topk_token_views": "core.encoders.readout",
+    "topk_token_views": "core.encoders.taps",
 }
 __all__ = list(HOMES)
 

@@ -208,7 +208,9 @@ class RoundTrip:
 
     @cached_property
     def _fingerprints(self) -> list[str]:
-        return [_fingerprint(folder) for folder in self._folders]
+        """Names, sizes and modification times of the weight files of each model."""
+        weights = [sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]) for folder in self._folders]
+        return [";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in files) for files in weights]
 
     @cached_property
     def _models(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -249,12 +251,6 @@ def _check_type(folder: Path, name: str) -> None:
             name=shown(name),
             kind=shown(model_type),
         )
-
-
-def _fingerprint(folder: Path) -> str:
-    """Return names, sizes and modification times of the weight files."""
-    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
-    return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)
 
 
 def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
@@ -329,11 +325,5 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
     """
     progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
-    trip = RoundTrip(
-        request["forward"],
-        request["backward"],
-        temperature=request["temperature"],
-        seed=request["seed"],
-        cache=TranslationCache(folder / "cache" / "translations.db"),
-    )
+    trip = round_trip(request, request["seed"], folder / "cache" / "translations.db", torch.device("cpu"))
     return {"texts": [trip.translate([text])[0] for text in request["texts"]]}

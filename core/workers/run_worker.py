@@ -24,8 +24,7 @@ from core.store.liveness import liveness_of
 from core.store.work import Claim
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
-from core.training.fine_tune import fine_tune
-from core.training.half_precision import Predictions
+from core.training.fine_tune import Predictions, fine_tune
 from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path, snapshot_steps
 from core.workers.engine import chosen_engine

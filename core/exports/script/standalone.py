@@ -19,7 +19,7 @@ from core.config.schedule import learning_rate_factor
 from core.encoders.model import PlainEncoder
 from core.encoders.packing import Tokens
 from core.encoders.partial import first_tokens_only
-from core.encoders.readout import pooled_vectors
+from core.encoders.taps import pooled_vectors
 from core.models.source import hub_answers
 from core.training.optimisers import make_optimiser, parameter_groups, set_rates, take_clipped_step
 

@@ -25,8 +25,8 @@ from core.parameters import whole
 from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
-from core.training.baseline import learned_rows
-from core.training.precision import in_bfloat16
+from core.training.encode import in_bfloat16
+from core.training.untrained import learned_rows
 from core.workers.run_rows import TaskSource
 
 LOOP = ("ScriptEncoder", "TermValue", "arguments", "finish", "installed", "load", "tokens_of", "train")

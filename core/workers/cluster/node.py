@@ -27,7 +27,7 @@ from core.events import Event
 from core.messages import Text
 from core.models.source import place
 from core.tasks.kept import read_data
-from core.training.half_precision import Predictions
+from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
 from core.workers.run_controls import ControlState
 from core.workers.run_worker import is_of_memory, plain_failure, training_events

@@ -16,7 +16,7 @@ from core.errors import EncoderError, StoreError, TrainingError
 from core.store import Status, Store
 from core.store.budget import keep_within
 from core.training.checkpoints import Checkpoints
-from core.training.half_precision import halve_weights
+from core.training.fine_tune import halve_weights
 from core.weight_files import CHECKPOINT_NAME, snapshot_path
 from core.workers.run_rows import TaskSource
 from tests.core.artifacts.made import MORE, frame_again, recorded

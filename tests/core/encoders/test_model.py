@@ -23,13 +23,11 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from core.config import TrainableConfig
 from core.encoders.families import FAMILIES
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.errors import ConfigError, EncoderError
 from core.models.source import MODEL_TYPES
-from core.training.trainable import apply_trainable, training_mode
 from tests.cases import each
 
 SIZES: dict[str, Any] = {
@@ -121,53 +119,16 @@ def test_rows_of_any_length_hold_every_token_once() -> None:
     texts = [Tokens((7,) * length) for length in (30, 3, 9, 14, 5, 5, 21, 2, 17, 8)]
     batch = pack(texts, padding_id=0, longest_row=40)
     assert batch.input_ids.shape[1] <= 40
-    assert int((batch.segments != NO_TEXT).sum()) == sum(len(text.ids) for text in texts)
+    assert int((batch.owners != NO_TEXT).sum()) == sum(len(text.ids) for text in texts)
     alone = pack(texts, padding_id=0, share_rows=False)
     assert alone.input_ids.shape == (10, 30)
     assert batch.input_ids.numel() < alone.input_ids.numel() / 2
-
-
-def test_packed_rows_hold_every_token_once_and_little_else() -> None:
-    batch = pack(TEXTS, padding_id=0)
-    real = batch.segments != NO_TEXT
-    assert sorted(batch.input_ids[real].tolist()) == sorted(token for text in TEXTS for token in text.ids)
-    assert batch.input_ids.numel() <= 3 * 7
-    assert [int(batch.input_ids.flatten()[i]) for i in batch.first] == [text.ids[0] for text in TEXTS]
-    assert batch.owners[real].bincount().tolist() == [len(text.ids) for text in TEXTS]
 
 
 def test_chunks_hold_every_text_once_by_length() -> None:
     chunks = length_sorted_chunks(TEXTS, 2)
     assert sorted(i for chunk in chunks for i in chunk) == list(range(len(TEXTS)))
     assert [len(TEXTS[i].ids) for chunk in chunks for i in chunk] == sorted(len(t.ids) for t in TEXTS)
-
-
-@each("model_type", CONFIGS)
-def test_frozen_parts_have_no_gradient_and_no_dropout(model_type: str) -> None:
-    encoder = made(model_type)
-    learning = apply_trainable(encoder, TrainableConfig(part="last_blocks", blocks=1))
-    training_mode(encoder, learning)
-    assert all(p.requires_grad for p in encoder.blocks[-1].parameters())
-    assert not any(p.requires_grad for p in encoder.blocks[0].parameters())
-    assert encoder.blocks[-1].training
-    assert not encoder.blocks[0].training
-    encoder.logits(encoder.pooled(TEXTS)).sum().backward()
-    assert all(p.grad is None for p in encoder.blocks[0].parameters())
-    assert all(p.grad is not None for p in encoder.blocks[-1].parameters())
-
-
-@each("model_type", CONFIGS)
-def test_with_the_classifier_alone_only_the_head_learns(model_type: str) -> None:
-    encoder = made(model_type)
-    apply_trainable(encoder, TrainableConfig(part="classifier"))
-    names = {name for name, p in encoder.model.named_parameters() if p.requires_grad}
-    assert names
-    assert all(any(name.startswith(head) for head in encoder.family.head_modules) for name in names)
-
-
-def test_more_blocks_than_there_are_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"trainable.blocks = 3 .* 2 blocks"):
-        apply_trainable(made("bert"), TrainableConfig(part="last_blocks", blocks=3))
 
 
 def test_a_folder_loads_with_a_fresh_head_of_the_asked_size(tiny_encoder: Path) -> None:

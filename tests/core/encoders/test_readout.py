@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.encoders.readout import topk_token_views
+from core.encoders.taps import topk_token_views
 from tests.cases import each
 
 
@@ -43,15 +43,6 @@ def test_random_rows_match_the_loop(heads: int | None, k: int) -> None:
     indices, view_mask = by_hand(attention, mask, special, k)
     assert found.indices.tolist() == indices
     assert found.view_mask.tolist() == view_mask
-
-
-def test_separators_and_padding_never_win() -> None:
-    # [CLS] a b [SEP] [PAD]: the highest attention lies on what is not a word.
-    attention = torch.tensor([[0.3, 0.1, 0.15, 0.4, 0.9]])
-    mask, special = torch.tensor([[1, 1, 1, 1, 0]]), torch.tensor([[1, 0, 0, 1, 0]])
-    found = topk_token_views(attention, mask, special, 3)
-    assert found.indices.tolist() == [[2, 1, 0]]
-    assert found.view_mask.tolist() == [[True, True, False]]
 
 
 def test_of_many_equal_tokens_the_first_are_chosen() -> None:

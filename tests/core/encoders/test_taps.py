@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import functools
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from core.encoders.model import Encoder
@@ -160,20 +158,6 @@ def test_a_change_of_embeddings_reaches_the_texts_it_names(model_type: str) -> N
     assert_untouched(encoder)
 
 
-@each("model_type", CONFIGS)
-def test_a_change_sees_embeddings_that_have_gradients(model_type: str) -> None:
-    encoder = made(model_type)
-    seen: list[Tensor] = []
-
-    def watch(embeddings: Tensor, *_: Tensor) -> Tensor:
-        seen.append(embeddings)
-        return embeddings
-
-    loss = encoder.encode(TEXTS, change=watch).pooled[BLOCKS][0].square().sum()
-    found = torch.autograd.grad(loss, seen, allow_unused=True, materialize_grads=True)
-    assert any(gradient.any() for gradient in found)
-
-
 def test_what_is_patched_is_put_back_after_an_error() -> None:
     encoder = made("bert")
 
@@ -199,22 +183,6 @@ def test_what_is_patched_is_put_back_after_an_error() -> None:
 def test_taps_that_cannot_be_are_refused(taps: Taps, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made("bert").encode(TEXTS, taps)
-
-
-def test_gradient_checkpointing_gives_the_same_gradients() -> None:
-    encoder = made("bert").train()
-    for module in encoder.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    taps = Taps(layers=(1, 3), tokens=((2, 3),))
-
-    def found() -> dict[str, Tensor]:
-        encoded = encoder.encode(TEXTS, taps)
-        return gradients(encoder, sum(v.sum() for v in encoded.pooled.values()) + encoded.tokens[2].vectors.sum())
-
-    plain = found()
-    encoder.model._set_gradient_checkpointing(True, functools.partial(checkpoint, use_reentrant=False))
-    assert_same_gradients(found(), plain)
 
 
 def test_half_precision_inside_gives_float32_outside() -> None:

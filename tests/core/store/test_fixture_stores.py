@@ -37,8 +37,8 @@ from core.store.database import MIGRATIONS
 from core.store.job_table import JobTable
 from core.store.liveness import boot_id, host_name
 from core.training.checkpoints import Checkpoints
-from core.training.controls import NoControls
 from core.training.fine_tune import fine_tune
+from core.training.loop import NoControls
 from core.training.untrained import FolderCache
 from core.workers import Jobs, LocalEngine, machine
 from core.workers.recorder import Recorder

@@ -70,6 +70,12 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
     return [event for event in events if isinstance(event, Step)]
 
 
+def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+    """The events of a run, with its prepared config and its rows."""
+    config, data = prepare(draft, gpu=False)
+    return config, data, list(train(config, data, **arguments))
+
+
 def curve(events: Sequence[Event]) -> list[dict[str, float]]:
     """What must repeat to the last bit: every measure but the time."""
     return [{k: v for k, v in e.values.items() if k != "step_s"} for e in steps_of(events)]

@@ -8,17 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.catalogue.losses import LOSSES
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.plan import TermPlan, plan_phase
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT
 from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss
-from core.losses.evaluate import Contrasted, TermInput
-from core.registry import load
 from core.training.adversarial import embedding_gradients, laid_out
-from core.views.embedding import add_step
 from tests.cases import each
 from tests.core.encoders.test_model import TEXTS
 from tests.core.encoders.test_taps import made
@@ -96,29 +92,6 @@ def test_a_projection_head_is_part_of_the_loss() -> None:
     encoder.projections["supcon"] = torch.nn.Linear(16, 3)
     projected = embedding_gradients(encoder, TEXTS, LABELS, plan_of("supcon"), CPU.autocast)
     assert not torch.allclose(torch.cat(plain), torch.cat(projected), rtol=0.1)
-
-
-@each("loss", ["supcon", "dscl", "simcse"])
-@each("model_type", FAMILIES)
-def test_a_small_step_raises_the_loss_and_the_opposite_one_lowers_it(model_type: str, loss: str) -> None:
-    encoder, plan = made(model_type), plan_of(loss)
-    gradients = embedding_gradients(encoder, TEXTS, LABELS, plan, CPU.autocast)
-
-    def loss_after(sign: float) -> float:
-        def change(embeddings: Tensor, owners: Tensor, _: Tensor) -> Tensor:
-            texts = range(len(TEXTS))
-            gradient = sign * laid_out(gradients, embeddings, owners, texts)
-            return add_step(embeddings, owners, texts, gradient, 1e-3)
-
-        with torch.no_grad():
-            first, second = encoder.encode([*TEXTS, *TEXTS], change=change).pooled[3].chunk(2)
-            given = TermInput(layers=(Contrasted(torch.stack([first, second], 1)),))
-            value = load(LOSSES.entry(loss).compute)(given, LABELS, plan.term.parameters)
-        assert isinstance(value, Tensor)
-        return value.item()
-
-    down, still, up = loss_after(-1.0), loss_after(0.0), loss_after(1.0)
-    assert down < still < up
 
 
 def test_gradients_are_laid_at_their_texts_tokens() -> None:

@@ -11,7 +11,6 @@ import torch
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.config.edit import changed
-from core.errors import EncoderError
 from core.events import Started, Step
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
@@ -62,16 +61,6 @@ def test_without_a_temperature_nothing_is_added_and_no_model_is_needed(draft: Dr
     assert with_back_translations(data, config.task, 0, kept=None, device=CPU) is data
 
 
-def test_another_seed_and_temperature_give_other_words(draft: Draft, translators: list[str]) -> None:
-    config, data = translated(draft, translators)
-    hot = config.task.model_copy(update={"back_translation": 1.5})
-    texts = [
-        with_back_translations(data, task, seed, kept=None, device=CPU).train.texts
-        for task, seed in ((config.task, 0), (config.task, 1), (hot, 0))
-    ]
-    assert len(set(texts)) == 3
-
-
 def test_translations_are_kept_for_other_runs(draft: Draft, translators: list[str], tmp_path: Path) -> None:
     config, data = translated(draft, translators)
     kept = tmp_path / "translations.db"
@@ -95,9 +84,3 @@ def test_a_run_learns_from_both(draft: Draft, translators: list[str]) -> None:
     again = list(train(config, data))
     losses = [[event.values["loss"] for event in one if isinstance(event, Step)] for one in (events, again)]
     assert losses[0] == losses[1]
-
-
-def test_a_model_that_cannot_be_had_is_one_sentence(draft: Draft) -> None:
-    config, data = translated(draft, ["/no/such/model", "/no/other"])
-    with pytest.raises(EncoderError, match="Translation model"):
-        list(train(config, data))

@@ -15,18 +15,12 @@ from core.encoders.model import load_encoder
 from core.events import Evaluation, Event, Step
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
-from core.training import baseline
-from core.training.baseline import Baseline, learned_rows
+from core.training import untrained
 from core.training.loop import train
-from core.training.untrained import MemoryCache
-from tests.core.training.made import Draft, StopAt, curve, preset_phases
+from core.training.untrained import Baseline, MemoryCache, learned_rows
+from tests.core.training.made import Draft, StopAt, curve, preset_phases, reported
 
 WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
-
-
-def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
-    config, data = prepare(draft, gpu=False)
-    return config, data, list(train(config, data, **arguments))
 
 
 def scores(events: list[Event], split: str) -> dict[str, float]:
@@ -79,7 +73,7 @@ def test_both_phases_count(draft: Draft) -> None:
 
 
 def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "ROWS_MAX", 10)
+    monkeypatch.setattr(untrained, "ROWS_MAX", 10)
     config, data = prepare(draft(steps=30), gpu=False)
     rows = learned_rows(config, data.train.labels)
     assert len(rows) == 10
@@ -89,7 +83,7 @@ def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.Mon
 def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
     config, data, events = reported(draft(steps=30))
     texts = len(data.train) + len(data.validation) + len(data.test)
-    at_once = max(baseline.TEXTS_AT_ONCE, -(-texts // 15))
+    at_once = max(untrained.TEXTS_AT_ONCE, -(-texts // 15))
     place = next(i for i, e in enumerate(events) if isinstance(e, Evaluation) and e.split == "baseline")
     steps = sum(isinstance(event, Step) for event in events[:place])
     assert steps == -(-texts // at_once) > 1

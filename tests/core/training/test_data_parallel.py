@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
-from core.events import SHARED_COSINE, OfTerm, Step
+from core.events import SHARED_COSINE, Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.workers.processes import ROOT
@@ -154,19 +154,6 @@ def test_two_processes_take_the_steps_of_one(
     assert together[name].weights.keys() == reference.keys()
     for part, values in reference.items():
         np.testing.assert_allclose(together[name].weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
-
-
-def test_what_terms_ask_of_shared_weights_is_that_of_the_whole_batch(together: dict[str, Any]) -> None:
-    first = together["ce-scl"].curve[0]
-    assert OfTerm.SHARED_GRADIENT.keys(first) == ["supcon", "cross_entropy"]
-
-
-def test_a_part_of_a_batch_would_be_something_else(drafts: dict[str, Any], together: dict[str, Any]) -> None:
-    """What is tested above is not true of any two batches: contrast within halves has another loss."""
-    halved = drafts["ce-scl"] | {"phases": [drafts["ce-scl"]["phases"][0] | {"batch_size": BATCH // 2}]}
-    config, data = prepare(parse_config(halved), gpu=False, bfloat16=False)
-    (first, *_) = [event for event in train(config, data) if isinstance(event, Step)]
-    assert first.values["loss.supcon"] != pytest.approx(together["ce-scl"].curve[0]["loss.supcon"], rel=1e-2)
 
 
 def test_one_process_is_no_other_config(draft: Callable[..., RunConfig]) -> None:

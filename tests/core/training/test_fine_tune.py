@@ -15,9 +15,8 @@ from core.events import Checkpointed, Event, Finished, Notice
 from core.messages import Message
 from core.training import fine_tune as module
 from core.training.checkpoints import Checkpoints
-from core.training.controls import NoControls
 from core.training.fine_tune import fine_tune
-from core.training.loop import train
+from core.training.loop import NoControls, train
 from core.training.untrained import MemoryCache
 from core.weight_files import checkpoint_path, checkpoint_step
 from tests.core.training.made import Draft

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.tasks.batches import EqualSharesSampler, RandomSampler
 from core.training.frozen import OncePerRow
 from tests.cases import each
 
@@ -78,22 +77,3 @@ def test_a_row_that_stands_twice_in_a_batch_is_computed_once() -> None:
         recorded = Recorded({1: [3, 1, 3, 3]}, limit)
         assert [row for row, _ in recorded.items(1)] == [3, 1, 3, 3]
         assert recorded.groups == [(3, 1)]
-
-
-def test_each_row_of_a_sampler_that_repeats_rows_is_computed_once() -> None:
-    sampler = EqualSharesSampler([0] * 9 + [1], 6, seed=0)
-    batches = {step: sampler.rows(step) for step in range(1, 8)}
-    assert any(len(set(rows)) < len(rows) for rows in batches.values())
-    recorded = Recorded(batches, limit=1000)
-    for step, rows in batches.items():
-        assert [row for row, _ in recorded.items(step)] == rows
-    together = [row for group in recorded.groups for row in group]
-    assert sorted(together) == list(range(10))
-
-
-def test_from_the_second_epoch_on_nothing_is_computed() -> None:
-    sampler = RandomSampler(12, 4, seed=0)
-    recorded = Recorded({step: sampler.rows(step) for step in range(1, 10)}, limit=1000)
-    for step in range(1, 10):
-        recorded.items(step)
-    assert len(recorded.groups) == sampler.steps_per_epoch == 3

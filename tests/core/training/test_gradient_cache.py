@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.config.presets import PRESETS
 from core.encoders.model import Encoder
 from core.encoders.taps import Taps
 from core.training.gradient_cache import GradientCache
@@ -84,24 +83,6 @@ def test_with_dropout_gradients_are_those_of_a_pass_in_parts_that_keeps_its_grap
     assert any(not torch.allclose(other[name], gradient, rtol=0.1) for name, gradient in expected.items())
 
 
-def test_random_numbers_drawn_between_the_two_passes_do_not_matter() -> None:
-    """Head dropout and Mixup draw once the vectors are there."""
-    encoder = made("bert").train()
-    run = two_passes(encoder)
-
-    def backward(draws: int) -> None:
-        torch.manual_seed(3)
-        cache = GradientCache(run, len(TEXTS), 2)
-        entangled(cache.encode()).backward()
-        torch.rand(draws)
-        before = torch.get_rng_state()
-        cache.backward()
-        assert torch.equal(torch.get_rng_state(), before)
-
-    found = [gradients_after(encoder, lambda draws=draws: backward(draws)) for draws in (0, 5)]
-    assert all(torch.equal(gradient, found[1][name]) for name, gradient in found[0].items())
-
-
 def test_no_activation_is_kept_between_the_two_passes() -> None:
     encoder = made("bert")
     graphs: list[bool] = []
@@ -129,17 +110,9 @@ def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
 
 
 # Mixup and head dropout draw at the same place with and without the cache, if the encoder draws nothing.
-WITHOUT_TRIPLETS = [name for name in PRESETS if name not in ("cert", "simcse-supervised")]
-
-
-@pytest.mark.parametrize("name", WITHOUT_TRIPLETS)
+@pytest.mark.parametrize("name", ["ce-scl", "mixup", "rdrop-one-stage", "rdrop-two-stage", "multi-layer-token", "dscl"])
 def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, name: str) -> None:
     (first, *_) = preset_phases(name)
-    if name == "consert":  # its feature cut-off draws for all texts of a call
-        first["objective"] = first["objective"] | {"terms": [first["objective"]["terms"][0]]}
-        first["objective"]["terms"][0] = first["objective"]["terms"][0] | {
-            "views": [{"view": "token_shuffle"}, {"view": "dropout"}]
-        }
     whole_values, whole = step_gradients(made_phase(draft(**first), dropout=0.0))
     values, found = step_gradients(made_phase(draft(**first, micro_batch=3), dropout=0.0))
     assert found.keys() == whole.keys()

@@ -15,12 +15,12 @@ from core.config import RunConfig
 from core.errors import TrainingError
 from core.events import Step
 from core.tasks import TaskData
-from core.training import half_precision
-from core.training.checkpoints import Checkpoints, load_learned
-from core.training.half_precision import Trained, halve_weights, in_half
+from core.training import fine_tune
+from core.training.checkpoints import Checkpoints, Trained, load_learned
+from core.training.fine_tune import halve_weights, in_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
-from tests.core.training.made import Draft, StopAt, in_attempts
+from tests.core.training.made import Draft, StopAt
 from tests.core.training.test_probe import alone, loaded
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
@@ -103,8 +103,8 @@ def test_predictions_that_the_frames_hold_are_not_computed_again(
     known = {step: logits(config, data, path).argmax(1) for step, path in zip((2, 4, 8), paths(tmp_path), strict=True)}
     known[4] = 1 - known[4]  # of other rounding on another machine, say
     computed: list[int] = []
-    encode = half_precision.encode
-    monkeypatch.setattr(half_precision, "encode", lambda *a, **k: computed.append(1) or encode(*a, **k))
+    encode = fine_tune.encode
+    monkeypatch.setattr(fine_tune, "encode", lambda *a, **k: computed.append(1) or encode(*a, **k))
     assert list(halve_weights(checkpoints, config, data, "cpu", known)) == []
     assert len(computed) == 4, "one for each file, and the full weights of the one whose frame says otherwise"
     assert {load_file(path)[name].dtype for path in paths(tmp_path) for name in load_file(path)} == {torch.float16}
@@ -136,16 +136,6 @@ def test_what_only_later_steps_needed_is_not_kept(draft: Draft, tmp_path: Path) 
         assert all(name.startswith("weight/model.") for name in load_file(path))
 
 
-def test_the_checkpoint_of_a_run_that_resumes_is_exact(draft: Draft, tmp_path: Path) -> None:
-    """Resumed twice, the end is bit for bit that of the run in one go, and only then is it halved."""
-    config, data = prepare(draft(more=MORE), gpu=False)
-    in_attempts(config, data, tmp_path / "stopped", stops=(3, 6))
-    list(train(config, data, checkpoints=Checkpoints(tmp_path / "whole")))
-    ends = [load_file(checkpoint_path(tmp_path / name)) for name in ("stopped", "whole")]
-    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[1])
-    assert {tensor.dtype for tensor in ends[1].values()} == {torch.float32}
-
-
 def test_an_older_checkpoint_that_a_full_disk_left_is_not_touched(draft: Draft, tmp_path: Path) -> None:
     config, data, checkpoints = finished(tmp_path, draft(more=MORE))
     checkpoints.save(6, {"weight/of.an.adapter": torch.zeros(3), "random/cpu": torch.get_rng_state()})
@@ -161,12 +151,6 @@ def test_damaged_weights_are_said_in_a_sentence(draft: Draft, tmp_path: Path) ->
         list(halve_weights(checkpoints, config, data, "cpu"))
 
 
-def test_a_run_without_weights_loads_no_encoder(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, data = prepare(draft(more=MORE), gpu=False)
-    monkeypatch.setattr(half_precision, "load_encoder", None)
-    assert list(halve_weights(Checkpoints(tmp_path), config, data, "cpu")) == []
-
-
 @pytest.mark.parametrize("part", ["all", "last_blocks", "lora"])
 def test_weights_in_memory_are_stored_as_those_of_a_file(
     draft: Draft, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
@@ -180,29 +164,13 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
         list(train(config, data, checkpoints=checkpoints, trained=trained))
         with monkeypatch.context() as patch:
             if trained is not None:
-                assert trained.there
+                assert trained.encoder is not None
                 assert checkpoint_step(checkpoints.folder) is None
-                patch.setattr(half_precision, "load_encoder", lambda *_, **__: pytest.fail("it loaded an encoder"))
+                patch.setattr(fine_tune, "load_encoder", lambda *_, **__: pytest.fail("it loaded an encoder"))
             assert list(halve_weights(checkpoints, config, data, "cpu", None, trained)) == []
         stored[name] = load_file(checkpoint_path(tmp_path / name))
     assert stored["memory"].keys() == stored["file"].keys()
     assert all(torch.equal(stored["memory"][part], stored["file"][part]) for part in stored["memory"])
-
-
-def test_weights_in_memory_are_stored_whole_where_a_prediction_would_change(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(draft(more={"checkpoint": {"snapshot_steps": []}}), gpu=False)
-    checkpoints, trained = Checkpoints(tmp_path), Trained()
-    list(train(config, data, checkpoints=checkpoints, trained=trained))
-    head = next(name for name, tensor in trained.weights.items() if tensor.shape == (2,))
-    matrix = next(name for name, tensor in trained.weights.items() if tensor.shape == (2, 16) and "classifier" in name)
-    trained.weights[matrix] = trained.weights[matrix][:1].repeat(2, 1)
-    trained.weights[head] = torch.tensor([1.0, 1.00001])  # the same in float16
-    whole = {name: tensor.clone() for name, tensor in trained.weights.items()}
-    (said,) = halve_weights(checkpoints, config, data, "cpu", None, trained)
-    assert said.startswith("The weights of step 8 stay in full precision")
-    stored = load_file(checkpoint_path(tmp_path))
-    assert stored.keys() == whole.keys()
-    assert all(torch.equal(stored[name], whole[name]) for name in whole)
 
 
 def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +178,8 @@ def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monke
     config, data = prepare(draft(more=MORE), gpu=False)
     checkpoints, trained, loads = Checkpoints(tmp_path), Trained(), list[str]()
     list(train(config, data, checkpoints=checkpoints, trained=trained))
-    load = half_precision.load_encoder
-    monkeypatch.setattr(half_precision, "load_encoder", lambda name, **more: loads.append(name) or load(name, **more))
+    load = fine_tune.load_encoder
+    monkeypatch.setattr(fine_tune, "load_encoder", lambda name, **more: loads.append(name) or load(name, **more))
     list(halve_weights(checkpoints, config, data, "cpu", None, trained))
     assert loads == [config.encoder.id]
 
@@ -222,4 +190,4 @@ def test_a_run_that_stops_leaves_no_encoder(draft: Draft, tmp_path: Path) -> Non
     controls = StopAt(3)
     for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path), trained=trained):
         controls.step = event.step if isinstance(event, Step) else controls.step
-    assert not trained.there
+    assert not hasattr(trained, "encoder")

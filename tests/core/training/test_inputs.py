@@ -13,7 +13,7 @@ from core.advice.prepare import prepare
 from core.config.plan import TRIPLET, Pass
 from core.config.term import ViewConfig
 from core.encoders.packing import Tokens
-from core.training.inputs import StepInputs
+from core.training.passes import StepInputs
 from core.views import back_translation
 from tests.conftest import write_csv
 from tests.core.training.made import Draft, loaded, nli_csv

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder
-from core.events import Evaluation, Event, Frame
+from core.events import Evaluation, Frame
 from core.training.checkpoints import Checkpoints
+from core.training.encode import encoder_autocast, in_bfloat16
 from core.training.loop import train
-from core.training.precision import encoder_autocast, in_bfloat16
 from core.training.untrained import MemoryCache
 from tests.cases import each
 from tests.core.training.made import Draft, curve, in_attempts, made_phase, preset_phases, take_steps
@@ -67,8 +67,8 @@ def dtypes(encoder: Encoder, act: Callable[[], object]) -> dict[str, torch.dtype
     return seen
 
 
-def lowered_phase(given: RunConfig) -> Any:
-    phase = made_phase(given)
+def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
+    phase = made_phase(given, dropout=dropout)
     phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
     phase.passes = phase._passes(phase.plan)
     return phase
@@ -98,10 +98,7 @@ def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, pre
     given = draft(more={"phases": preset_phases(preset)})
     torch.manual_seed(0)
     (whole,) = take_steps(made_phase(given, dropout=0.0), 1)
-    phase = made_phase(given, dropout=0.0)
-    phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
-    phase.passes = phase._passes(phase.plan)
-    (lowered,) = take_steps(phase, 1)
+    (lowered,) = take_steps(lowered_phase(given, dropout=0.0), 1)
     for name, value in whole.items():
         if name.startswith(("loss", "collapse_line", "lower_bound")):
             assert lowered[name] == pytest.approx(value, rel=2e-2, abs=2e-3), name
@@ -111,19 +108,6 @@ def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, pre
 def lowered(draft: Draft, **given: Any) -> RunConfig:
     more = {"precision": "bfloat16", **given.pop("more", {})}
     return draft(more=more, **given)
-
-
-def test_a_run_in_bfloat16_repeats_to_the_last_bit(draft: Draft) -> None:
-    config, data = prepare(lowered(draft), gpu=False)
-    one, other = (list(train(config, data)) for _ in range(2))
-    assert curve(one) == curve(other)
-    assert vectors(one) == vectors(other)
-    whole = list(train(config.model_copy(update={"precision": "float32"}), data))
-    assert curve(one) != curve(whole)
-
-
-def vectors(events: list[Event]) -> list[list[list[float]]]:
-    return [event.embeddings.tolist() for event in events if isinstance(event, Frame)]
 
 
 def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> None:

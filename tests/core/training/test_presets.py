@@ -16,7 +16,6 @@ from core.config.plan import plan_phase
 from core.config.presets import PRESETS
 from core.events import Evaluation, Finished, Step
 from core.tasks import TaskData
-from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import MemoryCache
 from tests.cases import slow_but
@@ -28,7 +27,6 @@ PreparedPreset = Callable[..., Prepared]
 # A preset for each kind of loss, view and phase; all of them in `make test-slow`.
 LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens")
 RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
-BUNDLED = ("ce-scl", "simcse")
 
 
 @pytest.fixture(scope="session")
@@ -132,46 +130,3 @@ def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
     assert len(curve(whole)) == 8
     tests = [[e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (whole, parts)]
     assert tests[0] == tests[1]
-
-
-@pytest.fixture(scope="session")
-def untrained_vectors() -> MemoryCache:
-    return MemoryCache()
-
-
-@pytest.mark.parametrize("name", slow_but(BUNDLED, [name for name in PRESETS if name != "cert"]))
-def test_ten_steps_on_the_bundled_encoder(nli: Path, untrained_vectors: MemoryCache, name: str) -> None:
-    pairs = name == "simcse-supervised"
-    draft = {
-        "task": {"id": "file", "path": str(nli)} if pairs else {"id": "film_reviews", "train_size": 16},
-        "encoder": {"max_length": 12},
-        "phases": preset_phases(name, steps=10, batch_size=4),
-        "probe": {"frame_steps": []},
-        "device": "cpu",
-    }
-    draft["task"] |= {"validation_size": 4}  # type: ignore[index]
-    config, data = prepare(parse_config(draft), gpu=False)
-    values = []
-    for event in train(config, data, cache=untrained_vectors):
-        if isinstance(event, Step):
-            values.append(event.values)
-            if event.step == config.steps:
-                break  # the 300 test rows are another test's
-    assert len(values) == 10
-    assert [step["phase"] for step in values] == ([1.0] * 5 + [2.0] * 5 if len(config.phases) == 2 else [1.0] * 10)
-    for step in values:
-        assert step.keys() >= expected_losses(config, int(step["phase"]) - 1, 6)
-        assert 0 < step["loss"] < 20
-        assert 0 < step["grad_norm"] < float("inf")
-
-
-def test_the_last_checkpoint_of_a_preset_is_smaller_than_one_on_the_way(
-    prepared_preset: PreparedPreset, tmp_path: Path
-) -> None:
-    config, data = prepared_preset("simcse")
-    sizes = []
-    for event in train(config, data, checkpoints=Checkpoints(tmp_path, every_steps=4)):
-        if type(event).__name__ == "Checkpointed":
-            sizes.append((tmp_path / "checkpoint.safetensors").stat().st_size)
-    assert len(sizes) == 2
-    assert sizes[1] < 0.5 * sizes[0]

@@ -9,24 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from core.advice.prepare import prepare
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.events import TRAIN, VALIDATION, Event, Finished, Frame, Started, Tokens
 from core.tasks import TaskData
 from core.training import probe as frames
 from core.training.checkpoints import Checkpoints, load_learned
-from core.training.loop import train
 from core.weight_files import snapshot_path, snapshot_steps
-from tests.core.training.made import Draft
+from tests.core.training.made import Draft, reported
 from tests.core.training.test_loop import Script
 
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
-
-
-def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
-    config, data = prepare(draft, gpu=False)
-    return config, data, list(train(config, data, **arguments))
 
 
 class Plain(NamedTuple):

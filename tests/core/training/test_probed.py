@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from core.advice.prepare import prepare
-from core.config import RunConfig
 from core.config.objective import mixed_objective
 from core.config.score_source import PROBE_ROWS
 from core.events import Evaluation, Event, Frame, KnobTurned, Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
-from core.training.loop import train
 from core.training.untrained import MemoryCache, VectorCache
-from tests.core.training.made import CPU, Draft, in_attempts
+from tests.core.training.made import CPU, Draft, in_attempts, reported
 from tests.core.training.test_loop import Script
 from tests.core.training.test_probe import loaded
 
@@ -31,11 +28,6 @@ TWO_PHASES: dict[str, Any] = {
         {"steps": 4, "batch_size": 8, "objective": {"terms": [{"loss": "cross_entropy"}], "combine": "additive"}},
     ]
 }
-
-
-def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
-    config, data = prepare(draft, gpu=False)
-    return config, data, list(train(config, data, **arguments))
 
 
 def evaluations(events: list[Event], split: str) -> dict[int, Evaluation]:

@@ -82,15 +82,6 @@ def test_it_holds_the_newest_oldest_first() -> None:
         assert torch.equal(held[1], whole[1][-size:])
 
 
-def test_it_fills_batch_by_batch() -> None:
-    lengths = []
-    for batches in range(1, 5):
-        held = filled(made("bert"), 5, batches).held
-        assert held is not None
-        lengths.append(len(held[0]))
-    assert lengths == [2, 4, 5, 5]
-
-
 def test_the_encoder_is_untouched_and_no_random_number_is_drawn() -> None:
     encoder = made("bert").train()
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}

@@ -15,7 +15,7 @@ from core.events import Evaluation, Event, Frame, Notice
 from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache, VectorCache
 from tests.cases import slow_but
-from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
+from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
 
 # So small a rate that no float32 weight moves: whatever changes was not learned.
 STILL: dict[str, Any] = {"optimiser": {"learning_rate": 1e-30, "classifier_learning_rate": 1e-30, "weight_decay": 0.0}}
@@ -25,8 +25,7 @@ NO_FRAMES: dict[str, Any] = {"probe": {"frame_steps": []}}
 
 
 def events_of(draft: RunConfig, cache: VectorCache | None = None) -> list[Event]:
-    config, data = prepare(draft, gpu=False)
-    return list(train(config, data, cache=cache))
+    return reported(draft, cache=cache)[2]
 
 
 def frames_of(events: list[Event]) -> list[Frame]:

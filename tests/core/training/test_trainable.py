@@ -22,7 +22,6 @@ from core.training.trainable import (
     merge_adapters,
     reinitialise,
     set_gradient_checkpointing,
-    training_mode,
 )
 from tests.cases import each
 from tests.core.encoders import test_model
@@ -62,7 +61,7 @@ def with_trained_adapters(encoder: Encoder) -> Encoder:
 def gradients(encoder: Encoder, learning: list[nn.Module]) -> dict[str, Tensor]:
     """Of one backward pass with dropout, from a fixed random state."""
     encoder.zero_grad()
-    training_mode(encoder, learning)
+    encoder.train_only(learning)
     torch.manual_seed(1)
     encoder.logits(encoder.pooled(TEXTS)).square().sum().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
@@ -121,21 +120,6 @@ class TestLora:
         loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
         assert torch.equal(outputs(Encoder(loaded, "cls")), outputs(encoder))
 
-    def test_a_copy_is_merged_by_itself(self, model_type: str) -> None:
-        encoder = with_trained_adapters(made(model_type))
-        expected, duplicate = outputs(encoder), copy.deepcopy(encoder)
-        merge_adapters(duplicate)
-        assert any("lora_" in name for name, _ in encoder.named_parameters())
-        assert torch.equal(outputs(encoder), expected)
-        torch.testing.assert_close(outputs(duplicate), expected, atol=1e-5, rtol=1e-5)
-
-    def test_the_next_phase_goes_on_from_the_merged_weights(self, model_type: str) -> None:
-        encoder = with_trained_adapters(made(model_type))
-        expected = outputs(encoder)
-        apply_trainable(encoder, TrainableConfig(part="all"))
-        torch.testing.assert_close(outputs(encoder), expected, atol=1e-5, rtol=1e-5)
-        assert all(p.requires_grad and "lora_" not in name for name, p in encoder.named_parameters())
-
     def test_a_second_phase_with_adapters_has_fresh_ones(self, model_type: str) -> None:
         encoder = with_trained_adapters(made(model_type))
         expected = outputs(encoder)
@@ -148,24 +132,17 @@ class TestLora:
 
 def test_dropout_of_blocks_and_adapters_is_on_and_that_of_the_embeddings_off_with_adapters() -> None:
     encoder = made("bert")
-    training_mode(encoder, apply_trainable(encoder, LORA))
+    encoder.train_only(apply_trainable(encoder, LORA))
     dropouts = {name: module for name, module in encoder.model.named_modules() if isinstance(module, nn.Dropout)}
     assert {m.p for name, m in dropouts.items() if "lora_dropout" in name and m.training} == {0.5}
     assert all(module.training == ("embeddings" not in name) for name, module in dropouts.items())
-
-
-def test_without_adapters_merging_does_nothing() -> None:
-    encoder = made("bert")
-    expected = outputs(encoder)
-    merge_adapters(encoder)
-    assert torch.equal(outputs(encoder), expected)
 
 
 @each("part", ["last_blocks", "classifier"])
 def test_projection_heads_learn_with_the_classifier(part: Any) -> None:
     encoder = made("bert")
     encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
-    training_mode(encoder, apply_trainable(encoder, TrainableConfig(part=part, blocks=1)))
+    encoder.train_only(apply_trainable(encoder, TrainableConfig(part=part, blocks=1)))
     assert encoder.projections.training
     assert all(p.requires_grad for p in encoder.projections.parameters())
 
@@ -213,14 +190,6 @@ def test_a_loaded_encoder_is_drawn_anew_like_a_made_one(tiny_encoder: Path) -> N
     assert changed == {name for name, p in before.items() if ".layer.1." in name and p.ndim >= 2}
 
 
-def test_drawing_no_block_draws_nothing() -> None:
-    encoder = made("bert")
-    expected, state = outputs(encoder), torch.get_rng_state()
-    reinitialise(encoder, 0)
-    assert torch.equal(outputs(encoder), expected)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_more_new_blocks_than_there_are_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"trainable.reinitialised_blocks = 3 .* 2 blocks"):
         reinitialise(made("bert"), 3)
@@ -235,7 +204,7 @@ def test_more_new_blocks_than_there_are_is_refused() -> None:
 def test_frozen_blocks_are_those_below_the_first_gradient(model_type: str, trainable: TrainableConfig) -> None:
     encoder = made(model_type)
     learning = apply_trainable(encoder, trainable)
-    training_mode(encoder, learning)
+    encoder.train_only(learning)
     inputs: list[bool] = []  # whether a block's output is part of the graph
     for block in encoder.blocks:
         block.register_forward_hook(
@@ -293,7 +262,7 @@ def test_checkpointing_keeps_the_gradients_of_tapped_layers_and_tokens(model_typ
     for on in (False, True):
         set_gradient_checkpointing(encoder, on)
         encoder.zero_grad()
-        training_mode(encoder, learning)
+        encoder.train_only(learning)
         torch.manual_seed(1)
         encoded = encoder.encode(TEXTS, Taps(layers=(1, 2), tokens=((1, 2),)))
         vectors = [*encoded.pooled.values(), encoded.tokens[1].vectors]

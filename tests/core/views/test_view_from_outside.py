@@ -16,8 +16,8 @@ from core.encoders.model import load_encoder
 from core.errors import ConfigError
 from core.events import Step
 from core.texts.preview import text_views
-from core.training.inputs import StepInputs
 from core.training.loop import train
+from core.training.passes import StepInputs
 from tests.core.views.toy import TOY
 
 
