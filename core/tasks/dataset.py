@@ -1,4 +1,4 @@
-"""A task's rows in memory: three splits of texts with labels."""
+"""A task's rows: three splits of texts with labels, in memory and in the file that keeps the rows of a run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
+from core.errors import TaskError, shown
 from core.messages import Message
+from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
 
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 
@@ -125,3 +129,41 @@ class TaskData:
     def _majority_rate(self, split: Split) -> float:
         commonest = Counter(self.train.labels).most_common(1)[0][0]
         return split.labels.count(commonest) / len(split)
+
+    def rows(self) -> Rows:
+        """The three splits as rows, one after the other."""
+        splits = (self.train, self.validation, self.test)
+        return Rows(
+            texts=tuple(chain(*(split.texts for split in splits))),
+            labels=tuple(self.classes[label] for split in splits for label in split.labels),
+            seconds=None if self.train.seconds is None else tuple(chain(*(split.seconds or () for split in splits))),
+            splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _ in split.labels),
+        )
+
+
+def write_data(path: Path, data: TaskData) -> None:
+    """Keep the exact rows of a run, so that it can be resumed and read whatever becomes of their source.
+
+    Raises: TaskError when the file cannot be written.
+    """
+    write_rows(path, data.rows(), {"name": data.name, "classes": json.dumps(data.classes, ensure_ascii=False)})
+
+
+def read_data(path: Path, content_hash: str) -> TaskData:
+    """The three splits of a file. Raises: TaskError when it is damaged or holds other rows."""
+    rows, about = read_rows_file(path)
+    try:
+        classes = tuple(json.loads(about["classes"]))
+        number = {label: i for i, label in enumerate(classes)}
+        parts = [rows.take([i for i, split in enumerate(rows.splits or ()) if split == name]) for name in SPLIT_NAMES]
+        train, validation, test = (
+            Split(part.texts, tuple(number[label] for label in part.labels), part.seconds) for part in parts
+        )
+        data = TaskData(about["name"], classes, train, validation, test)
+    except (KeyError, ValueError) as error:
+        raise TaskError(
+            "{file} holds no run's rows ({reason}): start the run again.", file=path.name, reason=shown(str(error))
+        ) from None
+    if data.content_hash != content_hash:
+        raise TaskError("{file} holds other rows than the run was made with: start the run again.", file=path.name)
+    return data

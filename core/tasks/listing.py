@@ -6,12 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.messages import Text
 from core.tasks.dataset import Input, TaskData, Triplet
 from core.tasks.files.problems import runs_in_a_spreadsheet
-from core.tasks.rows import SPLIT_NAMES, Rows
+from core.tasks.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,19 @@ class Listing:
 
     def records(self, rows: Sequence[int]) -> list[dict[str, str]]:
         """Rows under the names that reading them again would know."""
-        return [self._record(row) for row in rows]
-
-    def _record(self, row: int) -> dict[str, str]:
-        text = self.texts[row]
-        texts = {"text": text} if isinstance(text, str) else {"text": text[0], "text_b": text[1]}
-        label = "label" if self.classes else "score"
-        split = {} if self.splits[row] == "all" else {"split": self.splits[row]}
-        return texts | {label: self.labels[row]} | split
+        found = []
+        for row in rows:
+            text = self.texts[row]
+            texts = {"text": text} if isinstance(text, str) else {"text": text[0], "text_b": text[1]}
+            split = {} if self.splits[row] == "all" else {"split": self.splits[row]}
+            found.append(texts | {"label" if self.classes else "score": self.labels[row]} | split)
+        return found
 
 
 def listing_of(data: TaskData) -> Listing:
     """The three splits of a task with classes."""
-    splits = [data.train, data.validation, data.test]
-    return Listing(
-        texts=tuple(text for split in splits for text in split.inputs),
-        labels=tuple(data.classes[label] for split in splits for label in split.labels),
-        splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _ in split.labels),
-        classes=data.classes,
-        triplets=data.triplets,
-        notes=data.notes,
-    )
+    found = listing_of_scores(data.rows())
+    return replace(found, classes=data.classes, triplets=data.triplets, notes=data.notes)
 
 
 def listing_of_scores(rows: Rows) -> Listing:
@@ -86,12 +78,10 @@ def csv_file(records: Sequence[dict[str, str]]) -> bytes:
     writer = csv.writer(out, lineterminator="\r\n")  # a cell with either of these is quoted
     if records:
         writer.writerow(records[0])
-        writer.writerows([_harmless(cell) for cell in record.values()] for record in records)
+        writer.writerows(
+            [f"'{cell}" if runs_in_a_spreadsheet(cell) else cell for cell in record.values()] for record in records
+        )
     return out.getvalue().encode("utf-8-sig", "replace")
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if runs_in_a_spreadsheet(cell) else cell
 
 
 def jsonl_file(records: Sequence[dict[str, str]]) -> bytes:

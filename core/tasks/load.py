@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
@@ -52,14 +52,6 @@ class Library(Protocol):
         ...
 
 
-class Sources(NamedTuple):
-    """Location of a task's rows: one or two files, or a task of the library."""
-
-    name: str
-    files: tuple[Path, ...] = ()
-    own: str = ""
-
-
 def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> TaskData:
     """Read, check and split a task; `seed` chooses the few-shot sample and the noise only.
 
@@ -70,40 +62,43 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
         library: where the tasks of people's own are; the bundled ones and files need none.
     Raises: TaskError or ConfigError naming file, line or field, value and remedy.
     """
-    sources = _sources(config, library)
-    if sources.own:
-        return _load(config, seed, sources.name, Fixed(_library_rows(sources, library)))
-    rows, used = _read(sources.files, tuple(map(_stamp, sources.files)), config.reading, config.drop)
-    notes = [_used_note(source, count) for source, count in used]
-    data = _load(config, seed, sources.name, Fixed(rows))
-    return replace(data, notes=(*notes, *data.notes)) if notes else data
-
-
-def _sources(config: TaskConfig, library: Library | None) -> Sources:
     if is_own(config.id):
         if library is None:
             raise TaskError("Task {id} is in the library of a runs folder, and none is open here.", id=shown(config.id))
         if config.test_path:
             raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
-        return Sources(library.name(config.id), own=config.id)
+        return _load(config, seed, library.name(config.id), Fixed(library.rows(config.id)))
+    name, files = _files(config)
+    rows, used = _read(files, tuple(map(_stamp, files)), config.reading, config.drop)
+    data = _load(config, seed, name, Fixed(rows))
+    notes = [
+        Message("{source}, {used:,} of them used.", source=source.sentence, used=count)
+        if count < source.rows
+        else Message("{clause}.", clause=source.sentence)
+        for source, count in used
+    ]
+    return replace(data, notes=(*notes, *data.notes)) if notes else data
+
+
+def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
+    """Return a task's name, and the file with its training rows and the one with its test rows, if any."""
     if config.id == FILE_TASK:
         if not config.path:
             raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
-        path = Path(config.path)
-        return Sources(config.name or path.name, _both(path, config.test_path))
-    entry = task_entry(config.id)
-    return Sources(entry.label, _both(entry.folder / "train.csv", config.test_path or str(entry.folder / "test.csv")))
-
-
-def _both(path: Path, test_path: str | None) -> tuple[Path, ...]:
+        path, test_path = Path(config.path), config.test_path
+        name = config.name or path.name
+    else:
+        entry = task_entry(config.id)
+        name, path = entry.label, entry.folder / "train.csv"
+        test_path = config.test_path or str(entry.folder / "test.csv")
     files = (path, Path(test_path)) if test_path else (path,)
-    for one in files:
+    for file in files:
         # A name that a visitor gives must not reach into the working directory of the server.
-        if not one.is_absolute():
+        if not file.is_absolute():
             raise TaskError(
-                "File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(one))
+                "File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(file))
             )
-    return files
+    return name, files
 
 
 class Fixed:
@@ -117,11 +112,6 @@ class Fixed:
 
     def __hash__(self) -> int:
         return id(self.rows)
-
-
-def _library_rows(sources: Sources, library: Library | None) -> Rows:
-    assert library is not None
-    return library.rows(sources.own)
 
 
 def _stamp(path: Path) -> Stamp:
@@ -146,12 +136,6 @@ def _read(
         if len(part) < reading.total
     )
     return joined(parts, [path.name for path in files]), used
-
-
-def _used_note(source: Source, used: int) -> Message:
-    if used < source.rows:
-        return Message("{source}, {used:,} of them used.", source=source.sentence, used=used)
-    return Message("{clause}.", clause=source.sentence)
 
 
 def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
@@ -180,28 +164,20 @@ def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)
         first = next(problem for problem in together.problems if problem.kind in kinds)
-        raise _refusal(first.file, first.message.values["clause"], count - 1, kinds)
-    return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
-
-
-def _refusal(file: str, first: Message, more: int, kinds: Sequence[str]) -> TaskError:
-    """Args: first: what is wrong with a row, without a full stop; more: how many others cannot be used."""
-    options = " ".join(f"--drop {kind}" for kind in kinds)
-    if not more:
-        return TaskError(
-            "{file}: {problem}: fix the file, or drop such rows ({options}).",
-            file=file,
-            problem=first,
-            options=options,
+        words = {
+            "file": first.file,
+            "problem": first.message.values["clause"],
+            "options": " ".join(f"--drop {kind}" for kind in kinds),
+        }
+        if count == 1:
+            raise TaskError("{file}: {problem}: fix the file, or drop such rows ({options}).", **words)
+        raise TaskError(
+            "{file}: {problem}, and {count} more row cannot be used: fix the file, or drop such rows ({options}).",
+            "{file}: {problem}, and {count} more rows cannot be used: fix the file, or drop such rows ({options}).",
+            count=count - 1,
+            **words,
         )
-    return TaskError(
-        "{file}: {problem}, and {count} more row cannot be used: fix the file, or drop such rows ({options}).",
-        "{file}: {problem}, and {count} more rows cannot be used: fix the file, or drop such rows ({options}).",
-        count=more,
-        file=file,
-        problem=first,
-        options=options,
-    )
+    return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
 
 
 def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
@@ -270,7 +246,8 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
             "{name} holds similarity scores, which are measured against and not learned: choose a task with classes.",
             name=named,
         )
-    given = {split: _those(rows, split) for split in SPLIT_NAMES}
+    splits = rows.splits or ("train",) * len(rows)
+    given = {split: [row for row, name in enumerate(splits) if name == split] for split in SPLIT_NAMES}
     if not given["train"]:
         raise TaskError("{name} has no row in the split train: call the rows to learn from train.", name=named)
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
@@ -286,32 +263,19 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     else:
         test, rest = _divide(named, rest, classes, held_out_test_rows(len(rest)), "test")
     if given["validation"]:
-        validation, pool = _first(_split(rows, given["validation"], classes, named), validation_size), rest
+        validation, pool = _split(rows, given["validation"], classes, named), rest
+        validation = validation.take(stratified_order(validation.labels, SPLIT_SEED)[:validation_size])
     else:
         wanted = validation_size or validation_rows(len(rest))
         validation, pool = _divide(named, rest, classes, wanted, "validation")
-    return TaskData(name, classes, pool, validation, test, notes=_crossing(pool, validation, test))
-
-
-def _crossing(train: Split, validation: Split, test: Split) -> tuple[Message, ...]:
-    """A sentence, where texts that are learned from are scored too."""
-    learned = {folded(text) for text in train.inputs}
-    count = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
-    if not count:
-        return ()
-    return (
-        Message(
-            "{count} validation or test row has a text that is learned from, which makes scores look better.",
-            "{count} validation or test rows have a text that is learned from, which makes scores look better.",
-            count=count,
-        ),
+    learned = {folded(text) for text in pool.inputs}
+    crossing = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
+    note = Message(
+        "{count} validation or test row has a text that is learned from, which makes scores look better.",
+        "{count} validation or test rows have a text that is learned from, which makes scores look better.",
+        count=crossing,
     )
-
-
-def _those(rows: Rows, split: str) -> list[int]:
-    if rows.splits is None:
-        return list(range(len(rows))) if split == "train" else []
-    return [row for row, name in enumerate(rows.splits) if name == split]
+    return TaskData(name, classes, pool, validation, test, notes=(note,) if crossing else ())
 
 
 def _label_order(label: str) -> tuple[int, float, str]:
@@ -335,11 +299,6 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
             labels=shown(", ".join(classes)),
         )
     return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
-
-
-def _first(split: Split, size: int | None) -> Split:
-    """Return the first rows of a given split in stratified order, and the others."""
-    return split.take(stratified_order(split.labels, SPLIT_SEED)[:size])
 
 
 def _divide(
@@ -385,7 +344,18 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
     order = _order(thinned, seed)
     noisy = flipped_labels(thinned.labels, classes, config.label_noise, seed, order)
     if config.train_size is not None:
-        _check_size(config.train_size, len(thinned), data)
+        if config.train_size < classes:
+            raise ConfigError(
+                "train_size", config.train_size, "there are {count} classes; give at least {count}.", count=classes
+            )
+        if config.train_size > len(thinned):
+            raise ConfigError(
+                "train_size",
+                config.train_size,
+                "{left:,} rows are left after {validation:,} for validation; give at most {left:,}.",
+                left=len(thinned),
+                validation=len(data.validation),
+            )
         chosen = order[: config.train_size]
     else:
         chosen = list(range(len(thinned)))
@@ -411,17 +381,3 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
 
 def _order(split: Split, seed: int) -> list[int]:
     return stratified_order(split.labels, seed, text_groups(split.texts))
-
-
-def _check_size(size: int, available: int, data: TaskData) -> None:
-    classes = len(data.classes)
-    if size < classes:
-        raise ConfigError("train_size", size, "there are {count} classes; give at least {count}.", count=classes)
-    if size > available:
-        raise ConfigError(
-            "train_size",
-            size,
-            "{left:,} rows are left after {validation:,} for validation; give at most {left:,}.",
-            left=available,
-            validation=len(data.validation),
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
     if groups is None:
         order = _interleaved(np.asarray(labels, dtype=np.int64), seed)
     else:
-        units = _units(groups)
+        units = list(_members(groups, range(len(groups))).values())
         kinds = [tuple(sorted(labels[row] for row in unit)) for unit in units]
         number = {kind: i for i, kind in enumerate(sorted(set(kinds)))}
         order = [row for unit in _interleaved(np.array([number[kind] for kind in kinds]), seed) for row in units[unit]]
@@ -37,12 +37,12 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
     return front + [row for row in order if row not in in_front]
 
 
-def _units(groups: Sequence[int]) -> list[list[int]]:
+def _members(groups: Sequence[int], order: Iterable[int]) -> dict[int, list[int]]:
     """The rows of every group, in the order in which the groups come first."""
     members: dict[int, list[int]] = {}
-    for row, group in enumerate(groups):
-        members.setdefault(group, []).append(row)
-    return list(members.values())
+    for row in order:
+        members.setdefault(groups[row], []).append(row)
+    return members
 
 
 def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
@@ -79,12 +79,9 @@ def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] 
         last = {labels[row]: row for row in order}
         staying = set(last.values())
         return [row for row in order if row not in staying][:size]
-    members: dict[int, list[int]] = {}
-    for row in order:
-        members.setdefault(groups[row], []).append(row)
     left = Counter(labels)
     taken: list[int] = []
-    for unit in members.values():
+    for unit in _members(groups, order).values():
         wanted = Counter(labels[row] for row in unit)
         if len(taken) + len(unit) <= size and all(left[label] > count for label, count in wanted.items()):
             taken += unit

@@ -111,18 +111,12 @@ def folded(text: Texts) -> Texts:
 def _folded(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
-    text = _few_marks(text)
+    if len(text) > SHORT_CHARS:  # the time to order combining marks grows with the square of a run of them
+        suspect, many = _mark_runs()
+        text = many.sub(r"\1", text) if suspect.search(text) else text
     # Folding case may leave what NFKC would compose, so it is done again, as Unicode's NFKC_Casefold does.
     again = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(again.split())
-
-
-def _few_marks(text: str) -> str:
-    """A text with at most a few combining marks in a row: the time to order them grows with their square."""
-    if len(text) <= SHORT_CHARS or text.isascii():
-        return text
-    suspect, many = _mark_runs()
-    return many.sub(r"\1", text) if suspect.search(text) else text
 
 
 @cache

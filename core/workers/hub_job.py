@@ -15,8 +15,7 @@ from core.errors import ConfigError, PlaygroundError, TaskError
 from core.messages import Message
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.names import checked_task_name
-from core.tasks.hub.fetch import Fetched, fetch
-from core.tasks.hub.read import Progress
+from core.tasks.hub.fetch import Fetched, Progress, fetch
 from core.tasks.hub.registry import HubRequest
 from core.tasks.load import split_rows
 from core.tasks.rows import Rows

@@ -12,7 +12,7 @@ from core.errors import PlaygroundError, StoreError, TaskError
 from core.events import VALIDATION
 from core.store import RunRecord, TaskLibrary, rows_path
 from core.tasks import TaskData, load_task
-from core.tasks.kept import read_data, write_data
+from core.tasks.dataset import read_data, write_data
 
 
 class TaskSource:

@@ -28,7 +28,7 @@ from core.quantities import PERCENT_CELLS, hundredths, percent
 from core.tasks import TaskData
 from core.tasks.batches import SMALLEST_BALANCED
 from core.tasks.dataset import Split
-from core.tasks.difficulty import expectation
+from core.tasks.registry import expectation
 from core.tasks.survey import language_of
 from pages.ui import state
 from pages.ui.form import use_balanced_sampler

@@ -1,4 +1,4 @@
-"""Detection of the columns with texts and labels: from their names first, then from their values."""
+"""Detection of a header, and of the columns with texts and labels: from their names first, then from their values."""
 
 from __future__ import annotations
 
@@ -89,6 +89,57 @@ def plain_name(column: str) -> str:
 KNOWN_NAMES = frozenset(
     {*TEXT_NAMES, *LABEL_NAMES, *TEXT_B_NAMES, *SPLIT_COLUMN_NAMES, *(n for p in PAIR_NAMES for n in p)}
 )
+HEADER_MAX_CHARS = 60
+HEADER_MAX_WORDS = 5
+# Numbers with a point or a comma, in groups of three, with a sign, an exponent or a percent sign; dates and times.
+# No run of digits can be parted in two ways, which would make long ones slow.
+TYPED = re.compile(
+    r"""[-+\u2212]?(?:\d++(?:[.,]\d*+)?|[.,]\d++)(?:[eE][-+]?\d++)?%?
+      | [-+\u2212]?\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})++(?:[.,]\d++)?%?
+      | \d{1,4}([-/.])\d{1,2}\1\d{1,4}\.?(?:[T ,]\ *+\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?(?:Z|\ ?[-+]\d{2}:?\d{2})?)?
+      | \d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?
+    """,
+    re.VERBOSE,
+)
+# How a gap among values is written.
+GAPS = frozenset({"", "-", "--", "?", ".", "na", "n/a", "nan", "null", "none", "nil"})
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row names the columns: known names, or short words above values of another kind."""
+    if len(rows) < 2:
+        return bool(rows) and any(plain_name(cell) in KNOWN_NAMES for cell in rows[0])
+    first = [cell.strip() for cell in rows[0]]
+    below = [[row[i].strip() for row in rows[1:] if len(row) > i] for i in range(len(first))]
+    columns = list(zip(first, below, strict=True))
+    if any(plain_name(cell) in KNOWN_NAMES and cell not in values for cell, values in columns):
+        return True
+    if any(TYPED.fullmatch(cell) for cell in first):
+        return False
+    if any(cell and cell in values for cell, values in columns):
+        return False  # a value that comes again is a value
+    if any(_above_values(cell, values) for cell, values in columns):
+        return True
+    short = all(len(cell) <= HEADER_MAX_CHARS and len(cell.split()) <= HEADER_MAX_WORDS for cell in first)
+    worded = [values for values in below if not all(map(_is_typed, values))]
+    longest = max((sum(map(len, values)) / len(values) for values in worded), default=0.0)
+    names = [cell for cell in first if cell]
+    return short and len(set(names)) == len(names) and longest > 2 * max(map(len, first))
+
+
+def _above_values(cell: str, values: Sequence[str]) -> bool:
+    """Return whether a cell that is no number or date is above nothing but such, gaps aside.
+
+    A gap is no name, so that an empty cell counts only above the numbers of rows.
+    """
+    if cell.casefold() in GAPS:
+        return bool(values) and any(values == [str(i + start) for i in range(len(values))] for start in (0, 1))
+    return not all(value.casefold() in GAPS for value in values) and all(map(_is_typed, values))
+
+
+def _is_typed(value: str) -> bool:
+    """Return whether a value is a number, a date or a gap."""
+    return TYPED.fullmatch(value) is not None or value.casefold() in GAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +195,10 @@ def guess_columns(
                 part, name, "its values ({type}) are not read; choose another column, or save it as text.", type=kind
             )
     check_columns(columns, given)
-    known = {name: _column(name, place, preview) for place, name in enumerate(columns)}
+    known = {
+        name: Column(name, tuple(cell for row in preview if len(row) > place and (cell := row[place].strip())))
+        for place, name in enumerate(columns)
+    }
     taken = {name for name in (given.text, given.text_b, given.label, given.split) if name}
     free = [column for column in known.values() if column.name not in taken]
     text, text_b = given.text, given.text_b
@@ -183,11 +237,6 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         named[name] = part
     if given.kind == "similarity" and given.text_b == "":
         raise ConfigError("kind", given.kind, "a similarity is one of two texts; choose a second text.")
-
-
-def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
-    cells = tuple(cell for row in preview if len(row) > place and (cell := row[place].strip()))
-    return Column(name, cells)
 
 
 def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:

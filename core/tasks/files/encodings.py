@@ -85,7 +85,10 @@ def _scan(stream: BinaryIO, name: str) -> tuple[list[bytes], bool]:
         empty = empty and not line.removeprefix(codecs.BOM_UTF8).strip()
         if line.isascii():
             continue
-        utf8 = utf8 and _is_utf8(line)
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            utf8 = False
         if free > 0:
             sample.append(line[:free])
             free -= len(line)
@@ -94,14 +97,6 @@ def _scan(stream: BinaryIO, name: str) -> tuple[list[bytes], bool]:
     if not utf8 and sum(len(CONTROLS.findall(line)) for line in sample) > CONTROL_SHARE * sum(map(len, sample)):
         raise _binary(name)
     return sample, utf8
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def empty_file(name: str) -> TaskError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -216,6 +216,12 @@ class Noted:
 
 Place = tuple[NumberedRows, int]
 
+SENTENCES = {
+    "duplicate": N_("{here} repeats {there}: {text}."),
+    "two_labels": N_("{here} has the label {label} and {there} has {other} for the same text: {text}."),
+    "formula": N_("{here} has a cell that a spreadsheet would run: {cell}."),
+}
+
 
 def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
     """Find repeated rows, texts with two labels and formulas; a row may repeat one of a file before it.
@@ -223,7 +229,9 @@ def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
     Texts are the same when they are once `folded`; scores when they are the same number.
     """
     places: list[Place] = [(file, row) for file in files for row in range(len(file.rows))]
-    texts = [_digest(file.cells(row)[:-1]) for file, row in places]
+    # A short key is equal for rows with the same texts; no folded text holds a line break.
+    keys = ("\n".join(folded(file.cells(row)[:-1])) for file, row in places)
+    texts = [hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest() for key in keys]
     # The first place of each text, and of each label that the text has besides the one there.
     first: dict[bytes, int] = {}
     others: dict[bytes, dict[Label, int]] = {}
@@ -238,12 +246,12 @@ def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
         is_first_label = _label(here) == _label(places[start])
         same = start if is_first_label else of_text[_label(here)]
         if same != place:
-            _note(noted[id(file)], "duplicate", here, places[same], _repeats)
+            _note(noted[id(file)], "duplicate", here, places[same])
         if of_text:
             other = next(iter(of_text.values())) if is_first_label else start
-            _note(noted[id(file)], "two_labels", here, places[other], _has_two_labels)
+            _note(noted[id(file)], "two_labels", here, places[other])
         if any(map(is_formula, file.cells(row))):
-            _note(noted[id(file)], "formula", here, here, _has_formula)
+            _note(noted[id(file)], "formula", here, here)
     return [noted[id(file)] for file in files]
 
 
@@ -252,58 +260,29 @@ def _label(place: Place) -> Label:
     return file.label(row)
 
 
-def _digest(texts: tuple[str, ...]) -> bytes:
-    """Return a short key that is equal for rows with the same texts."""
-    key = "\n".join(folded(texts))  # no folded text holds a line break
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
-
-
-def _note(noted: Noted, kind: str, here: Place, other: Place, sentence: Callable[[Place, Place], Message]) -> None:
-    file, row = here
+def _note(noted: Noted, kind: str, here: Place, other: Place) -> None:
+    """Note a problem of a row, and tell it with the place of another row and, where they differ, of the files."""
+    (file, row), (other_file, other_row) = here, other
     rows = noted.rows.setdefault(kind, [])
     rows.append(row)
-    if len(rows) <= PROBLEMS_LISTED:
-        noted.problems.append(Problem(kind, file.lines[row], sentence(here, other), file.name))
-
-
-def _repeats(here: Place, other: Place) -> Message:
-    words, other_words = _where(here, other)
-    return Message(
-        "{here} repeats {there}: {text}.", here=words, there=other_words, text=shown(here[0].cells(here[1])[0])
-    )
-
-
-def _has_two_labels(here: Place, other: Place) -> Message:
-    words, other_words = _where(here, other)
-    text, *_, label = here[0].cells(here[1])
-    return Message(
-        "{here} has the label {label} and {there} has {other} for the same text: {text}.",
-        here=words,
-        label=shown(label),
-        there=other_words,
-        other=shown(other[0].cells(other[1])[-1]),
-        text=shown(text),
-    )
-
-
-def _has_formula(here: Place, other: Place) -> Message:
-    file, row = here
-    cell = next(filter(is_formula, file.cells(row)))
-    words, _words = _where(here, other)
-    return Message("{here} has a cell that a spreadsheet would run: {cell}.", here=words, cell=shown(cell))
-
-
-def _where(here: Place, other: Place) -> tuple[Message, Message]:
-    """Return the places of two rows, with the names of their files where these differ."""
-    (file, row), (other_file, other_row) = here, other
+    if len(rows) > PROBLEMS_LISTED:
+        return
     same = file is other_file
     words = place_words(file.unit, file.lines[row], begins=same)
     other_words = place_words(other_file.unit, other_file.lines[other_row])
-    if same:
-        return words, other_words
-    return (
+    if not same:
         # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
-        Message("{file}, {line},", file=shown(file.name), line=words),
+        words = Message("{file}, {line},", file=shown(file.name), line=words)
         # Translators: line 5 of 'train.csv'.
-        Message("{line} of {file}", line=other_words, file=shown(other_file.name)),
+        other_words = Message("{line} of {file}", line=other_words, file=shown(other_file.name))
+    text, *_, label = cells = file.cells(row)
+    message = Message(
+        SENTENCES[kind],
+        here=words,
+        there=other_words,
+        text=shown(text),
+        label=shown(label),
+        other=shown(other_file.cells(other_row)[-1]),
+        cell=shown(next(filter(is_formula, cells), "")),
     )
+    noted.problems.append(Problem(kind, file.lines[row], message, file.name))

@@ -194,7 +194,17 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
         tuple(row.split or "train" for row in found) if mapping.split else None,
         mapping.kind or "classes",
     )
-    _check_classes(name, rows, mapping, limits)
+    classes = len(set(rows.labels)) if rows.kind == "classes" else 0
+    if classes > limits.max_classes:
+        raise TaskError(
+            "{file} has {count:,} different labels in the column {column} and at most {most:,} are learned: check "
+            "which column holds the labels, or raise {setting}.",
+            file=name,
+            count=classes,
+            column=shown(mapping.label),
+            most=limits.max_classes,
+            setting=f"{PREFIX}MAX_CLASSES",
+        )
     return Reading(
         name=Path(table.name).name,
         format=table.format,
@@ -243,20 +253,6 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
     return guessed.model_copy(update=facts)
 
 
-def _check_classes(name: str, rows: Rows, mapping: ReadingConfig, limits: Settings) -> None:
-    classes = len(set(rows.labels)) if rows.kind == "classes" else 0
-    if classes > limits.max_classes:
-        raise TaskError(
-            "{file} has {count:,} different labels in the column {column} and at most {most:,} are learned: check "
-            "which column holds the labels, or raise {setting}.",
-            file=name,
-            count=classes,
-            column=shown(mapping.label),
-            most=limits.max_classes,
-            setting=f"{PREFIX}MAX_CLASSES",
-        )
-
-
 class Checks:
     """The rows of a table that can be used, and a count of the problems of the others."""
 
@@ -275,7 +271,11 @@ class Checks:
         for line, fields in table.records({column for column in parts if column}):
             self.total += 1
             if len(fields) != len(table.columns):
-                self._add("fields", line, fields.reason if isinstance(fields, Unread) else self._unfit(fields))
+                count = ngettext("{count} field", "{count} fields", len(fields))
+                unfit = Message(
+                    "{where} has {fields} where there are {columns:,} columns", fields=count, columns=len(table.columns)
+                )
+                self._add("fields", line, fields.reason if isinstance(fields, Unread) else unfit)
                 continue
             text, second, label, split = [None if place is None else fields[place].strip() for place in places]
             assert text is not None
@@ -292,10 +292,6 @@ class Checks:
             # Translators: a clause on what is wrong with a row, with the full stop that ends a sentence.
             message = Message("{clause}.", clause=clause.fill(where=where))
             self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
-
-    def _unfit(self, fields: Sequence[str]) -> Message:
-        count, columns = ngettext("{count} field", "{count} fields", len(fields)), len(self._table.columns)
-        return Message("{where} has {fields} where there are {columns:,} columns", fields=count, columns=columns)
 
     def no_rows(self, name: str) -> TaskError:
         """Return the error of a table without a row that can be used."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,18 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
 from core.messages import Message
 from core.settings import PREFIX, Settings, settings
-from core.tasks.files.columns import GUESS_ALL
+from core.tasks.files.columns import GUESS_ALL, has_header
 from core.tasks.files.delimited import Dialect, Record, Unread, find_dialect, records
 from core.tasks.files.encodings import Encoding, codec_of, detect_encoding, empty_file, refused_encoding
 from core.tasks.files.formats import file_family
-from core.tasks.files.headers import has_header
-from core.tasks.files.json_lines import json_lines
 from core.tasks.files.parquet import open_parquet
 from core.tasks.rows import one_line, place_words
 
@@ -37,6 +36,8 @@ SAMPLE_CHARS = 2**18
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
 NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
+# Numbers stay as they are written.
+DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,17 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
     limits = settings()
     file = File(source, name or getattr(source, "name", None) or "file")
     with file.opened() as stream:
-        _check_size(stream, file.shown_name, limits)
+        size = stream.seek(0, os.SEEK_END)
+        if size > limits.max_file_mb * 2**20:
+            raise TaskError(
+                "{file} has {size:,.1f} MB and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
+                file=file.shown_name,
+                size=size / 2**20,
+                most=limits.max_file_mb,
+                setting=f"{PREFIX}MAX_FILE_MB",
+            )
+        if not size:
+            raise empty_file(file.shown_name)
         stream.seek(0)
         family = file_family(file.name, file.shown_name, stream.read(HEAD_BYTES))
         if family == "parquet":
@@ -178,20 +189,6 @@ def _in_words(name: str) -> Iterator[None]:
         raise TaskError(
             "{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error)
         ) from None
-
-
-def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
-    size = stream.seek(0, os.SEEK_END)
-    if size > limits.max_file_mb * 2**20:
-        raise TaskError(
-            "{file} has {size:,.1f} MB and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
-            file=name,
-            size=size / 2**20,
-            most=limits.max_file_mb,
-            setting=f"{PREFIX}MAX_FILE_MB",
-        )
-    if not size:
-        raise empty_file(name)
 
 
 def _check_width(columns: int, name: str, limits: Settings) -> None:
@@ -269,7 +266,7 @@ def _json_table(file: File, encoding: Encoding, limits: Settings) -> Table:
     preview: list[dict[str, str]] = []
     first_line = 0
     with file.text(encoding) as text:
-        for count, (line, values) in enumerate(json_lines(text)):
+        for count, (line, values) in enumerate(_json_lines(text)):
             first_line = first_line or line
             new = (values or {}).keys() - keys
             if new or count < PREVIEW_ROWS:
@@ -295,11 +292,39 @@ def _json_table(file: File, encoding: Encoding, limits: Settings) -> Table:
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with file.text(encoding) as text:
-            for line, values in json_lines(text):
+            for line, values in _json_lines(text):
                 yield line, NO_OBJECT if values is None else tuple(values.get(key, "") for key in keys)
 
     rows = tuple(tuple(values.get(key, "") for key in keys) for values in preview)
     return Table(file.name, "JSONL", encoding, None, True, named_columns(keys), rows, read)
+
+
+def _json_lines(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str] | None]]:
+    """Yield the number of each line that is not blank, from 1, with its object's values; None for what is no object."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield number, _json_texts(line)
+
+
+def _json_texts(line: str) -> dict[str, str] | None:
+    try:
+        found = DECODER.decode(line)
+        if not isinstance(found, dict):
+            return None
+        if any(isinstance(value, list | dict) for value in found.values()):
+            # Numbers within other values differ from texts.
+            found |= {key: value for key, value in json.loads(line).items() if isinstance(value, list | dict)}
+        if "\\u" in line:  # an escaped half of a character is no text
+            json.dumps(found, ensure_ascii=False).encode()
+        return {key: _json_text(value) for key, value in found.items()}
+    except (ValueError, RecursionError):
+        return None
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _parquet_table(file: File, stream: BinaryIO, limits: Settings) -> Table:

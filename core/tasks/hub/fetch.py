@@ -1,20 +1,40 @@
 """Fetching a data set of the Hugging Face Hub by `datasets`. No code of a repository is ever run.
 
-`datasets` is imported when something is fetched, in a process of its own (`core.workers`).
+`datasets` is imported when something is fetched, in a process of its own (`core.workers`). A small split is downloaded
+whole, into the Hub client's cache, so that a second time costs nothing and a limit takes a fair sample. A large one is
+streamed in a seeded, shuffled order until there are rows enough.
 """
 
 from __future__ import annotations
 
+import random
+import re
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
 
-from core.messages import ENGLISH, Message, in_language, ngettext
-from core.tasks.hub.hub_rows import described
-from core.tasks.hub.place import Place, check_splits, located, plain_errors
-from core.tasks.hub.read import Progress, SplitRead, Steps, read_split
+from core.errors import TaskError, shown
+from core.messages import ENGLISH, Message, Text, in_language, ngettext
+from core.settings import settings
+from core.tasks.hub.hub_rows import Row, RowReader, described
+from core.tasks.hub.place import Place, check_columns, check_splits, columns_of, located, plain_errors
 from core.tasks.hub.registry import HubRequest
 from core.tasks.rows import Rows, SplitName
+
+Progress = Callable[[int, int | None, Text], None]
+
+# One sample for everybody, as with the splits of a task.
+SEED = 20210111
+# A split of at most this size is downloaded whole.
+WHOLE_BYTES = 64 * 2**20
+# Rows among which the next one is drawn while a split is streamed.
+BUFFER_ROWS = 10_000
+PROGRESS_EVERY_ROWS = 500
+# A file of the Hub as `datasets` names it.
+ADDRESS = re.compile(r"hf://datasets/(?P<repository>[^@]+)@(?P<commit>[^/]+)/(?P<path>.+)")
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,17 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
     splits = tuple(ours for ours, split in read.items() for _row in split.rows)
     left_out = sum((split.left_out for split in read.values()), Counter[str]())
     counts = ", ".join(f"{len(split.rows):,} {ours}" for ours, split in read.items())
+    notes = []
+    for ours, split in read.items():
+        of = f" of {split.sampled_from:,}" if split.sampled_from else ""
+        count = ngettext("{count} row", "{count} rows", len(split.rows))
+        if split.sampled and split.streamed:
+            notes.append(f"{ours} is {count}{of}, streamed in a seeded, shuffled order")
+        elif split.sampled:
+            notes.append(f"{ours} is a seeded sample of {count}{of}")
+    if left_out:
+        reasons = ", ".join(f"{count:,} with {described(reason)}" for reason, count in left_out.items())
+        notes.append(f"left out: {reasons}")
     what = ", ".join(filter(None, (request.repository, request.config)))
     revision = f"revision {place.commit[:7]}" + (" of its Parquet conversion" if place.converted else "")
     return Fetched(
@@ -68,21 +99,241 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
         ),
         f"{what} from the Hugging Face Hub, {revision}; {counts}",
         dict(left_out),
-        "; ".join([*_samples(read), *_omissions(left_out)]),
+        "; ".join(notes),
     )
 
 
-def _samples(read: Mapping[SplitName, SplitRead]) -> Iterator[str]:
-    for ours, split in read.items():
-        of = f" of {split.sampled_from:,}" if split.sampled_from else ""
-        rows = ngettext("{count} row", "{count} rows", len(split.rows))
-        if split.sampled and split.streamed:
-            yield f"{ours} is {rows}{of}, streamed in a seeded, shuffled order"
-        elif split.sampled:
-            yield f"{ours} is a seeded sample of {rows}{of}"
+@dataclass
+class SplitRead:
+    """The usable rows of a split, and facts on how they were read.
+
+    Attributes:
+        classes: classes that the repository names, 0 where it names none.
+        sampled_from: usable rows, or rows, that the split has; None where nobody knows.
+    """
+
+    rows: list[Row]
+    left_out: Counter[str]
+    sampled_from: int | None = None
+    sampled: bool = False
+    streamed: bool = False
+    classes: int = 0
 
 
-def _omissions(left_out: Mapping[str, int]) -> Iterable[str]:
-    if left_out:
-        reasons = ", ".join(f"{count:,} with {described(reason)}" for reason, count in left_out.items())
-        yield f"left out: {reasons}"
+@dataclass
+class Steps:
+    """Says how many rows were read, over all splits."""
+
+    request: HubRequest
+    place: Place
+    report: Progress
+    done: int = 0
+    total: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = [self.place.known_rows(split) for split in self.request.wanted.values()]
+        most = self.request.max_rows
+        self.total = None if None in known else sum(min(rows or 0, most) for rows in known)
+
+    def rows(self, split_rows: int, split: str) -> None:
+        """`split_rows` of this split were read so far."""
+        done = self.done + min(split_rows, self.request.max_rows)
+        total = None if self.total is None else max(self.total, done)
+        self.report(done, total, Message("reading {split}", split=split))
+
+    def ended(self, split_rows: int) -> None:
+        self.done += min(split_rows, self.request.max_rows)
+
+    def bytes(self, got: int, of: int, split: str) -> None:
+        if of >= 100_000:
+            size = Message("{got:.1f} of {all:.1f} MB", got=got / 1e6, all=of / 1e6)
+        else:
+            size = Message("{got:,} of {all:,} bytes", got=got, all=of)
+        self.report(self.done, self.total, Message("downloading {split}, {size}", split=split, size=size))
+
+
+def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
+    sizes = _sizes(place.files[split])
+    if sizes is not None and sum(sizes) <= WHOLE_BYTES:
+        read = _read_whole(request, place, split, sizes, steps)
+    else:
+        read = _read_part(request, place, split, steps)
+    if not read.rows and not read.left_out:
+        raise TaskError(
+            "Data set {name} has no rows in its split {split}: choose another.",
+            name=shown(request.repository),
+            split=shown(split),
+        )
+    if not read.rows:
+        [(reason, count)] = read.left_out.most_common(1)
+        raise TaskError(
+            "None of the {total:,} rows of the split {split} can be used, {count:,} of them have {reason}: choose "
+            "another split or other columns.",
+            total=read.left_out.total(),
+            split=shown(split),
+            count=count,
+            reason=described(reason),
+        )
+    steps.ended(len(read.rows) + read.left_out.total())
+    return read
+
+
+def _sizes(files: Sequence[str]) -> list[int] | None:
+    """Bytes of each file; None where they lie outside the Hub."""
+    from huggingface_hub import HfFileSystem
+
+    if not all(ADDRESS.fullmatch(address) and "::" not in address for address in files):
+        return None
+    system = HfFileSystem()
+    return [int(system.info(address)["size"]) for address in files]
+
+
+def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[int], steps: Steps) -> SplitRead:
+    """Every row of a split, from files in the client's cache; a seeded sample of them where there are too many."""
+    local = _downloaded(place.files[split], split, sizes, steps)
+    dataset = _opened(request, place.builder, split, local)
+    read = SplitRead([], Counter())
+    _take(request, dataset, read, None, lambda rows: steps.rows(rows, split))
+    if len(read.rows) > request.max_rows:
+        _refuse_excess(request, split, len(read.rows))
+        read.sampled, read.sampled_from = True, len(read.rows)
+        chosen = sorted(random.Random(SEED).sample(range(len(read.rows)), request.max_rows))  # noqa: S311
+        read.rows = [read.rows[i] for i in chosen]
+    return read
+
+
+def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
+    """Read as many rows of a streamed split as are wanted.
+
+    Files are read side by side from their beginnings. Where that misses a class, because they are sorted by it, row
+    groups are read here and there instead, which costs more requests.
+    """
+    known = place.known_rows(split)
+    if known is not None and known > request.max_rows:
+        _refuse_excess(request, split, known)
+    read = _streamed(request, place, split, steps, scattered=False)
+    misses_a_class = request.kind == "classes" and len({row.label for row in read.rows}) < max(2, read.classes)
+    if read.sampled and _is_parquet(place.builder) and misses_a_class:
+        read = _streamed(request, place, split, steps, scattered=True)
+    if read.sampled:
+        _refuse_excess(request, split, known)
+        read.sampled_from = known
+        if request.kind == "classes" and len({row.label for row in read.rows}) == 1:
+            raise TaskError(
+                "The first {rows:,} rows of the split {split} all have the label {label}, so it is sorted by label: "
+                "ask for more rows.",
+                rows=len(read.rows),
+                split=shown(split),
+                label=shown(read.rows[0].label),
+            )
+    return read
+
+
+def _streamed(request: HubRequest, place: Place, split: str, steps: Steps, *, scattered: bool) -> SplitRead:
+    dataset = _opened(request, place.builder, split, place.files[split])
+    known = place.known_rows(split)
+    if known is None or known > request.max_rows:
+        if scattered:
+            dataset = dataset.reshard()  # to one shard for each row group, so that their order is shuffled
+        dataset = dataset.shuffle(seed=SEED, buffer_size=min(BUFFER_ROWS, request.max_rows))
+    read = SplitRead([], Counter(), streamed=True)
+    read.sampled = _take(request, dataset, read, request.max_rows, lambda rows: steps.rows(rows, split))
+    return read
+
+
+def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
+    """Refuse a split with more rows than are kept, where the settings allow no sample."""
+    limits = settings()
+    if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
+        has = Message("more than {rows:,} rows", rows=limits.max_rows)
+        if count is not None:
+            has = Message("{count} row", "{count} rows", count=count)
+        raise TaskError(
+            "The split {split} has {rows} and at most {most:,} are read: ask for fewer rows, or set "
+            "SCL_EXCESS_ROWS=sample.",
+            split=shown(split),
+            rows=has,
+            most=limits.max_rows,
+        )
+
+
+def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: Steps) -> list[str]:
+    """The files in the client's cache."""
+    from huggingface_hub import hf_hub_download
+    from tqdm import tqdm
+
+    lock = threading.Lock()
+    got = 0
+
+    class Bar(tqdm):  # type: ignore[misc] # tqdm has no types
+        """Reports bytes instead of drawing them."""
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **(more | {"disable": True}))
+
+        def update(self, n: float | None = 1) -> bool | None:
+            nonlocal got
+            with lock:
+                got += int(n or 0)
+                steps.bytes(got, sum(sizes), split)
+            return None
+
+        def update_transfer(self, n: float | None = 1) -> None:
+            """Bytes on the wire, which Xet counts besides those of the file: they are not counted twice."""
+
+        def set_transfer_postfix_str(self, *args: Any, **more: Any) -> None:
+            """Ignore the speed, which is not shown."""
+
+    local = []
+    for number, address in enumerate(files):
+        match = ADDRESS.fullmatch(address)
+        assert match is not None  # a file elsewhere has no known size, and is streamed
+        repository, commit, path = match["repository"], match["commit"], match["path"]
+        local.append(str(hf_hub_download(repository, path, repo_type="dataset", revision=commit, tqdm_class=Bar)))
+        got = sum(sizes[: number + 1])  # one that was in the cache had no bytes to report
+    return local
+
+
+def _is_parquet(builder: Any) -> bool:
+    return type(builder).__module__ == "datasets.packaged_modules.parquet.parquet"
+
+
+def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str]) -> Any:
+    """A split as a stream of rows, from files here or on the Hub; of Parquet files the wanted columns only."""
+    from datasets.data_files import DataFilesDict, DataFilesList
+    from pyarrow.dataset import ParquetFragmentScanOptions
+
+    builder.config.data_files = DataFilesDict({split: DataFilesList(list(files), [("", "")] * len(files))})
+    dataset = builder.as_streaming_dataset(split=split)
+    if dataset.features is not None:
+        check_columns(request, list(dataset.features))
+        if _is_parquet(builder):
+            builder.config.columns = columns_of(request)
+            # Row groups are read when their turn comes; pre-buffering would fetch most of a file for its first rows.
+            builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
+            dataset = builder.as_streaming_dataset(split=split)
+    return dataset
+
+
+def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, report: Callable[[int], None]) -> bool:
+    """Read rows until there are `most` that can be used. Returns: whether there are more."""
+    names = getattr((dataset.features or {}).get(request.label), "names", None)
+    into.classes = len({request.label_names.get(name, name) for name in names or ()})
+    reader = RowReader(request, names)
+    count = 0
+    with closing(iter(dataset)) as rows:
+        for count, row in enumerate(rows, start=1):
+            if count == 1:
+                check_columns(request, list(row))
+            found = reader.read(row)
+            if isinstance(found, str):
+                into.left_out[found] += 1
+            elif most is not None and len(into.rows) >= most:
+                report(count)
+                return True
+            else:
+                into.rows.append(found)
+            if count % PROGRESS_EVERY_ROWS == 0:
+                report(count)
+    report(count)
+    return False

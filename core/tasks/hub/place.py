@@ -178,7 +178,10 @@ def plain_errors(request: HubRequest) -> Iterator[None]:
     except (PlaygroundError, MemoryError):
         raise
     except Exception as error:
-        raise TaskError(_sentence(request, list(_chain(error)))) from error
+        chain: list[BaseException] = [error]
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+            chain.append(cause)
+        raise TaskError(_sentence(request, chain)) from error
 
 
 def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
@@ -227,9 +230,3 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
         error=type(error).__name__,
         reason=one_line(error),
     )
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -29,46 +29,21 @@ PLAIN_NAME = re.compile(r"(?!.*\.\.)[^\x00-\x1f\x7f?#%*\[\]{}\\]{1,200}(?<!/)\Z"
 
 
 @dataclass(frozen=True, slots=True)
-class HubSplits:
-    """The repository's splits that serve as training, validation and test; None is cut from the training rows."""
-
-    train: str = "train"
-    validation: str | None = None
-    test: str | None = "test"
-
-
-# GLUE and its kin keep their test labels to themselves: their validation rows are our test split.
-HIDDEN_TEST = HubSplits(test="validation")
-ALL_THREE = HubSplits(validation="validation")
-
-
-@dataclass(frozen=True, slots=True)
 class HubEntry:
     """A data set of the Hub, ready to be asked for.
 
     Attributes:
-        config: the repository's configuration (subset), None for its only one.
-        revision: a branch, tag or commit, None for the main branch.
         title: what it is called in every language; about: one sentence, translated where it is shown.
-        text, text_b, label_column: columns.
-        label_names: what a label is called where the repository has codes.
         source: the paper.
+        request: fields of its `HubRequest`.
     """
 
     name: str
     title: str
     about: str
-    repository: str
-    text: str
     source: str
-    config: str | None = None
-    revision: str | None = None
-    text_b: str | None = None
-    label_column: str = "label"
-    splits: HubSplits = field(default_factory=HubSplits)
+    request: Mapping[str, Any]
     language: Language = "en"
-    kind: Kind = "classes"
-    label_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def _as_of_a_file(name: str, **bounds: int) -> Any:
@@ -181,11 +156,12 @@ class HubRequest(Section):
         return {ours: theirs for ours in SPLIT_NAMES if (theirs := getattr(self, ours)) is not None}
 
 
-def _glue(name: str, title: str, about: str, text: str, text_b: str | None, source: str, **more: HubSplits) -> HubEntry:
-    splits = more.get("splits", HIDDEN_TEST)
-    return HubEntry(
-        name, title, about, "nyu-mll/glue", text, f"{source}; GLUE, Wang et al. 2019", name, None, text_b, splits=splits
-    )
+def _glue(
+    name: str, title: str, about: str, text: str, text_b: str | None, source: str, test: str = "validation"
+) -> HubEntry:
+    """A task of GLUE, which keeps its test labels to itself: its validation rows are our test split."""
+    request = {"repository": "nyu-mll/glue", "config": name, "text": text, "text_b": text_b, "label": "label"}
+    return HubEntry(name, title, about, f"{source}; GLUE, Wang et al. 2019", request | {"test": test})
 
 
 TREC_QUESTIONS = {
@@ -215,6 +191,7 @@ TNEWS_TOPICS = {
 }
 OPINIONS = {"0": "negative", "1": "positive"}
 
+# Where a set keeps its test labels to itself, its validation rows are our test split.
 _ENTRIES = (
     _glue("sst2", "SST-2", N_("Film reviews."), "sentence", None, "Socher et al. 2013"),
     _glue("cola", "CoLA", N_("Is it a sentence?"), "sentence", None, "Warstadt et al. 2019"),
@@ -228,122 +205,145 @@ _ENTRIES = (
         "premise",
         "hypothesis",
         "Williams et al. 2018",
-        splits=HubSplits(test="validation_matched"),
+        "validation_matched",
     ),
     _glue("rte", "RTE", N_("Inference, small."), "sentence1", "sentence2", "Dagan et al. 2006"),
     HubEntry(
-        name="imdb",
-        title="IMDb",
-        about=N_("Long film reviews."),
-        repository="stanfordnlp/imdb",
-        config="plain_text",
-        text="text",
-        source="Maas et al. 2011",
+        "imdb",
+        "IMDb",
+        N_("Long film reviews."),
+        "Maas et al. 2011",
+        {"repository": "stanfordnlp/imdb", "config": "plain_text", "text": "text", "label": "label", "test": "test"},
     ),
     HubEntry(
-        name="ag_news",
-        title="AG News",
-        about=N_("Four topics."),
-        repository="fancyzhx/ag_news",
-        text="text",
-        source="Zhang et al. 2015, arXiv:1509.01626",
+        "ag_news",
+        "AG News",
+        N_("Four topics."),
+        "Zhang et al. 2015, arXiv:1509.01626",
+        {"repository": "fancyzhx/ag_news", "text": "text", "label": "label", "test": "test"},
     ),
     HubEntry(
-        name="trec",
-        title="TREC",
-        about=N_("Six kinds of question."),
-        repository="CogComp/trec",
-        text="text",
-        label_column="coarse_label",
-        label_names=TREC_QUESTIONS,
-        source="Li and Roth 2002",
+        "trec",
+        "TREC",
+        N_("Six kinds of question."),
+        "Li and Roth 2002",
+        {
+            "repository": "CogComp/trec",
+            "text": "text",
+            "label": "coarse_label",
+            "test": "test",
+            "label_names": TREC_QUESTIONS,
+        },
     ),
     HubEntry(
-        name="amazon_polarity",
-        title="Amazon polarity",
-        about=N_("Product reviews."),
-        repository="fancyzhx/amazon_polarity",
-        config="amazon_polarity",
-        text="content",
-        source="Zhang et al. 2015, arXiv:1509.01626",
+        "amazon_polarity",
+        "Amazon polarity",
+        N_("Product reviews."),
+        "Zhang et al. 2015, arXiv:1509.01626",
+        {
+            "repository": "fancyzhx/amazon_polarity",
+            "config": "amazon_polarity",
+            "text": "content",
+            "label": "label",
+            "test": "test",
+        },
     ),
     HubEntry(
-        name="yelp_polarity",
-        title="Yelp polarity",
-        about=N_("Reviews of places."),
-        repository="fancyzhx/yelp_polarity",
-        config="plain_text",
-        text="text",
-        label_names={"1": "negative", "2": "positive"},
-        source="Zhang et al. 2015, arXiv:1509.01626",
+        "yelp_polarity",
+        "Yelp polarity",
+        N_("Reviews of places."),
+        "Zhang et al. 2015, arXiv:1509.01626",
+        {
+            "repository": "fancyzhx/yelp_polarity",
+            "config": "plain_text",
+            "text": "text",
+            "label": "label",
+            "test": "test",
+            "label_names": {"1": "negative", "2": "positive"},
+        },
     ),
     HubEntry(
-        name="snli",
-        title="SNLI",
-        about=N_("Inference on captions."),
-        repository="stanfordnlp/snli",
-        config="plain_text",
-        text="premise",
-        text_b="hypothesis",
-        splits=ALL_THREE,
-        source="Bowman et al. 2015, arXiv:1508.05326",
+        "snli",
+        "SNLI",
+        N_("Inference on captions."),
+        "Bowman et al. 2015, arXiv:1508.05326",
+        {
+            "repository": "stanfordnlp/snli",
+            "config": "plain_text",
+            "text": "premise",
+            "text_b": "hypothesis",
+            "label": "label",
+            "validation": "validation",
+            "test": "test",
+        },
     ),
     HubEntry(
-        name="stsb",
-        title="STS-B",
-        about=N_("How alike are two sentences?"),
-        repository="sentence-transformers/stsb",
-        text="sentence1",
-        text_b="sentence2",
-        label_column="score",
-        splits=ALL_THREE,
-        kind="similarity",
-        source="Cer et al. 2017, arXiv:1708.00055",
+        "stsb",
+        "STS-B",
+        N_("How alike are two sentences?"),
+        "Cer et al. 2017, arXiv:1708.00055",
+        {
+            "repository": "sentence-transformers/stsb",
+            "text": "sentence1",
+            "text_b": "sentence2",
+            "label": "score",
+            "validation": "validation",
+            "test": "test",
+            "kind": "similarity",
+        },
     ),
     HubEntry(
-        name="tnews",
-        title="TNEWS",
-        about=N_("Fifteen topics of headlines."),
-        repository="clue/clue",
-        config="tnews",
-        text="sentence",
-        splits=HIDDEN_TEST,
+        "tnews",
+        "TNEWS",
+        N_("Fifteen topics of headlines."),
+        "CLUE, Xu et al. 2020, arXiv:2004.05986",
+        {
+            "repository": "clue/clue",
+            "config": "tnews",
+            "text": "sentence",
+            "label": "label",
+            "test": "validation",
+            "label_names": TNEWS_TOPICS,
+        },
         language="zh",
-        label_names=TNEWS_TOPICS,
-        source="CLUE, Xu et al. 2020, arXiv:2004.05986",
     ),
     HubEntry(
-        name="chnsenticorp",
-        title="ChnSentiCorp",
-        about=N_("Hotel, book and computer reviews."),
-        repository="lansinuote/ChnSentiCorp",
-        text="text",
-        splits=ALL_THREE,
+        "chnsenticorp",
+        "ChnSentiCorp",
+        N_("Hotel, book and computer reviews."),
+        "Tan and Zhang 2008",
+        {
+            "repository": "lansinuote/ChnSentiCorp",
+            "text": "text",
+            "label": "label",
+            "validation": "validation",
+            "test": "test",
+            "label_names": OPINIONS,
+        },
         language="zh",
-        label_names=OPINIONS,
-        source="Tan and Zhang 2008",
     ),
     HubEntry(
-        name="nsmc",
-        title="NSMC",
-        about=N_("Film reviews."),
-        repository="e9t/nsmc",
-        text="document",
+        "nsmc",
+        "NSMC",
+        N_("Film reviews."),
+        "Naver sentiment movie corpus, Park 2015",
+        {"repository": "e9t/nsmc", "text": "document", "label": "label", "test": "test", "label_names": OPINIONS},
         language="ko",
-        label_names=OPINIONS,
-        source="Naver sentiment movie corpus, Park 2015",
     ),
     HubEntry(
-        name="klue_nli",
-        title="KLUE-NLI",
-        about=N_("Inference."),
-        repository="klue/klue",
-        config="nli",
-        text="premise",
-        text_b="hypothesis",
-        splits=HIDDEN_TEST,
+        "klue_nli",
+        "KLUE-NLI",
+        N_("Inference."),
+        "KLUE, Park et al. 2021, arXiv:2105.09680",
+        {
+            "repository": "klue/klue",
+            "config": "nli",
+            "text": "premise",
+            "text_b": "hypothesis",
+            "label": "label",
+            "test": "validation",
+        },
         language="ko",
-        source="KLUE, Park et al. 2021, arXiv:2105.09680",
     ),
 )
 HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
@@ -351,18 +351,4 @@ HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
 
 def request_of(entry: HubEntry) -> HubRequest:
     """The request that fetches an entry, with as many rows as the settings allow."""
-    return HubRequest(
-        repository=entry.repository,
-        config=entry.config,
-        revision=entry.revision,
-        text=entry.text,
-        text_b=entry.text_b,
-        label=entry.label_column,
-        train=entry.splits.train,
-        validation=entry.splits.validation,
-        test=entry.splits.test,
-        max_rows=settings().max_rows,
-        kind=entry.kind,
-        label_names=dict(entry.label_names),
-        name=entry.title,
-    )
+    return HubRequest(**entry.request, name=entry.title)

@@ -26,7 +26,7 @@ from core.errors import TrainingError
 from core.events import Event
 from core.messages import Text
 from core.models.source import place
-from core.tasks.kept import read_data
+from core.tasks.dataset import read_data
 from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
 from core.workers.run_controls import ControlState

@@ -32,7 +32,7 @@ from core.models.source import (
 )
 from core.store import Status, Store
 from core.store.attempt import Attempt
-from core.tasks.kept import write_data
+from core.tasks.dataset import write_data
 from core.weight_files import weight_files
 from core.workers.cluster.node import (
     ROWS,

@@ -12,8 +12,7 @@ from core.cli.tasks import tasks
 from core.errors import PlaygroundError
 from core.store import TaskLibrary
 from core.tasks import TASKS
-from core.tasks.hub.fetch import Fetched
-from core.tasks.hub.read import Progress
+from core.tasks.hub.fetch import Fetched, Progress
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.rows import Rows
 from core.workers import hub_job

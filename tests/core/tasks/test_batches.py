@@ -199,22 +199,3 @@ class TestEqualShares:
             sizes = [counts[label] for label in (0, 1, 2)]
             assert max(sizes) - min(sizes) <= 1
             assert sum(sizes) == batch_size
-
-    @each("batch_size", [4, 7])
-    def test_the_classes_take_turns_at_the_extra_row(self, batch_size: int) -> None:
-        sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
-        counts = Counter(LABELS[row] for step in range(1, 31) for row in sampler.rows(step))
-        assert counts == dict.fromkeys((0, 1, 2), 10 * batch_size)
-
-    def test_every_row_of_a_class_comes_once_before_any_comes_again(self) -> None:
-        sampler = EqualSharesSampler(LABELS, 9, seed=0)
-        dealt = [row for step in range(1, 200) for row in sampler.rows(step)]
-        for label in (0, 1, 2):
-            members = [row for row, y in enumerate(LABELS) if y == label]
-            mine = [row for row in dealt if LABELS[row] == label]
-            for start in range(0, len(mine) - len(members), len(members)):
-                assert sorted(mine[start : start + len(members)]) == members
-
-    def test_labels_need_not_count_from_zero(self) -> None:
-        sampler = EqualSharesSampler([7, 7, -1, -1], 2, seed=0)
-        assert {row < 2 for row in sampler.rows(1)} == {True, False}

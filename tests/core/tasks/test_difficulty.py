@@ -5,8 +5,7 @@ from __future__ import annotations
 from core.config import TaskConfig
 from core.quantities import percent
 from core.tasks import load_task
-from core.tasks.difficulty import expectation
-from core.tasks.registry import TASKS
+from core.tasks.registry import TASKS, expectation
 from tests.cases import each
 
 HARD = {"nli", "paraphrase", "acceptability"}

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import TaskError
-from core.tasks.dataset import Split, TaskData
-from core.tasks.kept import read_data, write_data
+from core.tasks.dataset import Split, TaskData, read_data, write_data
 from core.tasks.rows import Rows, write_rows
 
 SINGLE = TaskData(

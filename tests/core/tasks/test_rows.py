@@ -57,11 +57,6 @@ def test_a_file_is_replaced_whole(file: Path) -> None:
     assert read_rows_file(file) == (ROWS[1], {"n": "2"})
 
 
-def test_the_folder_is_made(tmp_path: Path) -> None:
-    write_rows(tmp_path / "a" / "b" / "rows.parquet", PLAIN, {})
-    assert read_rows_file(tmp_path / "a" / "b" / "rows.parquet")[0] == PLAIN
-
-
 def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="could not be written"):
         write_rows(tmp_path / "rows.parquet", Rows(("\ud800",), ("x",)), {})

@@ -14,7 +14,7 @@ from core.errors import StoreError, TaskError
 from core.store import Store, TaskLibrary, rows_path
 from core.store.records import RunRecord
 from core.tasks import TaskData
-from core.tasks.kept import read_data
+from core.tasks.dataset import read_data
 from core.tasks.rows import Rows
 from core.workers import LocalEngine
 from core.workers.run_rows import TaskSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from core.tasks.files.headers import has_header
+from core.tasks.files.columns import has_header
 from tests.cases import each
 
 

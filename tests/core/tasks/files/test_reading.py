@@ -304,10 +304,6 @@ class TestDropping:
         assert ("=SUM(1)", "x") not in self.texts("formula")
         assert self.texts("formula", "duplicate", "two_labels") == [("b", "y")]
 
-    def test_a_kind_that_does_not_exist_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
-            self.texts("typo")
-
 
 class TestTwoFiles:
     def test_what_is_wrong_is_told_file_by_file(self) -> None:

@@ -48,52 +48,6 @@ def refusal(source: Path | io.BytesIO, name: str | None = None) -> str:
 
 
 class TestDelimited:
-    @each(
-        ("raw", "rows"),
-        [
-            (b"text,label\na b,x\nc,y\n", [("a b", "x"), ("c", "y")]),
-            (b"text,label\r\na,x\r\nc,y\r\n", [("a", "x"), ("c", "y")]),
-            (b"text,label\ra,x\rc,y\r", [("a", "x"), ("c", "y")]),
-            (b"text,label\na,x", [("a", "x")]),
-            (b"\xef\xbb\xbftext,label\na,x\n", [("a", "x")]),
-            (b" text , label \na, x \n", [("a", " x ")]),
-            (b"text,label\na,x\n\n\nb,y\n\n", [("a", "x"), ("b", "y")]),
-            (b'text,label\n"one, ""two""",x\n', [('one, "two"', "x")]),
-            (b'text,label\n"one\ntwo\r\nthree",x\nb,y\n', [("one\ntwo\r\nthree", "x"), ("b", "y")]),
-            (b"text,label\n<b onclick=x>&amp;</b>,<i>\n", [("<b onclick=x>&amp;</b>", "<i>")]),
-            ("text,label\nnaïve 猫 🐈,ß\n".encode(), [("naïve 猫 🐈", "ß")]),
-            (b"text,label\n=cmd(),x\n", [("=cmd()", "x")]),
-            (b"text;label\na, b;x\n", [("a, b", "x")]),
-            (b"text\tlabel\na, b\tx\n", [("a, b", "x")]),
-            (b"text|label\na, b|x\n", [("a, b", "x")]),
-        ],
-    )
-    def test_rows_are_read_as_they_stand(self, raw: bytes, rows: list[tuple[str, ...]]) -> None:
-        table = opened(raw)
-        assert table.columns == ("text", "label")
-        assert table.header
-        assert fields(table) == rows
-        assert list(table.preview) == rows
-
-    @each(
-        ("encoding", "codec"),
-        [
-            ("utf-8", "utf-8"),
-            ("utf-8", "utf-8-sig"),
-            ("utf-16", "utf-16"),
-            ("utf-16", "utf-16-le"),
-            ("utf-16", "utf-16-be"),
-            ("gb18030", "gb18030"),
-        ],
-    )
-    def test_encodings_are_found_and_can_be_settled(self, encoding: str, codec: str) -> None:
-        rows = [("房间很干净，服务员态度也不错。", "1"), ("早餐种类太少，而且味道一般。", "0")] * 20
-        raw = "".join(f"{text},{label}\n" for text, label in [("text", "label"), *rows]).encode(codec)
-        for options in ({}, {"encoding": encoding}):
-            table = opened(raw, **options)
-            assert table.encoding == encoding
-            assert fields(table) == rows
-
     def test_a_wrongly_settled_encoding_is_refused_with_its_line(self) -> None:
         raw = HEADER + b"fine,x\n" * 50_000 + "größer,x\n".encode("cp1252")
         with pytest.raises(TaskError, match=r"'rows.csv', line 50,002, is not UTF-8 text"):
@@ -110,17 +64,6 @@ class TestDelimited:
         table = opened(b"text,label\na,x\n", header=header)
         assert table.header == (header is not False)
         assert fields(table)[0] == first == table.preview[0]
-
-    def test_a_delimiter_can_be_settled(self) -> None:
-        table = opened(b"text;label,x\na;b,c\n", delimiter=";")
-        assert table.columns == ("text", "label,x")
-        assert fields(table) == [("a", "b,c")]
-
-    def test_lines_are_those_of_an_editor(self) -> None:
-        assert lines(opened(b'text,label\n"a\nb",x\n\nc,y\n')) == [2, 5]
-
-    def test_rows_of_another_length_are_left_to_the_reader(self) -> None:
-        assert fields(opened(HEADER + b"a,x\n" * 20 + b"a,b,x\nc\n"))[20:] == [("a", "b", "x"), ("c",)]
 
     def test_the_preview_has_the_first_rows(self) -> None:
         table = opened(HEADER + b"".join(b"a%d,x\n" % i for i in range(50_000)))
@@ -253,11 +196,6 @@ class TestOtherFiles:
 
     def test_capitals_in_the_suffix_do_not_matter(self) -> None:
         assert fields(opened(HEADER + b"a,x\n", "ROWS.CSV")) == [("a", "x")]
-
-    @each("raw", [b"", b" \n\t\n", b"\xef\xbb\xbf", b"\xff\xfe"])
-    @each("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
-    def test_an_empty_file_is_refused(self, raw: bytes, name: str) -> None:
-        assert "is empty" in refusal(io.BytesIO(raw), name)
 
     def test_a_name_is_shown_safely(self) -> None:
         assert refusal(io.BytesIO(b""), "a\nb\x1b[31m" + "x" * 200 + ".csv").startswith("'a\\nb")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG
-from core.tasks.hub.registry import HUB_SETS, HubEntry, request_of
+from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, card, csv_file, opinions, parquet_file
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -30,7 +30,6 @@ import json, os, sys, time
 import datasets  # some seconds on a busy machine, which are not those of an answer
 from core.errors import PlaygroundError
 from core.tasks.hub import fetch as hub_fetch
-from core.tasks.hub import read as hub_read
 from core.tasks.hub.registry import HubRequest
 from core.config.fields import build
 
@@ -47,7 +46,7 @@ def answer(request):
 
 for line in sys.stdin:
     asked = json.loads(line)
-    hub_read.WHOLE_BYTES = asked["whole_bytes"]
+    hub_fetch.WHOLE_BYTES = asked["whole_bytes"]
     os.environ.update(asked["settings"])
     print("ANSWERS" + json.dumps([answer(request) for request in asked["requests"]]), flush=True)
     for name in asked["settings"]:
@@ -378,32 +377,32 @@ class TestRefusals:
 
 class TestOneClick:
     def test_every_set_can_be_fetched_from_a_hub_that_has_it(self, client: Client) -> None:
-        by_repository: dict[str, list[HubEntry]] = {}
-        for entry in HUB_SETS.values():
-            by_repository.setdefault(entry.repository, []).append(entry)
-        for repository, entries in by_repository.items():
+        requests = [request_of(entry) for entry in HUB_SETS.values()]
+        by_repository: dict[str, list[HubRequest]] = {}
+        for request in requests:
+            by_repository.setdefault(request.repository, []).append(request)
+        for repository, of_repository in by_repository.items():
             files: dict[str, bytes] = {}
             configs: dict[str, dict[str, str]] = {}
-            for entry in entries:
-                config = entry.config or "default"
-                for split in request_of(entry).wanted.values():
-                    files[f"{config}/{split}.parquet"] = parquet_file(columns_of(entry))
+            for request in of_repository:
+                config = request.config or "default"
+                for split in request.wanted.values():
+                    files[f"{config}/{split}.parquet"] = parquet_file(columns_of(request))
                     configs.setdefault(config, {})[split] = f"{config}/{split}.parquet"
             client.hub.add("dataset", repository, {"README.md": card(configs)} | files)
-        answers = client.fetch(*(request_of(entry).model_dump(mode="json") for entry in HUB_SETS.values()))
-        for entry, answer in zip(HUB_SETS.values(), answers, strict=True):
+        answers = client.fetch(*(request.model_dump(mode="json") for request in requests))
+        for request, answer in zip(requests, answers, strict=True):
             assert "error" not in answer, answer["error"]
-            wanted = request_of(entry).wanted
-            assert Counter(answer["splits"]) == dict.fromkeys(wanted, 4)
-            assert (answer["seconds"] is not None) == (entry.text_b is not None)
-            if entry.label_names:
-                assert set(answer["labels"]) == set(list(entry.label_names.values())[:2])
+            assert Counter(answer["splits"]) == dict.fromkeys(request.wanted, 4)
+            assert (answer["seconds"] is not None) == (request.text_b is not None)
+            if request.label_names:
+                assert set(answer["labels"]) == set(list(request.label_names.values())[:2])
 
 
-def columns_of(entry: HubEntry) -> dict[str, list[Any]]:
-    """Four rows with an entry's columns, and one that nobody asked for."""
-    codes: list[Any] = list(entry.label_names)[:2] * 2 if entry.label_names else [0, 1, 0, 1]
-    columns: dict[str, list[Any]] = {entry.text: [f"text {i}" for i in range(4)], "idx": [0, 1, 2, 3]}
-    if entry.text_b is not None:
-        columns[entry.text_b] = [f"second {i}" for i in range(4)]
-    return columns | {entry.label_column: [0.0, 0.5, 0.75, 1.0] if entry.kind == "similarity" else codes}
+def columns_of(request: HubRequest) -> dict[str, list[Any]]:
+    """Four rows with a request's columns, and one that nobody asked for."""
+    codes: list[Any] = list(request.label_names)[:2] * 2 if request.label_names else [0, 1, 0, 1]
+    columns: dict[str, list[Any]] = {request.text: [f"text {i}" for i in range(4)], "idx": [0, 1, 2, 3]}
+    if request.text_b is not None:
+        columns[request.text_b] = [f"second {i}" for i in range(4)]
+    return columns | {request.label: [0.0, 0.5, 0.75, 1.0] if request.kind == "similarity" else codes}
