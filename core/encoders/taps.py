@@ -160,7 +160,14 @@ def topk_token_views(
         k: ≥ 1; may exceed T.
     Raises: ValueError naming the argument, its value and the expected values.
     """
-    _check_shapes(cls_attention, attention_mask, special_tokens_mask, k)
+    if k < 1:
+        raise ValueError(f"k = {k}: expected at least 1")
+    shape = tuple(cls_attention.shape)
+    if len(shape) not in (2, 3):
+        raise ValueError(f"cls_attention = {list(shape)}: expected a shape [B, heads, T] or [B, T]")
+    for name, mask in (("attention_mask", attention_mask), ("special_tokens_mask", special_tokens_mask)):
+        if tuple(mask.shape) != (shape[0], shape[-1]):
+            raise ValueError(f"{name} = {list(mask.shape)}: expected the shape {[shape[0], shape[-1]]}")
     with torch.no_grad():
         attention = cls_attention.float()
         if attention.ndim == 3:
@@ -171,17 +178,6 @@ def topk_token_views(
         missing = (0, k - order.shape[1])  # [B, min(k, T)] → [B, k]
         indices = F.pad(order.masked_fill(~view_mask, 0), missing)
         return TokenSelection(indices, F.pad(view_mask, missing))
-
-
-def _check_shapes(cls_attention: Tensor, attention_mask: Tensor, special_tokens_mask: Tensor, k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k = {k}: expected at least 1")
-    shape = tuple(cls_attention.shape)
-    if len(shape) not in (2, 3):
-        raise ValueError(f"cls_attention = {list(shape)}: expected a shape [B, heads, T] or [B, T]")
-    for name, mask in (("attention_mask", attention_mask), ("special_tokens_mask", special_tokens_mask)):
-        if tuple(mask.shape) != (shape[0], shape[-1]):
-            raise ValueError(f"{name} = {list(mask.shape)}: expected the shape {[shape[0], shape[-1]]}")
 
 
 @contextmanager

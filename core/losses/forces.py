@@ -178,11 +178,14 @@ def push_spread(
     total = push.sum(1)
     anchors = found.has_positive & (total > 0) & chosen
     shares = push[anchors] / total[anchors].unsqueeze(1)
+    # The strongest TOP_SHARE of each anchor's negatives, at least one of them.
+    last = (TOP_SHARE * found.negatives[anchors].sum(1)).ceil().clamp(min=1).long() - 1
+    strongest = shares.sort(1, descending=True).values.cumsum(1).gather(1, last.unsqueeze(1))
     return PushSpread(
         tuple(means),
         math.nan if found.p is None else float(_entropy(found.p[anchors]).mean()),
         float(_entropy(shares).exp().mean()),
-        float(_top_share(shares, found.negatives[anchors].sum(1)).mean()),
+        float(strongest.mean()),
     )
 
 
@@ -196,9 +199,3 @@ def push_spreads(
 def _entropy(shares: Tensor) -> Tensor:
     """Return the entropy of each row in nats."""
     return torch.special.entr(shares).sum(1)
-
-
-def _top_share(shares: Tensor, sizes: Tensor) -> Tensor:
-    """Return the sum of the largest `TOP_SHARE` of each row's `sizes` entries, at least one of them."""
-    strongest = (TOP_SHARE * sizes).ceil().clamp(min=1).long() - 1
-    return shares.sort(1, descending=True).values.cumsum(1).gather(1, strongest.unsqueeze(1)).squeeze(1)

@@ -81,17 +81,14 @@ class FolderCache:
             self._folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(self._folder / f"{key}.safetensors") as partial:
                 save_file(dict(vectors), partial)
-            self._drop_old()
+            newest = sorted(self._folder.glob("*.safetensors"), key=lambda path: -path.stat().st_mtime)
+            sizes = np.cumsum([path.stat().st_size for path in newest])
+            for place, (path, size) in enumerate(zip(newest, sizes, strict=True)):
+                if place >= MOST_KEPT or (place and size > MOST_BYTES):
+                    path.unlink(missing_ok=True)
         except (OSError, SafetensorError) as error:
             # Without the cache a run takes some seconds longer, and that is all.
             logging.getLogger(__name__).warning("vectors were not kept: %s", error)
-
-    def _drop_old(self) -> None:
-        newest = sorted(self._folder.glob("*.safetensors"), key=lambda path: -path.stat().st_mtime)
-        sizes = np.cumsum([path.stat().st_size for path in newest])
-        for place, (path, size) in enumerate(zip(newest, sizes, strict=True)):
-            if place >= MOST_KEPT or (place and size > MOST_BYTES):
-                path.unlink(missing_ok=True)
 
 
 def candidate_rows(rows: int) -> list[int]:

@@ -154,7 +154,12 @@ class RoundTrip:
         if any(not 0 <= row < len(texts) for row in rows):
             raise IndexError(f"rows of {len(texts)} texts are 0 to {len(texts) - 1}: {list(rows)[:8]} were asked for.")
         batches = {start: list(texts[start : start + CANONICAL_ROWS]) for start in map(_batch_start, rows)}
-        keys = {start: self._keys(batch) for start, batch in batches.items()}
+        # They differ for other weights and for other device types.
+        digests = {
+            start: _sha256([self._identity(batch), self._fingerprints, self.device.type])
+            for start, batch in batches.items()
+        }
+        keys = {start: [f"{digests[start]}-{i}" for i in range(len(batch))] for start, batch in batches.items()}
         wanted = [keys[_batch_start(row)][row % CANONICAL_ROWS] for row in rows]
         found = self._cache.get(list(dict.fromkeys(wanted)))
         missing = set(wanted) - found.keys()
@@ -164,11 +169,6 @@ class RoundTrip:
                 self._cache.put(made)
                 found.update(made)
         return [found[key] for key in wanted]
-
-    def _keys(self, batch: list[str]) -> list[str]:
-        """Return a key per text of a canonical batch. It differs for other weights and for other device types."""
-        digest = _sha256([self._identity(batch), self._fingerprints, self.device.type])
-        return [f"{digest}-{position}" for position in range(len(batch))]
 
     def _identity(self, batch: list[str]) -> list[Any]:
         return [self.forward, self.backward, self.temperature, self.seed, batch]

@@ -36,7 +36,14 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
     Returns: means in the dtype of `vectors`, and their mask.
     Raises: ValueError naming the argument, its value and the expected values.
     """
-    _check(vectors, mask, clusters, iterations)
+    if vectors.ndim != 3:
+        raise ValueError(f"vectors = {list(vectors.shape)}: expected a shape [B, K, H]")
+    if mask.shape != vectors.shape[:2]:
+        raise ValueError(f"mask = {list(mask.shape)}: expected the shape {list(vectors.shape[:2])}")
+    if clusters < 1:
+        raise ValueError(f"clusters = {clusters}: expected at least 1")
+    if iterations < 0:
+        raise ValueError(f"iterations = {iterations}: expected 0 or more")
     with torch.autocast(vectors.device.type, enabled=False):
         present = mask.bool()
         vectors = vectors.masked_fill(~present.unsqueeze(-1), 0.0)
@@ -78,14 +85,3 @@ def _nearest(points: Tensor, centres: Tensor, present: Tensor) -> Tensor:
     distances = (points.unsqueeze(1) - centres.unsqueeze(2)).square().sum(-1)  # [B, clusters, K]
     nearest = torch.nn.functional.one_hot(distances.argmin(1), centres.shape[1])  # [B, K, clusters]
     return nearest.transpose(1, 2).bool() & present.unsqueeze(1)
-
-
-def _check(vectors: Tensor, mask: Tensor, clusters: int, iterations: int) -> None:
-    if vectors.ndim != 3:
-        raise ValueError(f"vectors = {list(vectors.shape)}: expected a shape [B, K, H]")
-    if mask.shape != vectors.shape[:2]:
-        raise ValueError(f"mask = {list(mask.shape)}: expected the shape {list(vectors.shape[:2])}")
-    if clusters < 1:
-        raise ValueError(f"clusters = {clusters}: expected at least 1")
-    if iterations < 0:
-        raise ValueError(f"iterations = {iterations}: expected 0 or more")

@@ -38,13 +38,17 @@ class ParquetFile:
 
     Attributes:
         columns: names of the columns that can be read.
-        unread: names of the others, each with its type.
+        unread: names of the others, whose values are nested or binary, each with its type.
     """
 
     def __init__(self, database: DuckDBPyConnection, path: str) -> None:
         self._database, self._path = database, path
         types = dict(self._query("DESCRIBE SELECT * FROM read_parquet(?)", columns=2))
-        self.unread = {name: kind for name, kind in types.items() if _is_unread(kind)}
+        self.unread = {
+            name: kind
+            for name, kind in types.items()
+            if kind.endswith("]") or kind.startswith(NESTED) or kind in {"BLOB", "BIT", "GEOMETRY"}
+        }
         self.columns = [name for name in types if name not in self.unread]
         self._texts = {name for name, kind in types.items() if kind == "VARCHAR"}
 
@@ -134,11 +138,6 @@ def open_parquet(stream: BinaryIO) -> Iterator[ParquetFile]:
         ):
             database.execute(f"SET {setting} = {value!r}")
         yield ParquetFile(database, str(path))
-
-
-def _is_unread(kind: str) -> bool:
-    """Return whether values of a type are nested or binary."""
-    return kind.endswith("]") or kind.startswith(NESTED) or kind in {"BLOB", "BIT", "GEOMETRY"}
 
 
 def _text(value: Any, names: Mapping[int, str] | None) -> str:

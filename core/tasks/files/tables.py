@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
@@ -316,15 +316,12 @@ def _json_texts(line: str) -> dict[str, str] | None:
             found |= {key: value for key, value in json.loads(line).items() if isinstance(value, list | dict)}
         if "\\u" in line:  # an escaped half of a character is no text
             json.dumps(found, ensure_ascii=False).encode()
-        return {key: _json_text(value) for key, value in found.items()}
+        return {
+            key: value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+            for key, value in found.items()
+        }
     except (ValueError, RecursionError):
         return None
-
-
-def _json_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _parquet_table(file: File, stream: BinaryIO, limits: Settings) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,17 +71,6 @@ class Together(NamedTuple):
     curve: list[dict[str, float]]
     gradients: dict[str, np.ndarray]
     weights: dict[str, np.ndarray]
-
-
-@pytest.fixture(scope="module")
-def still_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny encoder without dropout."""
-    folder = tmp_path_factory.mktemp("still") / "encoder"
-    shutil.copytree(tiny_encoder, folder)
-    config = json.loads((folder / "config.json").read_text())
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
-    (folder / "config.json").write_text(json.dumps(config | rates))
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,17 +26,6 @@ PreparedPreset = Callable[..., Prepared]
 # A preset for each kind of loss, view and phase; all of them in `make test-slow`.
 LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens")
 RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
-
-
-@pytest.fixture(scope="session")
-def still_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny encoder without dropout."""
-    folder = tmp_path_factory.mktemp("still-bert") / "encoder"
-    shutil.copytree(tiny_encoder, folder)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 @pytest.fixture(scope="session")
