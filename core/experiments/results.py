@@ -317,7 +317,7 @@ def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int]
     known = [one for one in found if one is not None]
     if len(known) < 2 or known[0][1] != known[1][1]:
         return None
-    return agreement([values for values, _ in known])[0]
+    return agreement([values for values, _ in known])
 
 
 def _by_example(

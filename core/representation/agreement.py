@@ -1,10 +1,9 @@
-"""Agreement of runs on the same examples: those that one run got right and the other wrong, and vice versa."""
+"""Agreement of two runs on the same examples, and the mean and deviation of scores over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ Classes = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAgreement:
-    """Run A (`first`) against run B (`second`), by their numbers.
+    """Run A (the first) against run B (the second).
 
     Attributes:
         both, only_first, only_second, neither: numbers of examples that both, only A, only B or neither got right.
@@ -28,8 +27,6 @@ class PairAgreement:
             `only_first` among `only_first + only_second` at 1/2; 1 if the runs never differ.
     """
 
-    first: int
-    second: int
     both: int
     only_first: int
     only_second: int
@@ -47,51 +44,35 @@ class MeanStd(NamedTuple):
     std: float | None
 
 
-def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> tuple[PairAgreement, ...]:
-    """Compare every pair of runs, example by example, in the order (0, 1), (0, 2), …, (1, 2), ….
+def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> PairAgreement:
+    """Compare two runs, example by example.
 
     Args:
-        correct: [R, N] bool, whether run r got example n right.
-        predicted: [R, N] classes, for Cohen's kappa.
-    Raises: ValueError naming the argument, its value and what is expected.
+        correct: [2, N] bool, whether run r got example n right.
+        predicted: [2, N] classes, for Cohen's kappa.
     Source: McNemar 1947; Cohen 1960.
     """
-    right = np.asarray(correct)
-    if right.ndim != 2:
-        raise ValueError(f"correct = shape {list(right.shape)}: expected a shape [R, N]")
-    right = right.astype(bool)
-    given = None if predicted is None else np.asarray(predicted)
-    if given is not None and given.shape != right.shape:
-        raise ValueError(f"predicted = shape {list(given.shape)}: expected that of correct, {list(right.shape)}")
-    return tuple(
-        _pair(right, first, second, None if given is None else _kappa(given[first], given[second]))
-        for first, second in combinations(range(len(right)), 2)
-    )
+    from scipy.stats import binomtest
 
-
-def mean_std(values: Sequence[float]) -> MeanStd:
-    """Compute the mean and standard deviation over seeds. Raises: ValueError for no values."""
-    if not len(values):
-        raise ValueError("values = none: expected at least one")
-    numbers = np.asarray(values, np.float64)
-    return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
-
-
-def _pair(right: NDArray[np.bool_], first: int, second: int, kappa: float | None) -> PairAgreement:
-    a, b = right[first], right[second]
+    a, b = np.asarray(correct).astype(bool)
     fixed, broken = np.flatnonzero(~a & b), np.flatnonzero(a & ~b)
+    differing = len(broken) + len(fixed)
     return PairAgreement(
-        first=first,
-        second=second,
         both=int((a & b).sum()),
         only_first=len(broken),
         only_second=len(fixed),
         neither=int((~a & ~b).sum()),
         fixed=fixed,
         broken=broken,
-        kappa=kappa,
-        mcnemar_p=_mcnemar(len(broken), len(fixed)),
+        kappa=None if predicted is None else _kappa(*np.asarray(predicted)),
+        mcnemar_p=float(binomtest(len(broken), differing, 0.5).pvalue) if differing else 1.0,
     )
+
+
+def mean_std(values: Sequence[float]) -> MeanStd:
+    """Compute the mean and standard deviation over seeds of at least one value."""
+    numbers = np.asarray(values, np.float64)
+    return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
 
 
 def _kappa(a: Classes, b: Classes) -> float | None:
@@ -102,10 +83,3 @@ def _kappa(a: Classes, b: Classes) -> float | None:
     shares = [np.bincount(part, minlength=len(classes)) / len(a) for part in np.split(numbers, 2)]
     by_chance = float(shares[0] @ shares[1])
     return (float((a == b).mean()) - by_chance) / (1 - by_chance)
-
-
-def _mcnemar(only_first: int, only_second: int) -> float:
-    from scipy.stats import binomtest
-
-    differing = only_first + only_second
-    return float(binomtest(only_first, differing, 0.5).pvalue) if differing else 1.0

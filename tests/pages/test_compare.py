@@ -563,8 +563,8 @@ def test_measures_are_listed_in_the_order_in_which_a_run_is_read() -> None:
 
 
 def test_a_test_without_differences_says_so() -> None:
-    same = agreement([[True, False], [True, False]])[0]
+    same = agreement([[True, False], [True, False]])
     assert pair_text(same, "A", "B").endswith("so there is nothing to test.")
-    other = agreement([[True] * 5, [False] * 5])[0]
+    other = agreement([[True] * 5, [False] * 5])
     assert "p = 0.0625" in mcnemar_sentence(other)  # 2 / 2⁵
     assert "5 to 0" in mcnemar_sentence(other)
