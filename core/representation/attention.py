@@ -20,8 +20,6 @@ Doubles = NDArray[np.float64]
 
 # A ranking of fewer words is not meaningful.
 RANKED_WORDS_MIN = 3
-# Probabilities in float16 and float32 sum to one only up to this.
-SUM_TOLERANCE = 1e-3
 
 
 class WordAttention(NamedTuple):
@@ -66,15 +64,11 @@ def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
         attention: [L, heads, tokens] rows of [CLS].
         lengths: number of tokens of each text, ≥ 1.
     Returns: [L, heads, T] for each text, views of the input.
-    Raises: ValueError if a length is below 1, or if the lengths do not sum to the number of tokens.
+    Raises: ValueError if the lengths do not sum to the number of tokens.
     """
-    given = _checked_attention(attention)
-    short = next((length for length in lengths if length < 1), None)
-    if short is not None:
-        raise ValueError(f"lengths: {shown(short)} is among them: expected at least 1 token of each text")
-    if sum(lengths) != given.shape[2]:
-        raise ValueError(f"lengths sum to {sum(lengths)}: expected the {given.shape[2]} tokens of attention")
-    return np.split(given, np.cumsum(lengths)[:-1], axis=2) if len(lengths) else []
+    if sum(lengths) != attention.shape[2]:
+        raise ValueError(f"lengths sum to {sum(lengths)}: expected the {attention.shape[2]} tokens of attention")
+    return np.split(attention, np.cumsum(lengths)[:-1], axis=2) if len(lengths) else []
 
 
 def word_attention(
@@ -89,24 +83,22 @@ def word_attention(
         head: 0 to heads − 1; None takes the mean over heads.
     Raises: ValueError naming the argument, its value and what is expected.
     """
-    given = _checked_attention(attention)
-    _check_within("layer", layer, 1, given.shape[0])
-    shares = _over_heads(given[layer - 1 : layer], head)  # [1, T]
+    _check_within("layer", layer, 1, len(attention))
+    shares = _over_heads(attention[layer - 1 : layer], head)  # [1, T]
     words = _joined(shares, places)[0]
     return WordAttention(words, float(shares.sum() - words.sum()))
 
 
 def attention_over_layers(attention: Array, places: Sequence[Sequence[int]], *, head: int | None = None) -> Doubles:
     """Compute `word_attention` for every block: [L, W]."""
-    return _joined(_over_heads(_checked_attention(attention), head), places)
+    return _joined(_over_heads(attention, head), places)
 
 
 def attention_over_steps(
     attention: Sequence[Array], places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
 ) -> Doubles:
-    """Compute `word_attention` for one text at S steps: [S, W]."""
-    rows = [word_attention(of_step, places, layer=layer, head=head).words for of_step in attention]
-    return np.stack(rows) if rows else np.empty((0, len(places)))
+    """Compute `word_attention` for one text at S ≥ 1 steps: [S, W]."""
+    return np.stack([word_attention(of_step, places, layer=layer, head=head).words for of_step in attention])
 
 
 def punctuation(words: Sequence[str]) -> tuple[int, ...]:
@@ -121,7 +113,7 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
         skip: positions that are never selected, such as those of punctuation.
     Raises: ValueError if k < 1 or a weight is not finite.
     """
-    given = _checked_weights("weights", weights)
+    given = _checked_weights(weights, 1)
     _check_k(k)
     remark, left_out = None, set(skip)
     order = [place for place in _descending(given).tolist() if place not in left_out]
@@ -154,47 +146,35 @@ def in_top(weights: Array, k: int, skip: Collection[int] = ()) -> NDArray[np.boo
 
     Raises: ValueError as `top_words`.
     """
-    rows = _checked_rows(weights)
+    rows = _checked_weights(weights, 2)
     _check_k(k)
     chosen = np.zeros(rows.shape, dtype=bool)
     may = np.setdiff1d(np.arange(rows.shape[1]), list(skip))
-    inside = np.zeros((len(rows), len(may)), dtype=bool)
-    np.put_along_axis(inside, _descending(rows[:, may])[:, :k], True, axis=1)
-    chosen[:, may] = inside
+    np.put_along_axis(chosen, may[_descending(rows[:, may])[:, :k]], True, axis=1)
     return chosen
 
 
 def most_attended(weights: Array, most: int) -> tuple[int, ...]:
     """Return at most `most` words for a heat map, in reading order: those with the greatest weight in any row [S, W].
 
-    Raises: ValueError as `top_words`.
+    Raises: ValueError for a weight that is not finite.
     """
-    rows = _checked_rows(weights)
-    _check_k(most, "most")
-    return tuple(sorted(_descending(rows.max(0))[:most].tolist())) if len(rows) else ()
+    return tuple(sorted(_descending(_checked_weights(weights, 2).max(0))[:most].tolist()))
 
 
-def entropy(weights: Array | Sequence[float]) -> float:
-    """Entropy, in nats, of the weights [W] as shares of their sum; 0 if all weights are 0.
+def effective_words(weights: Array | Sequence[float]) -> float:
+    """Number of words that attention [W] is spread over: exp(entropy of its shares), from 1 to W; 0 if all are 0.
 
     Raises: ValueError for a weight that is negative or not finite.
     """
-    given = _checked_weights("weights", weights)
+    given = _checked_weights(weights, 1)
     if given.size and given.min() < 0:
         raise ValueError(f"weights = {given.min():g}: expected 0 or more")
     shares = given[given > 0]
     if not shares.size:
         return 0.0
     shares = shares / shares.sum()
-    return max(0.0, float(-(shares * np.log(shares)).sum()))
-
-
-def effective_words(weights: Array | Sequence[float]) -> float:
-    """Number of words that attention [W] is spread over: exp(entropy), from 1 to W; 0 if all weights are 0.
-
-    Raises: ValueError as `entropy`.
-    """
-    return float(np.exp(entropy(weights))) if np.any(weights) else 0.0
+    return float(np.exp(max(0.0, float(-(shares * np.log(shares)).sum()))))
 
 
 def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> Doubles:
@@ -205,19 +185,13 @@ def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> 
         deleted: [W, C], row w without word w.
         target: the class, usually the predicted one.
     Returns: [W], from −1 to 1.
-    Raises: ValueError for shapes that do not match, rows that are no distribution, and a class out of range.
     """
-    base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
-    _check_probabilities(base, without)
-    _check_within("target", target, 0, len(base) - 1)
-    return base[target] - without[:, target]
+    return base_probabilities.astype(np.float64)[target] - deleted.astype(np.float64)[:, target]
 
 
 def changed_predictions(base_probabilities: Array, deleted: Array) -> tuple[int, ...]:
     """Return the positions of words whose deletion changes the prediction; arguments as for `deletion_effects`."""
-    base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
-    _check_probabilities(base, without)
-    return tuple(np.flatnonzero(without.argmax(1) != base.argmax()).tolist())
+    return tuple(np.flatnonzero(deleted.argmax(1) != base_probabilities.argmax()).tolist())
 
 
 def rank_agreement(first: Array | Sequence[float], second: Array | Sequence[float]) -> RankAgreement:
@@ -255,8 +229,6 @@ def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
     outside = pieces[(pieces < 0) | (pieces >= shares.shape[1])]
     if outside.size:
         raise ValueError(f"places: {outside[0]} is among them: expected positions 0 to {shares.shape[1] - 1}")
-    if len(np.unique(pieces)) < len(pieces):
-        raise ValueError("places: a token belongs to two words: expected each in one at most")
     words = np.zeros((len(shares), len(places)))
     np.add.at(words.T, owners, shares[:, pieces].T)
     return words
@@ -267,46 +239,20 @@ def _descending(weights: Doubles) -> NDArray[np.int64]:
     return np.argsort(-weights, axis=-1, kind="stable")
 
 
-def _checked_attention(attention: Array) -> Array:
-    given = np.asarray(attention)
-    if given.ndim != 3:
-        raise ValueError(f"attention = {list(given.shape)}: expected a shape [L, heads, T]")
-    return given
-
-
-def _checked_weights(name: str, weights: Array | Sequence[float]) -> Doubles:
+def _checked_weights(weights: Array | Sequence[float], dimensions: int) -> Doubles:
     given = np.asarray(weights, np.float64)
-    if given.ndim != 1:
-        raise ValueError(f"{name} = {list(given.shape)}: expected a shape [W], one number a word")
+    if given.ndim != dimensions:
+        raise ValueError(f"weights = {list(given.shape)}: expected a shape {'[W]' if dimensions == 1 else '[S, W]'}")
     if not np.isfinite(given).all():
-        raise ValueError(f"{name} = {given[~np.isfinite(given)][0]}: expected finite numbers")
+        raise ValueError(f"weights = {given[~np.isfinite(given)][0]}: expected finite numbers")
     return given
 
 
-def _checked_rows(weights: Array) -> Doubles:
-    given = np.asarray(weights, np.float64)
-    if given.ndim != 2:
-        raise ValueError(f"weights = {list(given.shape)}: expected a shape [S, W]")
-    _checked_weights("weights", given.ravel())
-    return given
-
-
-def _check_k(k: int, name: str = "k") -> None:
+def _check_k(k: int) -> None:
     if k < 1:
-        raise ValueError(f"{name} = {shown(k)}: expected at least 1")
+        raise ValueError(f"k = {shown(k)}: expected at least 1")
 
 
 def _check_within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise ValueError(f"{name} = {shown(value)}: expected {low} to {high}")
-
-
-def _check_probabilities(base: Doubles, deleted: Doubles) -> None:
-    if base.ndim != 1 or not base.size:
-        raise ValueError(f"base_probabilities = {list(base.shape)}: expected a shape [C]")
-    if deleted.ndim != 2 or deleted.shape[1] != len(base):
-        raise ValueError(f"deleted = {list(deleted.shape)}: expected a shape [W, {len(base)}]")
-    for name, rows in (("base_probabilities", base[None]), ("deleted", deleted)):
-        wrong = ~(np.isclose(rows.sum(1), 1, rtol=0, atol=SUM_TOLERANCE) & (rows >= 0).all(1))
-        if wrong.any():
-            raise ValueError(f"{name} = {shown(rows[wrong][0].tolist())}: expected probabilities that sum to 1")
