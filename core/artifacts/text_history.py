@@ -26,7 +26,7 @@ from core.artifacts.sentence import Inspected
 from core.errors import StoreError
 from core.events import FloatArray
 from core.representation.geometry import normalised
-from core.representation.neighbours import nearest
+from core.representation.neighbours import NeighbourIndex
 from core.representation.projections import Points
 
 NEIGHBOURS = 10
@@ -174,4 +174,4 @@ def _near(embeddings: FloatArray, vector: FloatArray, k: int) -> NDArray[np.int6
     k = min(k, len(cosines))
     off = 4 * (len(vector) + 8) * np.finfo(np.float32).eps
     candidates = np.flatnonzero(cosines >= np.partition(cosines, -k)[-k] - off)
-    return candidates[nearest(embeddings[candidates], vector, k).indices]
+    return candidates[NeighbourIndex(embeddings[candidates]).nearest(vector, k).indices]

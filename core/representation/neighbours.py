@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import shown
 from core.representation.geometry import Array, Whole, checked_rows, normalised
 
 Metric = Literal["cosine", "euclidean"]
@@ -63,7 +62,7 @@ class NeighbourIndex:
 
     def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
         """Prepare the rows. Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
-        self.metric = checked_metric(metric)
+        self.metric = metric
         self._rows = _prepared(checked_rows(embeddings), metric)
         if not len(self._rows):
             raise ValueError("embeddings = no rows: expected at least one")
@@ -84,10 +83,11 @@ class NeighbourIndex:
         Args: k: ≥ 1, at most N − 1 (N for a vector); larger values are lowered to that.
         Raises: ValueError naming the argument, its value and what is expected.
         """
-        checked_k(k)
         own = int(of) if isinstance(of, int | np.integer) else None
-        query = self._vector(of) if own is None else self._row(own)
-        k = min(k, len(self) - (own is not None))
+        if own is not None and not 0 <= own < len(self):
+            raise ValueError(f"of = {own}: expected a row from 0 to {len(self) - 1}")
+        query = self._vector(of) if own is None else self._rows[own]
+        k = min(checked_k(k), len(self) - (own is not None))
         if self.metric == "cosine":
             far = 1 - np.clip(np.einsum("nd,d->n", self._rows, query), -1, 1)
         else:
@@ -100,21 +100,11 @@ class NeighbourIndex:
         first = np.argsort(keys)[:k]
         return Neighbours(first, 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first]))
 
-    def _row(self, number: int) -> NDArray[np.float64]:
-        if not 0 <= number < len(self):
-            raise ValueError(f"of = {number}: expected a row from 0 to {len(self) - 1}")
-        return self._rows[number]
-
     def _vector(self, of: ArrayLike) -> NDArray[np.float64]:
         vector = checked_rows(np.asarray(of)[None], "of")
         if vector.shape[1] != self.width:
             raise ValueError(f"of = {vector.shape[1]} numbers: expected {self.width}, as a row has")
         return _prepared(vector, self.metric)[0]
-
-
-def nearest(embeddings: ArrayLike, of: int | ArrayLike, k: int, metric: Metric = "cosine") -> Neighbours:
-    """Return the k rows of embeddings [N, d] nearest to row `of`, or to a vector [d]; see `NeighbourIndex.nearest`."""
-    return NeighbourIndex(embeddings, metric).nearest(of, k)
 
 
 def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> Whole:
@@ -126,9 +116,8 @@ def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> 
     Returns: [N, k] row numbers, never the row's own.
     Raises: ValueError naming the argument, its value and what is expected.
     """
-    checked_k(k)
     rows = checked_rows(embeddings)
-    k = min(k, max(len(rows) - 1, 0))
+    k = min(checked_k(k), max(len(rows) - 1, 0))
     found = np.empty((len(rows), k), np.int64)
     if k:
         for place, keys in key_blocks(rows, metric):
@@ -203,21 +192,15 @@ def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honest
     k = min(checked_k(k), max((n - 1) // 2, 0))
     if k == 0:
         return Honesty(1.0, 1.0, np.ones(n), np.ones(n), 0)
-    ranks = _ranks(rows, all_neighbours(flat, k, "euclidean"))
+    near, ranks = all_neighbours(flat, k, "euclidean"), np.empty((n, k), np.int64)
+    for place, keys in key_blocks(rows, "cosine"):  # the nearest of all rows has rank 1
+        theirs = np.take_along_axis(keys, near[place], axis=1)
+        for column in range(k):
+            ranks[place, column] = np.count_nonzero(keys <= theirs[:, column, None], axis=1)
     worst = k * (2 * n - 3 * k - 1) / 2  # the sum if the k farthest were the neighbours
     trust = 1 - np.maximum(ranks - k, 0).sum(1) / worst
     overlap = (ranks <= k).mean(1)
     return Honesty(float(trust.mean()), float(overlap.mean()), trust, overlap, k)
-
-
-def _ranks(rows: NDArray[np.floating], chosen: Whole) -> Whole:
-    """Rank the chosen others [N, k] of every row by cosine; the nearest of all rows has rank 1."""
-    ranks = np.empty_like(chosen)
-    for place, keys in key_blocks(rows, "cosine"):
-        theirs = np.take_along_axis(keys, chosen[place], axis=1)
-        for column in range(chosen.shape[1]):
-            ranks[place, column] = np.count_nonzero(keys <= theirs[:, column, None], axis=1)
-    return ranks
 
 
 def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
@@ -226,7 +209,7 @@ def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
     A key is the distance as an integer, times N, plus the row's number. So no two keys of a row are equal, ties go to
     the lowest number, and the key modulo N is the row's number. The key of a row with itself is the largest int64.
     """
-    z = _prepared(rows, checked_metric(metric))
+    z = _prepared(rows, metric)
     if metric == "euclidean":
         z = z - z.mean(0)
     squares, scale = np.einsum("nd,nd->n", z, z), _scale(z, metric)
@@ -239,13 +222,6 @@ def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
         keys = _keys(far, numbers, scale, len(z))
         keys[np.arange(len(keys)), numbers[place]] = SELF
         yield place, keys
-
-
-def checked_metric(metric: str) -> Metric:
-    """Return the metric. Raises: ValueError for an unknown one, naming those that exist."""
-    if metric not in get_args(Metric):
-        raise ValueError(f"metric = {shown(metric)}: expected one of {', '.join(get_args(Metric))}")
-    return metric  # type: ignore[return-value]  # it is one of them
 
 
 def checked_k(k: int) -> int:
