@@ -1,11 +1,9 @@
 """Maps that hold still: the points of every frame start from, and are aligned with, those of the previous frame."""
 
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.entry import PROJECTIONS, Projection, by_library, still
+from core.representation.projections.entry import PROJECTIONS, MapSpec, Projection, by_library, still
 from core.representation.projections.pca import pca_map
-from core.representation.projections.placing import place_new
-from core.representation.projections.sequence import Placed, keyframes, map_frames
-from core.representation.projections.spec import MapSpec
+from core.representation.projections.sequence import Placed, keyframes, map_frames, place_new
 
 __all__ = [
     "PROJECTIONS",
@@ -21,3 +19,5 @@ __all__ = [
     "place_new",
     "still",
 ]
+
+PROJECTIONS.collect(__name__)

@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import SAME
 from core.representation.projections.graph import Graph, Indices
-from core.representation.projections.pca import pca_map
-
-# Distance at which vectors start from a position that they shared on the previous map, in widths of that map.
-APART = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +62,3 @@ def find_copies(embeddings: Array) -> Copies:
             original[later[np.linalg.norm(z[later] - z[row], axis=1) < SAME]] = row
     first, of = np.unique(original, return_inverse=True)
     return Copies(first, of)
-
-
-def drawn_apart(places: Array, embeddings: Array) -> Array:
-    """Separate the positions [M, D] of distinct vectors [M, H] that coincide.
-
-    Points that coincide and have no neighbours elsewhere feel the same forces, and would stay together forever. They
-    are arranged around their common position by their principal components, up to a thousandth of the map's width away.
-    """
-    _, spot, counts = np.unique(places, axis=0, return_inverse=True, return_counts=True)
-    result, width = np.array(places, np.float64), np.ptp(places, axis=0).max() or 1.0
-    for shared in np.flatnonzero(counts > 1):
-        members = np.flatnonzero(spot == shared)
-        around = pca_map(embeddings[members], dims=places.shape[1])
-        result[members] += APART * width * around / np.abs(around).max()
-    return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -11,29 +10,9 @@ from numpy.typing import NDArray
 from core.representation.geometry import Array
 from core.representation.projections.kernels import Coordinates
 
-# If at least this fraction of the graph's weight is new, the map follows the frame at full pace.
-WHOLLY_NEW = 0.25
 # Up to this many points, all pairs interact. Beyond, each step draws new groups of at most this size.
 MOST_AT_ONCE = 2500
 GAINED, KEPT, LEAST_GAIN = np.float32(0.2), np.float32(0.8), np.float32(0.01)
-
-
-def pace(change: float) -> float:
-    """Return the step length from one frame's map to the next, 0 to 1, for the fraction of the graph that is new.
-
-    At a constant step length, points would creep on forever, and clusters would drift apart with every step. This way
-    the map rests if nothing changed, and moves little if little changed.
-    """
-    return min(1.0, change / WHOLLY_NEW)
-
-
-def reach(at: float) -> float:
-    """Return how far a point may move at a pace of 0 to 1, in widths of the map: 0 at 0, 1/3 at 0.5, ∞ at 1.
-
-    The old position of a single point may be unstable, so that it leaves for another cluster however little changed. It
-    then moves there in stages, over several keyframes.
-    """
-    return at / (1 - at) / 3 if at < 1 else math.inf
 
 
 def descend(

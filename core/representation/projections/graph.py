@@ -80,6 +80,11 @@ class Graph:
         """Offsets [N + 1]: the edges of row i are starts[i] to starts[i + 1] − 1."""
         return np.searchsorted(self.rows, np.arange(self.size + 1))
 
+    @property
+    def shares(self) -> Floats:
+        """Weights [E] as shares of the weight of their row."""
+        return self.weights / np.bincount(self.rows, self.weights, self.size)[self.rows]
+
 
 def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Floats], Floats]) -> Graph:
     """Build the graph of neighbour lists [N, k] with edge weights `joined(weight there, weight back)`, 0 if absent."""

@@ -1,4 +1,4 @@
-"""The maps of a run's frames, each as soon as it can be computed."""
+"""The maps of a run's frames, each as soon as it can be computed, and positions of new vectors on them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from core.representation.geometry import Array, normalised
+from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points
 from core.representation.projections.copies import find_copies
-from core.representation.projections.entry import PreviousMap
-from core.representation.projections.spec import MapSpec
+from core.representation.projections.entry import MapSpec, PreviousMap
+from core.representation.projections.graph import memberships
 
 MOST_KEYFRAMES = 24
 FRAMES_IN_MEMORY = 3  # two keyframes and one between
+NEIGHBOURS = 10
+# Coordinates are in single precision. Axes along which points spread less than this fraction of the widest would carry
+# only rounding errors.
+NARROWEST = 1e-4
 
 Read = Callable[[int], Array]
 Done = Callable[[int], Points | None]
@@ -87,6 +92,37 @@ def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: A
     part = np.divide(d_a, total, out=np.zeros_like(total), where=total > 0)[:, None]
     copies = find_copies(unit)
     return copies.mean(points[0] + part * (points[1] - points[0]))[copies.of].astype(np.float32)
+
+
+def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool) -> Points:
+    """Place new vectors on the map of one frame.
+
+    On a linear map (principal components, rotated or not), a vector is projected on the map's axes. The points P and
+    the centred, normalised examples Z give the axes as W = Zᵀ P (PᵀP)⁺. This is exact for a frame that was itself
+    fitted, since there P = Z W, WᵀW = 1 and W spans principal axes. On other maps, a vector lies at the weighted mean
+    of the positions of its ten nearest examples. The weights are those with which UMAP starts new points:
+    exp(−(d − ρ)/σ), which sum to log2(k + 1) before they are normalised.
+    A vector that equals an example lies where the example lies.
+
+    Args:
+        points: [N, D].
+        embeddings: [N, H] of the same frame.
+        vectors: [M, H].
+        linear: whether the map is linear in the normalised vectors (`Projection.linear`).
+    Returns: [M, D].
+    """
+    rows, new = normalised(embeddings), normalised(vectors)
+    if linear:
+        middle = points.mean(0, dtype=np.float64)
+        spread = points - middle
+        # PᵀP squares the spreads, and so the limit. The points sum to 0, so Zᵀ P needs no centred examples.
+        axes = rows.T @ spread @ np.linalg.pinv(spread.T @ spread, rcond=NARROWEST**2, hermitian=True)
+        return ((new - rows.mean(0)) @ axes + middle).astype(np.float32)
+    found, distances = nearest_among(new, rows, min(NEIGHBOURS, len(rows)))
+    copies = distances == 0
+    weights = np.where(copies.any(1, keepdims=True), copies, memberships(distances))  # [M, k]
+    weights = weights / weights.sum(1, keepdims=True)
+    return (weights[:, :, None] * points[found]).sum(1).astype(np.float32)
 
 
 def _by_keyframes(

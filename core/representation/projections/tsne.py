@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.messages import N_
 from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
-from core.representation.projections.alignment import Points, centred, settled
-from core.representation.projections.copies import drawn_apart, find_copies
-from core.representation.projections.descent import descend, meetings, pace, reach
+from core.representation.projections.alignment import Points
+from core.representation.projections.descent import descend, meetings
 from core.representation.projections.entry import PreviousMap, Projection
-from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed
+from core.representation.projections.graph import Floats, Graph, bisected, both_ways
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
-from core.representation.projections.pca import pca_map
+from core.representation.projections.layout import lay_out
 
 # From the first paper. The usual 12 ends in worse minima if there are no clear clusters (bench_maps).
 EXAGGERATION = 4.0
@@ -32,49 +30,32 @@ START_WIDTH = 1e-4
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the rows [N, H], starting from their PCA or the previous map; equal vectors share one position.
+    """Lay out the rows [N, H] as `lay_out` does; a map that continues another is exaggerated little.
 
     Args:
         settings: perplexity, limited to 1 … (M − 1)/3 for M distinct vectors.
         seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
-        before: the frame whose map this one continues, with little exaggeration. Its steps are the longer, the more of
-            the graph is new; equal vectors leave the map unchanged.
-    Returns: [N, D], centred, aligned with the previous map.
     """
+
+    def converged(start: Array, graph: Graph, rates: Floats) -> Array:
+        return descend(start, _forces(graph, 1.0, seed), rates, MOMENTUM, LONGEST, adaptive=True)
+
+    def cold(start: Array, graph: Graph) -> Array:
+        width = np.std(start[:, 0])
+        start = start * np.float32(START_WIDTH / width) if width > START_WIDTH**2 else np.zeros_like(start)
+        early = np.full(EARLY_STEPS, EARLY_RATE)
+        start = descend(start, _forces(graph, EXAGGERATION, seed), early, EARLY_MOMENTUM, LONGEST)
+        return converged(start, graph, np.full(COLD_STEPS, RATE))
+
+    def warm(start: Array, graph: Graph, length: float) -> Array:
+        # Exaggerate first, so that parts of a new cluster can meet; the shorter the steps, the less.
+        gathered = 1 + (GATHERING - 1) * length
+        early = np.full(GATHERING_STEPS, length / gathered)
+        start = descend(start, _forces(graph, gathered, seed), early, MOMENTUM, LONGEST)
+        return converged(start, graph, np.full(WARM_STEPS, length * RATE))
+
     perplexity = number(settings, "perplexity")
-    copies = find_copies(embeddings)
-    rows = embeddings[copies.first]
-    graph = affinities(rows, perplexity)
-    if before is not None and np.ptp(before.points):
-        length = pace(changed(copies.over_rows(graph), _over_rows(before.embeddings, perplexity)))
-        placed = copies.mean(before.points)
-        points = _followed(drawn_apart(placed, rows), graph, length, seed)
-        return centred(settled(points, placed, reach(length))[copies.of])
-    early = np.full(EARLY_STEPS, EARLY_RATE)
-    start = _scaled(pca_map(rows, dims=dims))
-    points = descend(start, _forces(graph, EXAGGERATION, seed), early, EARLY_MOMENTUM, LONGEST)
-    return centred(_converged(points, graph, np.full(COLD_STEPS, RATE), seed)[copies.of])
-
-
-def _followed(points: Array, graph: Graph, length: float, seed: int) -> Array:
-    """Continue from the previous map: first exaggerate a little, so that parts of a new cluster can meet, then lay out.
-
-    Args: length: step length, 0 to 1; the shorter, the weaker the exaggeration.
-    """
-    gathered = 1 + (GATHERING - 1) * length
-    early = np.full(GATHERING_STEPS, length / gathered)
-    start = descend(points, _forces(graph, gathered, seed), early, MOMENTUM, LONGEST)
-    return _converged(start, graph, np.full(WARM_STEPS, length * RATE), seed)
-
-
-def _converged(points: Array, graph: Graph, rates: NDArray[np.float64], seed: int) -> Array:
-    """Move points along the gradient, one step per rate, with adaptive gains."""
-    return descend(points, _forces(graph, 1.0, seed), rates, MOMENTUM, LONGEST, adaptive=True)
-
-
-def _over_rows(embeddings: Array, perplexity: float) -> Graph:
-    copies = find_copies(embeddings)
-    return copies.over_rows(affinities(embeddings[copies.first], perplexity))
+    return lay_out(embeddings, dims, before, lambda rows: affinities(rows, perplexity), cold, warm)
 
 
 def affinities(embeddings: Array, perplexity: float) -> Graph:
@@ -96,11 +77,6 @@ def _entropy(squares: Floats, x: Floats) -> Floats:
     weights = np.exp(-squares * x[:, None])
     total = weights.sum(1)
     return np.log(total) + x * np.einsum("nk,nk->n", weights, squares) / total
-
-
-def _scaled(points: Points) -> Points:
-    width = np.std(points[:, 0])
-    return points * np.float32(START_WIDTH / width) if width > START_WIDTH**2 else np.zeros_like(points)
 
 
 def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinates], Coordinates]:

@@ -1,4 +1,4 @@
-"""UMAP without random sampling.
+"""UMAP without random sampling, and umap-learn itself, to compare the two on any run.
 
 umap-learn samples edges, and five other points to push for each edge, so its layout trembles even if nothing changed.
 Here each step takes the mean of those samples: every edge by its weight, every other point by 5/N. The graph, the curve
@@ -10,22 +10,23 @@ arXiv:2103.14608.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.messages import N_
 from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
-from core.representation.projections.copies import drawn_apart, find_copies
-from core.representation.projections.descent import descend, meetings, pace, reach
+from core.representation.projections.copies import find_copies
+from core.representation.projections.descent import descend, meetings
 from core.representation.projections.entry import PreviousMap, Projection
-from core.representation.projections.graph import Graph, both_ways, changed, memberships
+from core.representation.projections.graph import Floats, Graph, Indices, both_ways, memberships
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
+from core.representation.projections.layout import lay_out
 from core.representation.projections.pca import pca_map
 
 PUSHES = 5  # negative samples per edge
@@ -37,28 +38,27 @@ TABLE_WIDTH, PER_UNIT = 64, 128
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the rows [N, H], starting from their PCA or the previous map; equal vectors share one position.
+    """Lay out the rows [N, H] as `lay_out` does.
 
     Args:
         settings: neighbours (including the point itself, limited to M for M distinct vectors) and min_dist.
         seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
-        before: the frame whose map this one continues. Its steps are the longer, the more of the graph is new; equal
-            vectors leave the map unchanged.
-    Returns: [N, D], centred, aligned with the previous map.
     """
-    neighbours = whole(settings, "neighbours")
-    copies = find_copies(embeddings)
-    rows = embeddings[copies.first]
-    graph = fuzzy_graph(rows, neighbours)
-    force = _forces(graph, number(settings, "min_dist"), seed)
-    if before is None or not np.ptp(before.points):
-        rates = np.linspace(RATE, LAST_RATE, COLD_STEPS)
-        return centred(descend(_scaled(pca_map(rows, dims=dims)), force, rates, MOMENTUM, LONGEST)[copies.of])
-    length = pace(changed(copies.over_rows(graph), _over_rows(before.embeddings, neighbours)))
-    start = copies.mean(before.points)
-    rates = length * np.linspace(RATE, LAST_RATE, WARM_STEPS)
-    points = descend(drawn_apart(start, rows), force, rates, MOMENTUM, LONGEST)
-    return centred(settled(points, start, reach(length))[copies.of])
+    neighbours, min_dist = whole(settings, "neighbours"), number(settings, "min_dist")
+
+    def moved(start: Array, graph: Graph, rates: Floats) -> Array:
+        force = _forces(graph.starts, graph.columns, graph.shares, min_dist, seed)
+        return descend(start, force, rates, MOMENTUM, LONGEST)
+
+    def cold(start: Array, graph: Graph) -> Array:
+        width = np.abs(start).max()
+        start = start * np.float32(START_WIDTH / width) if width > NEAR * NEAR else np.zeros_like(start)
+        return moved(start, graph, np.linspace(RATE, LAST_RATE, COLD_STEPS))
+
+    def warm(start: Array, graph: Graph, length: float) -> Array:
+        return moved(start, graph, length * np.linspace(RATE, LAST_RATE, WARM_STEPS))
+
+    return lay_out(embeddings, dims, before, lambda rows: fuzzy_graph(rows, neighbours), cold, warm)
 
 
 def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Value]) -> Points:
@@ -77,14 +77,9 @@ def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Valu
     others = np.zeros((3, len(fitted)), np.float32)
     others[: start.shape[1]] = places.T
     starts = np.arange(0, weights.size + 1, k)
-    force = _toward(others, starts, neighbours.ravel(), weights.ravel(), number(settings, "min_dist"))
+    force = _forces(starts, neighbours.ravel(), weights.ravel(), number(settings, "min_dist"), others=others)
     placed = descend(start, force, np.linspace(RATE, LAST_RATE, PLACING_STEPS), MOMENTUM, LONGEST)
     return placed[copies.of].astype(np.float32)
-
-
-def _over_rows(embeddings: Array, neighbours: int) -> Graph:
-    copies = find_copies(embeddings)
-    return copies.over_rows(fuzzy_graph(embeddings[copies.first], neighbours))
 
 
 def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
@@ -105,58 +100,69 @@ def curve(min_dist: float) -> tuple[float, float]:
     return float(a), float(b)
 
 
-def _scaled(points: Points) -> Points:
-    """Scale coordinates to at most 10, as umap-learn starts; equal vectors stay at one point."""
-    width = np.abs(points).max()
-    return points * np.float32(START_WIDTH / width) if width > NEAR * NEAR else np.zeros_like(points)
-
-
-def _table(a: float, b: float) -> tuple[Coordinates, Coordinates]:
-    """Tabulate the push per unit of difference at every 128th of a unit of distance, and its change to the next."""
-    square = (np.arange(TABLE_WIDTH * PER_UNIT + 1) / PER_UNIT) ** 2
-    push = 2 * b / ((NEAR + square) * (1 + a * square**b))
-    return push.astype(np.float32), np.append(np.diff(push), 0).astype(np.float32)
-
-
-def _forces(graph: Graph, min_dist: float, seed: int) -> Callable[[Coordinates], Coordinates]:
-    """Return the mean force on each point, per unit of its edges' weight."""
-    a, b = curve(min_dist)
-    table, slope = _table(a, b)
-    starts, columns, size = graph.starts, graph.columns, graph.size
-    degrees = np.bincount(graph.rows, graph.weights, size)
-    weights = (graph.weights / degrees[graph.rows]).astype(np.float32)
-    push, pull, rng = compiled(push_by_table), compiled(pull_by_power), np.random.default_rng(seed)
-
-    def force(points: Coordinates) -> Coordinates:
-        out = np.empty_like(points)
-        for group in meetings(size, rng):
-            some = np.ascontiguousarray(points[:, group])
-            pushed = np.empty_like(some)
-            push(some, some, table, slope, np.float32(PER_UNIT), pushed)
-            out[:, group] = pushed * np.float32(PUSHES / len(group))
-        pull(points, points, starts, columns, weights, np.float32(a), np.float32(b), out)
-        return out
-
-    return force
-
-
-def _toward(
-    others: Coordinates, starts: NDArray[np.int64], columns: NDArray[np.int64], weights: Array, min_dist: float
+def _forces(
+    starts: Indices,
+    columns: Indices,
+    weights: Floats,
+    min_dist: float,
+    seed: int = 0,
+    others: Coordinates | None = None,
 ) -> Callable[[Coordinates], Coordinates]:
-    """Return the same forces for points that have edges to some of the `others`, which stay fixed."""
+    """Return the mean force on each point, per unit of its edges' weight.
+
+    Args:
+        starts, columns, weights: edges as in `Graph`, whose weights sum to 1 for each point.
+        others: points that the edges lead to and that stay fixed; None for edges among the moving points.
+    """
     a, b = curve(min_dist)
-    table, slope = _table(a, b)
-    push, pull = compiled(push_by_table), compiled(pull_by_power)
+    # The push per unit of difference at every 128th of a unit of distance, and its change to the next.
+    square = (np.arange(TABLE_WIDTH * PER_UNIT + 1) / PER_UNIT) ** 2
+    exact = 2 * b / ((NEAR + square) * (1 + a * square**b))
+    table, slope = exact.astype(np.float32), np.append(np.diff(exact), 0).astype(np.float32)
+    push, pull, rng = compiled(push_by_table), compiled(pull_by_power), np.random.default_rng(seed)
     single = weights.astype(np.float32)
 
     def force(points: Coordinates) -> Coordinates:
         out = np.empty_like(points)
-        push(points, others, table, slope, np.float32(PER_UNIT), out)
-        out *= np.float32(PUSHES / others.shape[1])
-        pull(points, others, starts, columns, single, np.float32(a), np.float32(b), out)
+        groups = meetings(points.shape[1], rng) if others is None else [np.arange(points.shape[1])]
+        for group in groups:
+            some = np.ascontiguousarray(points[:, group])
+            fixed, pushed = some if others is None else others, np.empty_like(some)
+            push(some, fixed, table, slope, np.float32(PER_UNIT), pushed)
+            out[:, group] = pushed * np.float32(PUSHES / fixed.shape[1])
+        pull(points, points if others is None else others, starts, columns, single, np.float32(a), np.float32(b), out)
         return out
 
     return force
+
+
+def fit_by_library(
+    embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None
+) -> Points:
+    """Lay out the normalised rows [N, H] with umap-learn, from its spectral start or from the previous map.
+
+    Args:
+        settings: neighbours (including the point itself, limited to N − 1) and min_dist.
+    Returns: [N, D], centred, aligned with the previous map. Fewer than D + 3 distinct vectors, too few for the library,
+        are laid out by PCA.
+    """
+    if len(find_copies(embeddings).first) < dims + 3:
+        return pca_map(embeddings, dims=dims)
+    rows = normalised(embeddings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about imports, threads and disconnected graphs
+        from umap import UMAP
+
+        model = UMAP(
+            n_components=dims,
+            n_neighbors=max(2, min(whole(settings, "neighbours"), len(rows) - 1)),
+            min_dist=number(settings, "min_dist"),
+            init="spectral" if before is None else np.array(before.points, np.float32),
+            random_state=seed,
+            n_jobs=1,
+        )
+        points = model.fit_transform(rows.astype(np.float32))
+    return centred(points if before is None else settled(points, before.points))
 
 
 # Every vector has neighbours at some scale, so nearly equal vectors fill a map just as distant ones do.
@@ -196,5 +202,17 @@ ENTRIES = (
         place,
         caution=CAUTION,
         parameters=PARAMETERS,
+    ),
+    Projection(
+        "umap-learn",
+        "UMAP (umap-learn)",
+        4,
+        "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
+        N_("By umap-learn itself, each fitted frame from the one before: to compare with ours, which holds still."),
+        fit_by_library,
+        caution=CAUTION,
+        parameters=PARAMETERS,
+        library="umap-learn",
+        same_as="umap",
     ),
 )

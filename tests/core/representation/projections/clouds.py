@@ -1,8 +1,13 @@
-"""Vectors for the tests of maps."""
+"""Vectors for the tests of maps, and the peer of our UMAP."""
 
 from __future__ import annotations
 
+import warnings
+from types import ModuleType
+
 import numpy as np
+
+from core.representation.projections.graph import Graph
 
 Array = np.ndarray
 
@@ -26,6 +31,13 @@ def moved(before: Array, after: Array) -> Array:
     return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
 
 
+def divergence(points: Array, graph: Graph) -> float:
+    """KL(P‖Q) of points [N, D], in nats, over all pairs."""
+    near = 1 / (1 + ((points[:, None].astype(float) - points[None]) ** 2).sum(2))
+    np.fill_diagonal(near, 0)
+    return float((graph.weights * np.log(graph.weights / (near / near.sum())[graph.rows, graph.columns])).sum())
+
+
 ODD: dict[str, Array] = {
     "one row": np.ones((1, 4)),
     "two rows": np.array([[1.0, 0, 0], [0, 1, 0]]),
@@ -39,3 +51,11 @@ ODD: dict[str, Array] = {
     "copies": np.repeat(np.random.default_rng(2).normal(size=(6, 5)), 5, axis=0),
     "two columns": np.random.default_rng(3).normal(size=(12, 2)),
 }
+
+
+def umap_learn() -> ModuleType:
+    """umap-learn, the peer of our UMAP; what it says while it is imported is not about us."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap.umap_ as module
+    return module

@@ -7,9 +7,10 @@ import pytest
 
 from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection
-from core.representation.projections.copies import drawn_apart, find_copies
+from core.representation.projections.copies import find_copies
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.graph import Graph, both_ways
+from core.representation.projections.layout import drawn_apart
 from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 
@@ -31,22 +32,14 @@ def slow_originals(rows: np.ndarray) -> list[int]:
     return found
 
 
-@each("noise", [0.0, 1e-9, 1e-7, 3e-7, 1e-6, 1e-3])
+@each("noise", [0.0, 1e-7, 1e-6, 1e-5])
 def test_copies_are_those_of_a_slow_loop(noise: float) -> None:
     rows = RNG.normal(size=(20, 6))[RNG.integers(20, size=60)] * RNG.uniform(0.1, 9, size=(60, 1))
     rows = rows * (1 + noise * RNG.normal(size=rows.shape))
+    rows[[4, 9]] = 0  # copies of each other
     copies = find_copies(rows)
     assert list(copies.first[copies.of]) == slow_originals(rows)
     assert (np.diff(copies.first) > 0).all()
-
-
-def test_nearly_equal_vectors_all_of_them_distinct() -> None:
-    rows = 1 + 1e-5 * RNG.normal(size=(80, 50))
-    assert list(find_copies(rows).first) == list(range(80)) == slow_originals(rows)
-
-
-def test_rows_of_zeros_are_copies_of_each_other() -> None:
-    assert list(find_copies(np.array([[0.0, 0], [1, 0], [0, 0], [2, 0]])).of) == [0, 1, 0, 1]
 
 
 def test_a_vectors_place_is_the_mean_of_its_copies() -> None:

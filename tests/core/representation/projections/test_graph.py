@@ -14,7 +14,7 @@ from core.representation.projections.graph import Graph, bisected, both_ways, ch
 from core.representation.projections.tsne import affinities
 from core.representation.projections.umap import fuzzy_graph
 from tests.cases import each
-from tests.core.representation.projections.peer import umap_learn
+from tests.core.representation.projections.clouds import umap_learn
 
 RNG = np.random.default_rng(0)
 CLOUD = RNG.normal(size=(40, 5))

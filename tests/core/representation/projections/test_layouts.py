@@ -19,11 +19,9 @@ from core.representation.projections import PROJECTIONS, MapSpec, Projection, by
 from core.representation.projections.copies import find_copies
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.entry import PreviousMap
-from core.representation.projections.graph import Graph
 from core.representation.projections.tsne import affinities
 from tests.cases import each
-from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy
-from tests.core.representation.projections.peer import umap_learn
+from tests.core.representation.projections.clouds import ODD, clusters, divergence, moved, noisy, umap_learn
 
 ROOT = Path(__file__).resolve().parents[4]
 CLOUD = clusters()
@@ -192,13 +190,6 @@ def test_tsne_is_as_trustworthy_as_its_peer() -> None:
     ours = fitted(PROJECTIONS["tsne"], cloud)
     trust = [trustworthiness(normalised(cloud), points, n_neighbors=15) for points in (ours, peer)]
     assert trust[0] > trust[1] - 0.01
-
-
-def divergence(points: np.ndarray, graph: Graph) -> float:
-    """KL(P‖Q) in nats, over all pairs."""
-    near = 1 / (1 + ((points[:, None].astype(float) - points[None]) ** 2).sum(2))
-    np.fill_diagonal(near, 0)
-    return float((graph.weights * np.log(graph.weights / (near / near.sum())[graph.rows, graph.columns])).sum())
 
 
 @pytest.mark.slow

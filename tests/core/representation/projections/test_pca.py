@@ -14,29 +14,15 @@ RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(30, 8))
 
 
-def test_a_map_has_two_centred_columns_in_single_precision() -> None:
-    points = pca_map(VECTORS)
-    assert points.shape == (30, 2)
-    assert points.dtype == np.float32
-    assert points.mean(0) == pytest.approx([0, 0], abs=1e-6)
-    assert points[:, 0].var() >= points[:, 1].var()
-
-
 def test_a_map_keeps_the_two_widest_directions() -> None:
     z = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
     widest = np.linalg.eigvalsh(np.cov(z.T))[::-1][:2]
     assert pca_map(VECTORS).var(0, ddof=1) == pytest.approx(widest, rel=1e-4)
 
 
-def test_identical_frames_do_not_move() -> None:
-    first = pca_map(VECTORS)
-    assert pca_map(VECTORS, first) == pytest.approx(first, abs=1e-6)
-
-
-def test_a_rotation_of_the_space_does_not_move_the_map() -> None:
-    rotation = np.linalg.qr(RNG.normal(size=(8, 8)))[0]
-    first = pca_map(VECTORS)
-    assert pca_map(VECTORS @ rotation, first) == pytest.approx(first, abs=1e-5)
+def test_a_frame_is_turned_onto_the_one_before() -> None:
+    turned = pca_map(VECTORS) @ np.array([[0.6, 0.8], [0.8, -0.6]], np.float32)
+    assert pca_map(VECTORS, turned) == pytest.approx(turned, abs=1e-6)
 
 
 def test_a_map_far_from_the_origin_is_followed_in_shape() -> None:
@@ -62,10 +48,6 @@ def test_few_rows_or_columns_still_give_a_flat_map(vectors: np.ndarray) -> None:
         assert points.shape == (len(vectors), 2)
         assert np.isfinite(points).all()
     assert second == pytest.approx(first, abs=1e-6)
-
-
-def test_equal_vectors_fall_on_one_point() -> None:
-    assert pca_map(np.full((6, 4), 0.3)) == pytest.approx(np.zeros((6, 2)), abs=1e-6)
 
 
 def test_a_third_component_stands_beside_the_first_two() -> None:
