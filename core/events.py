@@ -19,16 +19,13 @@ BASELINE, BASELINE_TEST = "baseline", "baseline_test"
 # Measures of a whole step, by their names in its values: the loss in nats, the norm of all gradients before clipping,
 # and, on the weights of a block that all terms reach, the cosine of the first two terms' gradients and the block.
 LOSS, GRADIENT_NORM, SHARED_COSINE, SHARED_BLOCK = "loss", "grad_norm", "shared_cosine", "shared_block"
-# Measure in runs that were recorded before gradients were compared on weights.
-POOLED_COSINE = "pooled_cosine"
 
 
 class OfTerm(StrEnum):
     """Measures of each term of a step, named "<measure>.<the term's key>" in its values.
 
     Losses, lines and bounds are in nats. Active anchors are a share of a term's anchors, in [0, 1]. Gradients are norms
-    on the weights of a shared block or, in older runs, on the encoder's outputs. For a loss, the key may be that of a
-    piece, "<key>.<piece>".
+    on the weights of a shared block. For a loss, the key may be that of a piece, "<key>.<piece>".
     """
 
     LOSS = "loss"
@@ -36,7 +33,6 @@ class OfTerm(StrEnum):
     LOWER_BOUND = "lower_bound"
     ACTIVE_ANCHORS = "active_anchors"
     SHARED_GRADIENT = "shared_grad"
-    POOLED_GRADIENT = "pooled_grad"
 
     def of(self, key: str) -> str:
         """Return the name of this measure for a term."""
@@ -124,7 +120,7 @@ class Step:
     `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, learning_rate, lambda, temperature,
     collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens; nats,
     unitless or as named. Some steps add the results of `core.training.gradients`: shared_grad.<term>, shared_cosine and
-    shared_block. Older runs have pooled_grad.<term> and pooled_cosine, on the encoder's outputs, instead.
+    shared_block.
     """
 
     step: int

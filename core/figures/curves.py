@@ -9,16 +9,7 @@ from statistics import median
 from typing import Any
 
 from core.config import KnobTurn
-from core.events import (
-    GRADIENT_NORM,
-    LOSS,
-    POOLED_COSINE,
-    SHARED_BLOCK,
-    SHARED_COSINE,
-    Evaluation,
-    OfTerm,
-    Step,
-)
+from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, Evaluation, OfTerm, Step
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.panels import Place, axes_of, axis_title, stacked
 from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
@@ -125,12 +116,11 @@ def curves_figure(
     """
     shown = [steps[i] for i in thinned(len(steps))]
     total_steps = phase_ends[-1]
-    compared = _compared(steps)
+    compared, pace = _compared(steps)
     traces = [
         *_loss_traces(shown),
         *_accuracy_traces(evaluations, facts, total_steps),
-        *_gradient_traces(shown, compared, _pace(steps)),
-        *_cosine_traces(shown, compared, _pace(steps)),
+        *_gradient_traces(shown, compared, pace),
         _line(shown, "learning_rate", _("learning rate"), 5, QUIET),
     ]
     traces = [trace for trace in traces if trace["x"]]
@@ -174,12 +164,10 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
         label, dash = part_label(part), part_dash(part)
         traces.append(_line(steps, OfTerm.LOSS.of(part), label, 1, part_colour(part), dash=dash, end=label))
     for one in REFERENCES:
-        # Older runs recorded one reference for the whole loss instead of one per term.
-        traces.append(_line(steps, one.measure, _(one.name), 1, QUIET, dash=one.dash, end=_(one.end)))
         keys = _measured(steps, one.measure)
         for key in keys:
             part = part_label(key)
-            name, end = _(one.name_of, part=part), _(one.end_of, part=part) if len(keys) > 1 else _(one.end)
+            name, end = _(one.name, part=part), _(one.end_of, part=part) if len(keys) > 1 else _(one.end)
             traces.append(_line(steps, one.measure.of(key), name, 1, QUIET, dash=one.dash, end=end))
     return traces
 
@@ -189,82 +177,53 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
     measure = trace.get("uid", "")
     if measure not in (LOSS, GRADIENT_NORM) and not OfTerm.LOSS.keys([measure]):
         return [trace]
-    having = [step for step in steps if measure in step.values]
-    smooth = dict(
-        zip(
-            (step.step for step in having),
-            smoothed([step.values[measure] for step in having], smoothing),
-            strict=True,
-        )
-    )
+    values = {step.step: step.values[measure] for step in steps if measure in step.values}
+    smooth = dict(zip(values, smoothed(list(values.values()), smoothing), strict=True))
     raw = {name: value for name, value in trace.items() if name != "meta"}
     raw |= {"uid": f"{measure} raw", "opacity": FAINT, "hoverinfo": "skip", "line": trace["line"] | {"width": 1}}
-    values = {"customdata": trace["y"], "hovertemplate": "%{customdata:.4g}"}
-    return [raw, trace | values | {"y": rounded([smooth[step] for step in trace["x"]])}]
+    shown = {"customdata": trace["y"], "hovertemplate": "%{customdata:.4g}"}
+    return [raw, trace | shown | {"y": rounded([smooth[step] for step in trace["x"]])}]
 
 
-def _compared(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps that compared the terms on a block, with an empty step inserted in each gap."""
+def _compared(steps: Sequence[Step]) -> tuple[list[Step], int]:
+    """Return the steps that compared the terms on a block, and the median number of steps between two.
+
+    An empty step is inserted in each gap.
+    """
     having = [step for step in steps if SHARED_BLOCK in step.values]
-    usual = median([after.step - before.step for before, after in pairwise(having)] or [0])
+    usual = median([after.step - before.step for before, after in pairwise(having)] or [1])
     gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]
     found = []
     for before, after in pairwise([having[i] for i in thinned(len(having))]):
         broken = any(before.step <= gap < after.step for gap in gaps)
         found += [before, *([Step(before.step + 1, {})] if broken else [])]
-    return found + having[-1:]
+    return found + having[-1:], int(usual)
 
 
 def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
-    traces = [_line(steps, GRADIENT_NORM, _("all weights, before clipping"), 3, ACCENT, end=_("total"))]
-    for key in _measured(steps, OfTerm.POOLED_GRADIENT):  # older runs compared terms on pooled outputs only
-        label = _("{part} on the encoder's output", part=part_label(key))
-        traces.append(_line(steps, OfTerm.POOLED_GRADIENT.of(key), label, 3, part_colour(key), end=part_label(key)))
+    """Return gradient norms and, on weights that several terms reach, the norms of these and their cosine."""
+
+    def dotted(measure: str, name: str, panel: int, colour: str, **more: Any) -> Figure:
+        """Return a line with markers, broken where terms were not compared."""
+        name = _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
+        x, y = [step.step for step in compared], [step.values.get(measure) for step in compared]
+        line = {"color": colour, "width": 1.5, "dash": "solid"}
+        look = {"mode": "lines+markers", "name": name, "hovertemplate": HOVER, "marker": {"color": colour, "size": 4}}
+        return curve(x, y, line, axes_of(panel), **look, **more)
+
+    blocks = _blocks(compared)
+    norms = [_line(steps, GRADIENT_NORM, _("all weights, before clipping"), 3, ACCENT, end=_("total"))]
     for key in _measured(compared, OfTerm.SHARED_GRADIENT):
-        label = _paced(_("{part} on {blocks}", part=part_label(key), blocks=_blocks(compared)), pace)
-        trace = _dotted(compared, OfTerm.SHARED_GRADIENT.of(key), label, 3, part_colour(key))
-        traces.append(trace | {"meta": part_label(key)})
+        name = _("{part} on {blocks}", part=part_label(key), blocks=blocks)
+        norms.append(dotted(OfTerm.SHARED_GRADIENT.of(key), name, 3, part_colour(key), meta=part_label(key)))
     # A logarithmic axis cannot show 0, the gradient of a contrastive term without positives: leave a gap.
-    return [trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]} for trace in traces]
-
-
-def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
-    """Return the cosine lines: on weights, and for older runs on the encoder's outputs.
-
-    On outputs, the cosine of terms that read different ones is 0.
-    """
-    on_outputs = _("cosine of the first two terms' gradients on the encoder's outputs")
-    on_weights = _paced(_("cosine on {blocks}", blocks=_blocks(compared)), pace)
-    return [
-        _line(steps, POOLED_COSINE, on_outputs, 4, QUIET, dash="dot"),
-        _dotted(compared, SHARED_COSINE, on_weights, 4, ACCENT),
-    ]
+    norms = [trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]} for trace in norms]
+    return [*norms, dotted(SHARED_COSINE, _("cosine on {blocks}", blocks=blocks), 4, ACCENT)]
 
 
 def _blocks(compared: Sequence[Step]) -> str:
     numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
     return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=listed(map(str, numbers)))
-
-
-def _pace(steps: Sequence[Step]) -> int:
-    """Return the median number of steps between two that compare terms."""
-    having = [step.step for step in steps if SHARED_BLOCK in step.values]
-    apart = [after - before for before, after in pairwise(having)]
-    return int(median(apart)) if apart else 1
-
-
-def _paced(name: str, pace: int) -> str:
-    """Append the measuring interval to a line's name."""
-    return _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
-
-
-def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: str) -> Figure:
-    """Return a line with markers, broken where a step lacks the measure."""
-    known = measure in {name for step in steps for name in step.values}
-    shown = steps if known else []
-    x, y = [step.step for step in shown], [step.values.get(measure) for step in shown]
-    line, marker = {"color": colour, "width": 1.5, "dash": "solid"}, {"color": colour, "size": 4}
-    return curve(x, y, line, axes_of(panel), mode="lines+markers", name=name, hovertemplate=HOVER, marker=marker)
 
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
@@ -344,7 +303,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if any(validation):
         only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
         panels[2] = replace(PANELS[1], title=only if all(validation) else then)
-    if any(name.startswith("collapse_line") for step in steps[-1:] for name in step.values):
+    if _measured(steps[-1:], OfTerm.COLLAPSE_LINE):
         panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
@@ -353,8 +312,6 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = joined([part_label(key) for key in keys[:2]])
         panels[4] = replace(PANELS[3], title=_("Cosine of {parts} gradients, {blocks}", parts=parts, blocks=blocks))
-    elif any("pooled_cosine" in step.values for step in steps):
-        panels[4] = replace(PANELS[3], title=_("Cosine of the parts' gradients, on the encoder's outputs"))
     else:
         del panels[4]
     return panels
@@ -366,7 +323,7 @@ def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int
     x = same | {"title": title, "range": [0, total_steps], "anchor": f"y{len(PANELS)}", "hoverformat": "d"}
     axes: dict[str, Any] = {"xaxis": x}
     for place in places:
-        axes |= place.layout(y={**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
+        axes |= place.layout({**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
     return axes
 
 

@@ -66,7 +66,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
     for number, place in enumerate(places):
         # Plotly draws powers of ten a quarter larger than other tick labels.
         scale = {"type": "log", "dtick": 1, "tickfont": {"size": 9.6}} if number == 1 else {"nticks": 4}
-        layout |= place.layout(None, {"zeroline": False, "exponentformat": "power", **scale})
+        layout |= place.layout({"zeroline": False, "exponentformat": "power", **scale})
     traces = []
     for setting, one in product(range(settings), CURVES):
         if one.panel < len(titles):

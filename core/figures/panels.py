@@ -51,17 +51,15 @@ class Place:
         """Axis names of a trace in this panel."""
         return axes_of(self.number, self.x_number)
 
-    def layout(self, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None) -> dict[str, Any]:
+    def layout(self, y: dict[str, Any], x: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the layout of the panel's axes, merged with the settings given; leave x out for a stacked panel."""
-        made = {axis_name("y", self.number, layout=True): {"domain": list(self.y), **(y or {})}}
-        if x is not None:
-            made[axis_name("x", self.x_number, layout=True)] = {
-                "domain": list(self.x),
-                "anchor": self.axes["yaxis"],
-                **x,
-            }
-            made[axis_name("y", self.number, layout=True)]["anchor"] = self.axes["xaxis"]
-        return made
+        of_y = {"domain": list(self.y), **y}
+        if x is None:
+            return {axis_name("y", self.number, layout=True): of_y}
+        return {
+            axis_name("y", self.number, layout=True): of_y | {"anchor": self.axes["xaxis"]},
+            axis_name("x", self.x_number, layout=True): {"domain": list(self.x), "anchor": self.axes["yaxis"], **x},
+        }
 
     def title(self, text: str) -> Figure:
         """Return an annotation above the upper left corner. Args: text: escaped already."""

@@ -17,12 +17,11 @@ PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 class Reference(NamedTuple):
     """A reference level of a term's loss.
 
-    `name` and `end` are its name and its line-end label; `name_of` and `end_of` add the part, for several terms.
+    `name` is its name, and `end` its line-end label; `end_of` adds the part, for several terms.
     """
 
     measure: OfTerm
     name: str
-    name_of: str
     end: str
     end_of: str
     dash: str
@@ -30,14 +29,9 @@ class Reference(NamedTuple):
 
 REFERENCES = (
     Reference(
-        OfTerm.COLLAPSE_LINE,
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        N_("collapse line"),
-        N_("{part} collapse line"),
-        "dash",
+        OfTerm.COLLAPSE_LINE, N_("{part} collapse line"), N_("collapse line"), N_("{part} collapse line"), "dash"
     ),
-    Reference(OfTerm.LOWER_BOUND, N_("lower bound"), N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
+    Reference(OfTerm.LOWER_BOUND, N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
 )
 
 

@@ -115,15 +115,11 @@ def compare_figure(
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Compute mean and sample standard deviation (n − 1) over runs with different seeds, where all have a value.
+    """Compute mean and sample standard deviation (n − 1) over one or more seeds, where all have a value.
 
     Steps and shares of a run coincide across runs; seconds do not, so a mean over time is empty or sparse. A single run
     has no deviation.
-
-    Raises: ValueError for no curves.
     """
-    if not curves:
-        raise ValueError("curves = none: expected at least one")
     found = [{x: y for x, y in zip(curve.x, curve.y, strict=True) if y is not None} for curve in curves]
     common = [x for x in curves[0].x if all(x in one for one in found)]
     values = np.array([[one[x] for x in common] for one in found], np.float64).reshape(len(curves), len(common))
@@ -187,5 +183,5 @@ def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) ->
             made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
         if panel.percent:
             made |= {"tickformat": PERCENT_TICKS}
-        axes |= place.layout(y=made)
+        axes |= place.layout(made)
     return axes

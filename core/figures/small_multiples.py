@@ -138,7 +138,7 @@ def _figure(
     for number, (panel, place) in enumerate(zip(panels, grid(len(panels), columns, gaps), strict=True)):
         title = axis_heading(heading) if number + columns >= len(panels) else None
         ticks = {"tickformat": PERCENT_TICKS} if panel.is_share else {}
-        layout |= place.layout(axes[0] | {"title": title}, axes[1] | ticks)
+        layout |= place.layout(axes[1] | ticks, axes[0] | {"title": title})
         layout["shapes"] += [place.upright(at, line) for at, line in marks]
         layout["annotations"].append(place.title(panel.title))
         traces += [trace | place.axes for trace in panel.traces]

@@ -471,7 +471,7 @@ def test_a_contrastive_term_without_positives_is_said_once(
     store, run_id = made_run(folder, draft())
     trained(store, run_id, steps=8)
     attempt = store.attempt(run_id, 1)
-    values = {"loss": 0.1, "loss.supcon": 0.0, "pooled_grad.supcon": 0.0, "active_anchors.supcon": share, "step_s": 0.1}
+    values = {"loss": 0.1, "loss.supcon": 0.0, "active_anchors.supcon": share, "step_s": 0.1}
     steps = [Step(step, values) for step in range(9, 9 + STEPS_IN_A_ROW)]
     attempt.steps(steps)
     phase = store.run(run_id).config.phases[0]

@@ -11,7 +11,7 @@ from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import scorers
-from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
+from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm, Step
 from core.figures.panels import Axis, axis_title, places
 from core.figures.parts import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
@@ -46,7 +46,6 @@ OF_STEPS = {
     GRADIENT_NORM: N_("Gradient norm, before clipping"),
     "learning_rate": N_("Learning rate"),
     SHARED_COSINE: N_("Cosine of the parts' gradients, on a shared block"),
-    POOLED_COSINE: N_("Cosine of the parts' gradients, on the encoder's outputs"),
     "lambda": N_("Weight λ"),
     "temperature": N_("Temperature τ"),
 }
@@ -64,12 +63,7 @@ OF_FRAMES = {
 }
 VALIDATION, MEASURE = "validation.", "measure."
 SCORES = ("accuracy", "macro_f1", "cross_entropy")
-# Gradient norm of a term: on the weights of a shared block or, in older runs, on the encoder's outputs.
-PULLS = {
-    OfTerm.SHARED_GRADIENT: N_("Gradient norm of {part}, on a shared block"),
-    OfTerm.POOLED_GRADIENT: N_("Gradient norm of {part}, on the encoder's outputs"),
-}
-LOGARITHMIC = (GRADIENT_NORM, *(f"{pull}." for pull in PULLS))
+LOGARITHMIC = (GRADIENT_NORM, f"{OfTerm.SHARED_GRADIENT}.")
 # Measured at some steps only; a line joins those.
 SPARSE = (SHARED_COSINE, f"{OfTerm.SHARED_GRADIENT}.")
 MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)
@@ -188,10 +182,10 @@ def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
 def measure_labels(names: Iterable[str]) -> dict[str, str]:
     """Return the labels of the measures that can be chosen, in display order."""
     known = set(names)
+    shared = OfTerm.SHARED_GRADIENT
     pulls = {
-        pull.of(key): _(label, part=part_label(key))
-        for pull, label in PULLS.items()
-        for key in pull.keys(sorted(known))
+        shared.of(key): _("Gradient norm of {part}, on a shared block", part=part_label(key))
+        for key in shared.keys(sorted(known))
     }
     ordered = {
         LOSS: _(OF_STEPS[LOSS]),

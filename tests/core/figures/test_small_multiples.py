@@ -45,10 +45,6 @@ def test_shares_are_percentages_on_axis_and_hover() -> None:
     assert ["%{y:.1%}" in trace["hovertemplate"] for trace in figure["data"]] == [True, False]
 
 
-def test_nothing_to_draw_is_an_empty_figure() -> None:
-    assert drawn({"knn1": [None, None, None]})["data"] == []
-
-
 def test_every_measure_is_drawn_over_tau_once() -> None:
     figure = spread_figure(TAUS, SPREADS, LOSSES, 0.1, 0.3, revision="run")
     lines = {trace["name"]: trace for trace in figure["data"]}
