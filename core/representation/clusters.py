@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.representation.geometry import Array, Whole, checked_labels, checked_rows
+from core.representation.geometry import Whole, checked_labels, checked_rows
 
 STARTS, SEED = 10, 0
 
@@ -29,7 +29,15 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
         raise ValueError(f"count = {count}: expected at least 1")
     if not len(rows):
         return np.empty(0, np.int64)
-    found = _in_order(_kmeans(rows, min(count, len(rows))))
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # scikit-learn warns if it finds fewer clusters because there are fewer distinct vectors.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(n_clusters=min(count, len(rows)), n_init=STARTS, random_state=SEED).fit(rows)
+    _, first, inverse = np.unique(fitted.labels_, return_index=True, return_inverse=True)
+    found = np.argsort(np.argsort(first))[inverse]
     return found if previous is None else match_numbers(found, checked_labels(previous, len(rows), "previous"))
 
 
@@ -47,19 +55,3 @@ def match_numbers(clusters: Whole, previous: Whole) -> Whole:
             numbers[own] = other
     free = iter(sorted(set(range(ours + theirs)) - set(numbers.tolist())))
     return np.array([next(free) if number < 0 else number for number in numbers], np.int64)[clusters]
-
-
-def _in_order(clusters: Whole) -> Whole:
-    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
-
-
-def _kmeans(rows: Array, count: int) -> Whole:
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        # scikit-learn warns if it finds fewer clusters because there are fewer distinct vectors.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = KMeans(n_clusters=count, n_init=STARTS, random_state=SEED).fit(rows)
-    return np.asarray(fitted.labels_, np.int64)

@@ -72,14 +72,6 @@ def normalised(embeddings: Array) -> NDArray[np.float64]:
     return rows / np.where(norms > 0, norms, 1.0)
 
 
-def mean_pairwise_cosine(embeddings: Array) -> float:
-    """Mean cosine over unordered pairs of rows [N, d], N ≥ 2; 1 if all point in the same direction."""
-    z = normalised(embeddings)
-    n = len(z)
-    total = z.sum(0)
-    return float((total @ total - (z * z).sum()) / (n * (n - 1)))
-
-
 def effective_rank(embeddings: Array) -> float:
     """Compute exp(entropy of the singular values' shares) of the normalised, then centred rows.
 
@@ -96,34 +88,26 @@ def effective_rank(embeddings: Array) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def class_cosines(embeddings: Array, labels: Sequence[int]) -> tuple[float | None, float | None]:
-    """Mean cosines over unordered pairs of rows within a class, and between classes; None if there is no such pair."""
-    z, given = normalised(embeddings), np.asarray(labels)
-    sums = np.stack([z[given == label].sum(0) for label in np.unique(given)])  # [C, d]
-    counts = np.array([(given == label).sum() for label in np.unique(given)])
-    own = (z * z).sum()
-    # Σ over ordered pairs of one class is Σ_c |s_c|² − Σ_i |z_i|²; over all ordered pairs, |Σ_c s_c|² − Σ_i |z_i|².
-    of_one = (sums * sums).sum() - own
-    total = sums.sum(0)
-    of_two = total @ total - own - of_one
-    pairs_of_one = (counts * (counts - 1)).sum()
-    pairs_of_two = len(z) * (len(z) - 1) - pairs_of_one
-    within = float(of_one / pairs_of_one) if pairs_of_one else None
-    between = float(of_two / pairs_of_two) if pairs_of_two else None
-    return within, between
-
-
 def geometry(embeddings: Array, labels: Sequence[int]) -> dict[str, float]:
     """Compute, by name, the measures of a frame that distinguish a collapse from tight classes.
+
+    Cosines are means over unordered pairs of rows: of all, within a class and between classes, if there are such pairs.
 
     Args:
         embeddings: [N, d], N ≥ 2; labels: [N].
     """
-    within, between = class_cosines(embeddings, labels)
-    found = {
-        "mean_cosine": mean_pairwise_cosine(embeddings),
-        "within_cosine": within,
-        "between_cosine": between,
-        "effective_rank": effective_rank(embeddings),
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    z, given = normalised(embeddings), np.asarray(labels)
+    sums = np.stack([z[given == label].sum(0) for label in np.unique(given)])  # [C, d]
+    counts = np.array([(given == label).sum() for label in np.unique(given)])
+    all_pairs = len(z) * (len(z) - 1)
+    pairs_of_one = (counts * (counts - 1)).sum()
+    # Σ over ordered pairs of one class is Σ_c |s_c|² − Σ_i |z_i|²; over all ordered pairs, |Σ_c s_c|² − Σ_i |z_i|².
+    own = (z * z).sum()
+    of_one = (sums * sums).sum() - own
+    whole, total = z.sum(0), sums.sum(0)
+    found = {"mean_cosine": float((whole @ whole - own) / all_pairs)}
+    if pairs_of_one:
+        found["within_cosine"] = float(of_one / pairs_of_one)
+    if pairs_of_one < all_pairs:
+        found["between_cosine"] = float((total @ total - own - of_one) / (all_pairs - pairs_of_one))
+    return found | {"effective_rank": effective_rank(embeddings)}

@@ -67,9 +67,14 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
             order.
     Raises: ValueError for shapes that differ, no seed, or a number that is not finite.
     """
-    table = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
-    _check(*table)
-    by_example = table[0] - table[1]
+    a, b = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if a.shape != b.shape or a.ndim not in (1, 2):
+        raise ValueError(f"scores have shapes {a.shape} and {b.shape}: give both as [S] or both as [S, E].")
+    if not a.size:
+        raise ValueError("there is no score: give those of at least one seed.")
+    by_example = a - b
+    if not np.isfinite(by_example).all():
+        raise ValueError("a score is not finite: leave its seed out.")
     differences = by_example if by_example.ndim == 1 else by_example.mean(axis=1)
     examples = 0 if by_example.ndim == 1 else by_example.shape[1]
     mean, listed = float(differences.mean()), tuple(map(float, differences))
@@ -173,12 +178,3 @@ def _permutation_p(differences: Floats) -> float:
         rng=np.random.default_rng(RESAMPLING_SEED),
     )
     return float(found.pvalue)
-
-
-def _check(ours: Floats, theirs: Floats) -> None:
-    if ours.shape != theirs.shape or ours.ndim not in (1, 2):
-        raise ValueError(f"scores have shapes {ours.shape} and {theirs.shape}: give both as [S] or both as [S, E].")
-    if not ours.size:
-        raise ValueError("there is no score: give those of at least one seed.")
-    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
-        raise ValueError("a score is not finite: leave its seed out.")

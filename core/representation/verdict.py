@@ -129,7 +129,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Geometry of the validation texts of a frame; older runs have no cosines within and between classes."""
+    """Geometry of the validation texts of a frame; cosines within or between classes are None without such a pair."""
 
     mean_cosine: float
     effective_rank: float
@@ -162,8 +162,11 @@ def verdict(
             trained, so that predictions are meaningless.
     """
     outcome = _outcome(contrast, now, start)
-    if outcome == Outcome.LEARNING and (largest_prediction or 0.0) >= ONE_CLASS and _alike(now):
-        outcome = Outcome.NOT_APART
+    within, between = now.within_cosine, now.between_cosine
+    if outcome == Outcome.LEARNING and within is not None and between is not None:
+        alike = within - between < ALIKE_GAP * (1 - between)
+        if alike and (largest_prediction or 0.0) >= ONE_CLASS:
+            outcome = Outcome.NOT_APART
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows other vectors than those it compares."))
@@ -182,10 +185,6 @@ def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outco
         return Outcome.NEAR_BOUND if share >= NEARLY_THERE else Outcome.LEARNING
     if not contrast.shown or start is None:
         return Outcome.AT_LINE
-    return _at_the_line(now, start)
-
-
-def _at_the_line(now: Geometry, start: Geometry) -> Outcome:
     lost = now.spread < LOST_SPREAD * start.spread
     if lost and now.spread < COLLAPSED_SPREAD:
         return Outcome.COLLAPSED
@@ -198,11 +197,6 @@ def _at_the_line(now: Geometry, start: Geometry) -> Outcome:
 def _separated(now: Geometry) -> bool:
     within, between = now.within_cosine, now.between_cosine
     return within is not None and between is not None and within >= TIGHT_COSINE and within - between >= CLASS_GAP
-
-
-def _alike(now: Geometry) -> bool:
-    within, between = now.within_cosine, now.between_cosine
-    return within is not None and between is not None and within - between < ALIKE_GAP * (1 - between)
 
 
 def _covered(contrast: Contrast) -> str:
@@ -234,13 +228,12 @@ def _numbers(now: Geometry, start: Geometry | None) -> str:
     ]
     if now.within_cosine is None and now.between_cosine is None:
         measured.insert(0, (_("mean cosine"), now.mean_cosine, before.mean_cosine, 2))
-    return " · ".join(
-        _number(f"{name} {signed(value, decimals)}", None if start is None or then is None else signed(then, decimals))
-        for name, value, then, decimals in measured
-        if value is not None
-    )
-
-
-def _number(now: str, then: str | None) -> str:
-    # Translators: {now} is such as "effective rank 1.2", {then} such as 28.0
-    return now if then is None else _("{now} ({then} at step 0)", now=now, then=then)
+    said = []
+    for name, value, then, decimals in measured:
+        if value is not None:
+            text = f"{name} {signed(value, decimals)}"
+            if start is not None and then is not None:
+                # Translators: {now} is such as "effective rank 1.2", {then} such as 28.0
+                text = _("{now} ({then} at step 0)", now=text, then=signed(then, decimals))
+            said.append(text)
+    return " · ".join(said)

@@ -106,11 +106,16 @@ def word_statistics(
     occurrences = _counted(folded, None, labels, classes)
     counts = _counted(folded, selected, labels, classes)
     totals = sum(counts, Counter[str]())
-    rows = [
-        _row(word, tuple(c[word] for c in counts), tuple(c[word] for c in occurrences), examples)
-        for word, total in totals.items()
-        if total >= at_least
-    ]
+    rows = []
+    for word, count in totals.items():
+        if count >= at_least:
+            selections, texts = tuple(c[word] for c in counts), tuple(c[word] for c in occurrences)
+            lifts = tuple(
+                (of_class * len(words) / size + PRIOR_EXAMPLES) / (count + PRIOR_EXAMPLES) if size else 1.0
+                for of_class, size in zip(selections, examples, strict=True)
+            )
+            label = max((c for c, size in enumerate(examples) if size), key=lifts.__getitem__)
+            rows.append(SelectedWord(word, label, lifts[label], count, sum(texts), selections, texts, lifts))
     rows.sort(key=lambda row: (-row.lift, -row.count, row.word))
     return WordStatistics(examples, at_least, tuple(rows), len(totals) - len(rows))
 
@@ -157,19 +162,6 @@ def _counted(
     for number, (of_text, label) in enumerate(zip(words, labels, strict=True)):
         found[label].update(set(of_text) if positions is None else {of_text[place] for place in positions[number]})
     return found
-
-
-def _row(word: str, counts: Counts, occurrences: Counts, examples: Counts) -> SelectedWord:
-    count = sum(counts)
-    lifts = tuple(_lift(of_class, count, size, sum(examples)) for of_class, size in zip(counts, examples, strict=True))
-    label = max((c for c, size in enumerate(examples) if size), key=lambda c: lifts[c])
-    return SelectedWord(word, label, lifts[label], count, sum(occurrences), counts, occurrences, lifts)
-
-
-def _lift(of_class: int, count: int, size: int, examples: int) -> float:
-    if not size:
-        return 1.0
-    return (of_class * examples / size + PRIOR_EXAMPLES) / (count + PRIOR_EXAMPLES)
 
 
 def _check_at_least(at_least: int) -> None:

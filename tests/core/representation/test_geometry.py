@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from core.representation.geometry import (
     checked_labels,
     checked_rows,
-    class_cosines,
     effective_rank,
     geometry,
-    mean_pairwise_cosine,
     normalised,
 )
 from core.representation.projections import pca_map
 from tests.cases import each
-
-RNG = np.random.default_rng(0)
 
 
 def test_rows_get_length_one_and_a_zero_row_stays() -> None:
@@ -28,69 +25,31 @@ def test_rows_get_length_one_and_a_zero_row_stays() -> None:
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0], [0.5**0.5, 0.5**0.5]]))
 
 
-@each("shape", [(2, 1), (5, 3), (40, 8)])
-def test_mean_pairwise_cosine_equals_a_loop_over_pairs(shape: tuple[int, int]) -> None:
-    rows = np.random.default_rng(1).normal(size=shape)
-    cosines = [
-        rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j])
-        for i in range(len(rows))
-        for j in range(i)
-    ]
-    assert mean_pairwise_cosine(rows) == pytest.approx(np.mean(cosines))
+@each(("rows", "rank"), [(np.ones((6, 4)), 1), (np.zeros((6, 4)), 1), (np.full((50, 768), 0.3), 1), (np.eye(5), 4)])
+def test_the_rank_is_one_without_spread_and_at_most_one_less_than_the_rows(rows: np.ndarray, rank: int) -> None:
+    assert effective_rank(rows) == pytest.approx(rank)
 
 
-def test_mean_pairwise_cosine_of_known_sets() -> None:
-    assert mean_pairwise_cosine(np.eye(4)) == pytest.approx(0)
-    assert mean_pairwise_cosine(np.ones((4, 3))) == pytest.approx(1)
-    assert mean_pairwise_cosine(np.array([[1.0, 0.0], [-2.0, 0.0]])) == pytest.approx(-1)
-
-
-@each("axes", [1, 2, 5])
+@each("axes", [1, 5])
 def test_as_many_equal_axes_make_that_rank(axes: int) -> None:
-    basis = np.linalg.qr(RNG.normal(size=(8, 8)))[0][:axes]
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0][:axes]
     assert effective_rank(np.concatenate([basis, -basis])) == pytest.approx(axes)
 
 
-@each("rows", [np.ones((6, 4)), np.zeros((6, 4)), np.full((50, 768), 0.3), np.ones((1, 3))])
-def test_no_spread_at_all_has_rank_one(rows: np.ndarray) -> None:
-    assert effective_rank(rows) == 1.0
-
-
-def test_the_rank_is_at_most_one_less_than_the_rows() -> None:
-    assert effective_rank(np.eye(5)) == pytest.approx(4)
-
-
-def pairs_by_loop(rows: np.ndarray, labels: list[int]) -> tuple[list[float], list[float]]:
-    """Cosines of pairs within and between classes, one by one."""
-    within, between = [], []
-    for i in range(len(rows)):
-        for j in range(i):
-            cosine = float(rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j]))
-            (within if labels[i] == labels[j] else between).append(cosine)
-    return within, between
-
-
-@each("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [3, 3, 0, 0, 0, 0, 0, 3]])
-def test_cosines_within_and_between_classes_equal_a_loop_over_pairs(labels: list[int]) -> None:
+@each("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [0, 1, 2, 3, 4, 5, 6, 7], [3] * 8])
+def test_the_geometry_of_a_frame_equals_loops_over_the_pairs_that_exist(labels: list[int]) -> None:
     rows = np.random.default_rng(2).normal(size=(8, 5)) + 0.5
-    within, between = pairs_by_loop(rows, labels)
-    assert class_cosines(rows, labels) == pytest.approx((np.mean(within), np.mean(between)))
-
-
-def test_pairs_that_do_not_exist_have_no_cosine() -> None:
-    rows = np.eye(3)
-    assert class_cosines(rows, [0, 1, 2]) == (None, pytest.approx(0))
-    assert class_cosines(rows, [1, 1, 1]) == (pytest.approx(0), None)
-
-
-def test_the_geometry_of_a_frame_names_what_there_is() -> None:
-    rows = RNG.normal(size=(6, 4))
-    found = geometry(rows, [0, 0, 1, 1, 0, 1])
-    assert set(found) == {"mean_cosine", "within_cosine", "between_cosine", "effective_rank"}
-    assert found["mean_cosine"] == mean_pairwise_cosine(rows)
-    # 15 pairs, 6 of them within a class.
-    assert 6 * found["within_cosine"] + 9 * found["between_cosine"] == pytest.approx(15 * found["mean_cosine"])
-    assert set(geometry(rows, [0] * 6)) == {"mean_cosine", "within_cosine", "effective_rank"}
+    pairs = {
+        (i, j): float(rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j]))
+        for i, j in combinations(range(8), 2)
+    }
+    expected = {
+        "mean_cosine": [*pairs.values()],
+        "within_cosine": [cosine for (i, j), cosine in pairs.items() if labels[i] == labels[j]],
+        "between_cosine": [cosine for (i, j), cosine in pairs.items() if labels[i] != labels[j]],
+        "effective_rank": [effective_rank(rows)],
+    }
+    assert geometry(rows, labels) == pytest.approx({name: np.mean(of) for name, of in expected.items() if of})
 
 
 def blas_threads() -> set[int]:

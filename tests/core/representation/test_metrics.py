@@ -68,76 +68,39 @@ def slow_silhouette(rows: np.ndarray, labels: np.ndarray) -> float:
 
 
 class TestAll:
-    def test_the_keys_are_those_and_in_that_order(self) -> None:
-        assert list(representation_metrics(*blobs())) == KEYS
-
-    @each("seed", [0, 1])
-    def test_the_svm_is_the_mean_of_five_folds(self, seed: int) -> None:
-        rows, labels = blobs(seed=seed, apart=0.8)
-        accuracies = []
+    def test_the_svm_and_one_nn_are_loops_over_five_folds(self) -> None:
+        rows, labels = blobs(apart=0.8)
+        of_svm, of_nearest = [], []
         for train, held_out in folds(rows, labels):
             svm = LinearSVC(C=1, dual="auto", max_iter=10000, random_state=0).fit(rows[train], labels[train])
-            accuracies.append(np.mean(svm.predict(rows[held_out]) == labels[held_out]))
-        found = representation_metrics(rows, labels)["linear_svm"]
-        assert found == pytest.approx(np.mean(accuracies), abs=1e-12)
-        assert 0.4 < np.mean(accuracies) < 1  # neither chance nor perfect, so that the settings matter
-
-    @each("seed", [0, 1])
-    def test_one_nn_is_a_loop_over_the_same_folds(self, seed: int) -> None:
-        rows, labels = blobs(seed=seed, apart=0.8)
-        accuracies = []
-        for train, held_out in folds(rows, labels):
+            of_svm.append(np.mean(svm.predict(rows[held_out]) == labels[held_out]))
             nearest = [min(train, key=lambda j: math.dist(rows[i], rows[j])) for i in held_out]
-            accuracies.append(np.mean(labels[nearest] == labels[held_out]))
-        assert representation_metrics(rows, labels)["knn1"] == pytest.approx(np.mean(accuracies), abs=1e-12)
+            of_nearest.append(np.mean(labels[nearest] == labels[held_out]))
+        found = representation_metrics(rows, labels)
+        assert found["linear_svm"] == pytest.approx(np.mean(of_svm), abs=1e-12)
+        assert 0.4 < np.mean(of_svm) < 1  # neither chance nor perfect, so that the settings matter
+        assert found["knn1"] == pytest.approx(np.mean(of_nearest), abs=1e-12)
 
-    @each("seed", [0, 1])
-    def test_clusters_are_compared_with_labels(self, seed: int) -> None:
-        rows, labels = blobs(seed=seed)
+    def test_clusters_are_compared_with_labels(self) -> None:
+        rows, labels = blobs()
         found = KMeans(n_clusters=3, n_init=10, random_state=0).fit_predict(rows)
         scores = representation_metrics(rows, labels)
         assert scores["ari"] == pytest.approx(adjusted_rand_score(labels, found))
         assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(labels, found, average_method="arithmetic"))
 
-    def test_the_silhouette_is_a_loop_over_unscaled_vectors(self) -> None:
-        rows, labels = blobs(20)
-        assert representation_metrics(rows, labels)["silhouette"] == pytest.approx(slow_silhouette(rows, labels))
-
-    def test_the_effective_rank_is_the_entropy_of_singular_values(self) -> None:
+    def test_silhouette_and_effective_rank_equal_their_definitions(self) -> None:
         rows, labels = blobs(20)
         z = np.array([unit(row) for row in rows])
         values = np.sqrt(np.linalg.eigvalsh((z - z.mean(0)).T @ (z - z.mean(0))))
         shares = values / values.sum()
-        expected = math.exp(-sum(share * math.log(share) for share in shares))
-        assert representation_metrics(rows, labels)["effective_rank"] == pytest.approx(expected)
+        found = representation_metrics(rows, labels)
+        assert found["silhouette"] == pytest.approx(slow_silhouette(rows, labels))
+        assert found["effective_rank"] == pytest.approx(math.exp(-sum(share * math.log(share) for share in shares)))
 
-    def test_well_separated_classes_are_perfect(self) -> None:
-        scores = representation_metrics(*blobs(apart=30.0))
-        assert [scores[name] for name in ("linear_svm", "knn1", "ari", "nmi")] == pytest.approx([1, 1, 1, 1])
-        assert scores["silhouette"] is not None
-        assert scores["silhouette"] > 0.5
-
-    def test_what_has_no_folds_or_starts_does_not_depend_on_the_order(self) -> None:
-        rows, labels = blobs()
-        order = np.random.default_rng(5).permutation(len(rows))
-        first, second = representation_metrics(rows, labels), representation_metrics(rows[order], labels[order])
-        for name in ("alignment", "uniformity", "silhouette", "effective_rank"):
-            assert first[name] == pytest.approx(second[name], rel=1e-9)
-
-    def test_names_of_classes_do_not_matter(self) -> None:
-        rows, labels = blobs()
-        assert representation_metrics(rows, labels * 7 + 3) == representation_metrics(rows, labels)
-
-    def test_the_same_input_gives_the_same_numbers_and_stays_as_it_is(self) -> None:
-        rows, labels = blobs()
-        kept = rows.copy()
-        assert representation_metrics(rows, labels) == representation_metrics(rows, labels.tolist())
-        assert (rows == kept).all()
-
-    @each("kind", [np.float32, np.float16])
-    def test_lower_precision_changes_little(self, kind: type) -> None:
+    def test_half_precision_and_other_names_of_classes_change_little(self) -> None:
         rows, labels = blobs(apart=5.0)
-        exact, rounded = representation_metrics(rows, labels), representation_metrics(rows.astype(kind), labels)
+        exact = representation_metrics(rows, labels)
+        rounded = representation_metrics(rows.astype(np.float16), (labels * 7 + 3).tolist())
         assert {name: rounded[name] for name in KEYS} == pytest.approx(exact, rel=0.02)
 
 
@@ -147,15 +110,12 @@ class TestEdges:
         scores = representation_metrics(rows, labels)
         assert [name for name in KEYS if scores[name] is None] == ["linear_svm", "knn1"]
 
-    def test_five_of_each_are_enough(self) -> None:
-        assert None not in representation_metrics(*blobs(15)).values()
-
     def test_one_class_has_no_other(self) -> None:
         rows, _ = blobs(12)
         scores = representation_metrics(rows, np.zeros(12, int))
         assert [name for name in KEYS if scores[name] is None] == TELL_APART
 
-    @each("value", [0.0, 0.3, -2.0])
+    @each("value", [0.0, 0.3])
     def test_equal_vectors_cannot_be_told_apart(self, value: float) -> None:
         scores = representation_metrics(np.full((20, 4), value), np.arange(20) % 2)
         assert [name for name in KEYS if scores[name] is None] == TELL_APART
@@ -206,14 +166,6 @@ class TestAlignmentAndUniformity:
         monkeypatch.setattr(metrics, "BLOCK_NUMBERS", numbers)
         assert uniformity(rows) == pytest.approx(whole, rel=1e-12)
 
-    @each("degrees", [1e-3, 30, 90, 120])
-    def test_a_pair_at_a_known_angle(self, degrees: float) -> None:
-        angle = math.radians(degrees)
-        squared = (2 * math.sin(angle / 2)) ** 2
-        rows = np.array([[5.0, 0.0], [math.cos(angle), math.sin(angle)]])
-        assert alignment(rows, [0, 0]) == pytest.approx(squared, rel=1e-9)
-        assert uniformity(rows) == pytest.approx(-2 * squared, abs=1e-14)
-
 
 @each(
     "measure",
@@ -228,28 +180,27 @@ def test_memory_stays_far_below_the_matrix_of_all_pairs(measure: Callable[[np.nd
     assert peak < 4500 * 4500 * 8 * 0.8
 
 
-class TestWithinBetween:
-    def test_it_equals_a_loop_and_splits_the_whole_scatter(self) -> None:
-        rows, labels = blobs(25)
-        z = np.array([unit(row) for row in rows])
-        means = {label: np.mean([z[i] for i in range(25) if labels[i] == label], axis=0) for label in (0, 1, 2)}
-        within = sum(float(((z[i] - means[labels[i]]) ** 2).sum()) for i in range(25))
-        between = sum(float(((means[labels[i]] - z.mean(0)) ** 2).sum()) for i in range(25))
-        assert within_between_ratio(rows, labels) == pytest.approx(within / between)
-        assert within + between == pytest.approx(float(((z - z.mean(0)) ** 2).sum()))
+def test_within_over_between_equals_a_loop() -> None:
+    rows, labels = blobs(25)
+    z = np.array([unit(row) for row in rows])
+    means = {label: np.mean([z[i] for i in range(25) if labels[i] == label], axis=0) for label in (0, 1, 2)}
+    within = sum(float(((z[i] - means[labels[i]]) ** 2).sum()) for i in range(25))
+    between = sum(float(((means[labels[i]] - z.mean(0)) ** 2).sum()) for i in range(25))
+    assert within_between_ratio(rows, labels) == pytest.approx(within / between)
 
-    def test_classes_of_one_point_each_have_none_within(self) -> None:
-        assert within_between_ratio(np.eye(3)[[0, 0, 1, 2]] * 4, [0, 0, 1, 2]) == pytest.approx(0, abs=1e-15)
 
-    @each(
-        ("rows", "labels"),
-        [(np.eye(3), [0, 0, 0]), (np.full((4, 3), 0.3), [0, 1, 0, 1]), (np.eye(2)[[0, 1, 0, 1]], [0, 0, 1, 1])],
-    )
-    def test_without_anything_between_there_is_no_ratio(self, rows: np.ndarray, labels: list[int]) -> None:
-        assert within_between_ratio(rows, labels) is None
-
-    def test_no_rows_have_none(self) -> None:
-        assert within_between_ratio(np.empty((0, 3)), []) is None
+@each(
+    ("rows", "labels", "expected"),
+    [
+        (np.eye(3)[[0, 0, 1, 2]] * 4, [0, 0, 1, 2], pytest.approx(0, abs=1e-15)),
+        (np.eye(3), [0, 0, 0], None),
+        (np.full((4, 3), 0.3), [0, 1, 0, 1], None),
+        (np.eye(2)[[0, 1, 0, 1]], [0, 0, 1, 1], None),
+        (np.empty((0, 3)), [], None),
+    ],
+)
+def test_without_anything_between_there_is_no_ratio(rows: np.ndarray, labels: list[int], expected: object) -> None:
+    assert within_between_ratio(rows, labels) == expected
 
 
 class TestSpearman:
@@ -259,13 +210,6 @@ class TestSpearman:
         gold = rng.integers(0, 6, size=30)
         cosines = [1 - cosine(a, b) for a, b in zip(first, second, strict=True)]
         assert spearman_similarity(first, second, gold) == pytest.approx(spearmanr(cosines, gold).statistic)
-
-    def test_only_the_order_counts_and_not_the_length_of_the_vectors(self) -> None:
-        angles = np.radians([10, 40, 80, 130])
-        second = np.stack([np.cos(angles), np.sin(angles)], 1) * np.array([[1.0], [9], [0.1], [4]])
-        first = np.tile([2.0, 0.0], (4, 1))
-        assert spearman_similarity(first, second, [5.0, 4.9, 1.0, 0.0]) == pytest.approx(1)
-        assert spearman_similarity(first, second, [0.0, 1.0, 2.0, 30.0]) == pytest.approx(-1)
 
     def test_equal_pairs_share_a_rank_however_they_are_rounded(self) -> None:
         rng = np.random.default_rng(4)
@@ -280,10 +224,6 @@ class TestSpearman:
     def test_without_an_order_there_is_none(self, n: int, gold: list[float]) -> None:
         rows = np.random.default_rng(0).normal(size=(n, 4))
         assert spearman_similarity(rows, rows[::-1], gold) is None
-
-    def test_equal_cosines_have_no_order(self) -> None:
-        rows = np.random.default_rng(0).normal(size=(6, 300))
-        assert spearman_similarity(rows, rows * 3, range(6)) is None  # type: ignore[arg-type]
 
     def test_shapes_must_agree(self) -> None:
         with pytest.raises(ValueError, match=r"second = shape \[3, 2\]: expected that of first, \[2, 2\]"):

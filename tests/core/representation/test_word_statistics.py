@@ -30,10 +30,11 @@ def made_corpus(seed: int, examples: int = 60, classes: int = 3) -> tuple[list[l
     return words, selected, [rng.randrange(classes) for _ in range(examples)]
 
 
-@each("seed", range(5))
-def test_counts_equal_a_loop_over_examples(seed: int) -> None:
+@each("seed", range(3))
+def test_counts_equal_a_loop_over_examples_and_lift_is_the_smoothed_probability_over_the_prior(seed: int) -> None:
     words, selected, labels = made_corpus(seed)
     found = word_statistics(words, selected, labels, 3, at_least=1)
+    prior = [labels.count(c) / len(labels) for c in range(3)]
     for row in found.rows:
         for c in range(3):
             count = occurs = 0
@@ -41,28 +42,11 @@ def test_counts_equal_a_loop_over_examples(seed: int) -> None:
                 count += label == c and any(text[place].casefold() == row.word for place in chosen)
                 occurs += label == c and any(word.casefold() == row.word for word in text)
             assert (row.counts[c], row.occurrences[c]) == (count, occurs)
-    everywhere = {text[p].casefold() for text, chosen in zip(words, selected, strict=True) for p in chosen}
-    assert {row.word for row in found.rows} == everywhere
-
-
-@each("seed", range(5))
-def test_lift_is_the_smoothed_probability_over_the_prior(seed: int) -> None:
-    words, selected, labels = made_corpus(seed)
-    found = word_statistics(words, selected, labels, 3, at_least=1)
-    prior = [labels.count(c) / len(labels) for c in range(3)]
-    for row in found.rows:
         smoothed = [(row.counts[c] + PRIOR_EXAMPLES * prior[c]) / (row.count + PRIOR_EXAMPLES) for c in range(3)]
-        assert sum(smoothed) == pytest.approx(1)
         assert row.lifts == pytest.approx([s / p for s, p in zip(smoothed, prior, strict=True)])
         assert row.lift == max(row.lifts) == row.lifts[row.label] >= 1
-        assert all(0 < lift < 1 / p for lift, p in zip(row.lifts, prior, strict=True))
-
-
-def test_a_word_seen_once_is_not_above_one_seen_often() -> None:
-    words, selected = [["often"]] * 8 + [["once"]] + [["x"]] * 9, [[0]] * 18
-    rows = word_statistics(words, selected, [0] * 9 + [1] * 9, 2, at_least=1).rows
-    place = {row.word: i for i, row in enumerate(rows)}
-    assert place["often"] < place["once"]
+    everywhere = {text[p].casefold() for text, chosen in zip(words, selected, strict=True) for p in chosen}
+    assert {row.word for row in found.rows} == everywhere
 
 
 def test_rows_are_sorted_by_lift_then_count_then_word() -> None:
@@ -137,7 +121,6 @@ class TestChanges:
         ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
         ({"labels": [0]}, "labels has 1 examples: expected the 4 of words"),
         ({"labels": [0, 1, 2, 0]}, "labels: 2 is among them: expected 0 to 1"),
-        ({"labels": [0, 1, -1, 0]}, "labels: -1 is among"),
         ({"selected": [[0], [0], [3], []]}, "selected: 3 is among them: expected 0 to 2"),
         ({"selected": [[0], [0], [-1], []]}, "selected: -1 is among"),
         ({"at_least": 0}, "at_least = 0: expected 1 or more"),
@@ -149,16 +132,10 @@ def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> 
         word_statistics(**arguments)
 
 
-@each(
-    ("before", "after", "least", "message"),
-    [
-        (SELECTED, [[0]], 1, "after has 1 examples"),
-        ([[9], [], [], []], SELECTED, 1, "before: 9 is among"),
-        (SELECTED, SELECTED, 0, "at_least = 0"),
-    ],
-)
-def test_changes_that_do_not_fit_are_named(
-    before: list[list[int]], after: list[list[int]], least: int, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        selection_changes(WORDS, before, after, at_least=least)
+def test_changes_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ValueError, match="after has 1 examples"):
+        selection_changes(WORDS, SELECTED, [[0]])
+    with pytest.raises(ValueError, match="before: 9 is among"):
+        selection_changes(WORDS, [[9], [], [], []], SELECTED)
+    with pytest.raises(ValueError, match="at_least = 0"):
+        selection_changes(WORDS, SELECTED, SELECTED, at_least=0)
