@@ -8,10 +8,9 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from core.figures.template import Figure, letters_wide
 
@@ -78,7 +77,11 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     low, high = (float(end) for end in layout["xaxis"]["range"])
     x = _Axis(low, high if high > low else low + 1, left, right)
     numbers = sorted({trace["yaxis"] for trace in figure["data"]})
-    ys = {name: _y_axis(name, figure, top, bottom) for name in numbers}
+    ys = {}
+    for name in numbers:
+        axis = layout[f"yaxis{name[1:]}"]
+        ends = [bottom - share * (bottom - top) for share in axis["domain"]]
+        ys[name] = _Axis(*_span(name, figure), *ends, axis.get("type") == "log", str(axis.get("tickformat", "")))
     parts = [_grid(x, y) for y in ys.values()]
     parts += [
         _words(f"{tick:g}", place, bottom + 16, "middle", 11) for tick in x.ticks() if (place := x.at(tick)) is not None
@@ -107,24 +110,12 @@ def with_shared_ranges(figures: Sequence[Figure]) -> list[Figure]:
         for name in {trace["yaxis"] for trace in figure["data"]}:
             spans.setdefault(f"yaxis{name[1:]}", []).append(_span(name, figure))
     ranges = {axis: [min(low for low, _ in ends), max(high for _, high in ends)] for axis, ends in spans.items()}
-    return [
-        figure
-        | {
-            "layout": figure["layout"]
-            | {
-                axis: figure["layout"][axis] | {"range": ends}
-                for axis, ends in ranges.items()
-                if axis in figure["layout"]
-            }
-        }
-        for figure in figures
-    ]
-
-
-def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
-    said = figure["layout"][f"yaxis{name[1:]}"]
-    start, end = (bottom - share * (bottom - top) for share in said["domain"])
-    return _Axis(*_span(name, figure), start, end, said.get("type") == "log", str(said.get("tickformat", "")))
+    found = []
+    for figure in figures:
+        layout = figure["layout"]
+        shared = {axis: layout[axis] | {"range": ends} for axis, ends in ranges.items() if axis in layout}
+        found.append(figure | {"layout": layout | shared})
+    return found
 
 
 def _span(name: str, figure: Figure) -> tuple[float, float]:
@@ -174,7 +165,8 @@ def _grid(x: _Axis, y: _Axis) -> str:
 def _trace(trace: Figure, x: _Axis, y: _Axis) -> Iterator[str]:
     line = trace.get("line", {})
     colour = _colour(line.get("color") or trace.get("marker", {}).get("color"))
-    runs = list(_stretches(trace["x"], trace["y"], x, y))
+    pixels = [(x.at(one), y.at(other)) for one, other in zip(trace["x"], trace["y"], strict=True)]
+    runs = [list(stretch) for is_gap, stretch in groupby(pixels, lambda place: None in place) if not is_gap]
     opacity = f' opacity="{float(trace["opacity"]):g}"' if "opacity" in trace else ""
     for places in runs:
         points = " ".join(f"{one:.1f},{other:.1f}" for one, other in places)
@@ -189,14 +181,6 @@ def _trace(trace: Figure, x: _Axis, y: _Axis) -> Iterator[str]:
         if "markers" in trace["mode"] or (len(places) == 1 and not trace.get("fill")):
             for one, other in places:
                 yield f'<circle cx="{one:.1f}" cy="{other:.1f}" r="{MARKER_PX}" fill="{colour}"{opacity}/>'
-
-
-def _stretches(xs: Iterable[Any], ys: Iterable[Any], x: _Axis, y: _Axis) -> Iterator[list[tuple[float, float]]]:
-    """Yield the runs of consecutive points between gaps."""
-    places = [(x.at(one), y.at(other)) for one, other in zip(xs, ys, strict=True)]
-    for is_gap, stretch in groupby(places, lambda place: None in place):
-        if not is_gap:
-            yield [(one, other) for one, other in stretch if one is not None and other is not None]
 
 
 def _shape(shape: Figure, x: _Axis, ys: dict[str, _Axis]) -> str:

@@ -14,7 +14,7 @@ from unicodedata import category
 import numpy as np
 from numpy.typing import NDArray
 
-from core.events import TokenText, Word
+from core.events import TokenText
 from core.figures.template import short_text
 from core.messages import N_, _, listed, pgettext, sentences
 from core.quantities import signed
@@ -51,7 +51,7 @@ def highlighted_html(
     weights: Weights,
     *,
     title: str,
-    measure: str = ATTENTION,
+    measure: str,
     chosen: Collection[int] = (),
 ) -> str:
     """Return a text, or both texts of a pair, with highlighted words; text that the encoder does not read is pale.
@@ -65,9 +65,7 @@ def highlighted_html(
     Raises: ValueError if there is not one weight per word, or a weight is infinite.
     """
     numbers = _checked(text, weights)
-    strongest = _greatest(numbers)
-    marks = [_mark(number, measure, strongest, framed=i in chosen, sign="") for i, number in enumerate(numbers)]
-    return _figure(title, _body(text, marks) + _spoken(text, numbers, measure))
+    return _block(title, text, numbers, measure, _greatest(numbers), chosen, {})
 
 
 def before_and_after_html(
@@ -76,7 +74,7 @@ def before_and_after_html(
     after: Weights,
     k: int,
     *,
-    titles: tuple[str, str] = (N_("Before"), N_("After")),
+    titles: tuple[str, str],
     skip: Collection[int] = (),
 ) -> str:
     """Return the same text twice on one scale, and a summary.
@@ -92,15 +90,11 @@ def before_and_after_html(
     old, new = _checked(text, before), _checked(text, after)
     exchange = entered_and_left(old, new, k, skip)
     strongest = _greatest([*old, *new])
-    rows = (
-        (_(titles[0]), old, dict.fromkeys(exchange.left, LEFT)),
-        (_(titles[1]), new, dict.fromkeys(exchange.entered, ENTERED)),
-    )
-    drawn = []
-    for title, weights, signs in rows:
-        top = set(top_words(weights, k, skip).words)
-        marks = [_mark(w, ATTENTION, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
-        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, ATTENTION)))
+    signs = dict.fromkeys(exchange.left, LEFT), dict.fromkeys(exchange.entered, ENTERED)
+    drawn = [
+        _block(title, text, weights, ATTENTION, strongest, top_words(weights, k, skip).words, of_row)
+        for title, weights, of_row in zip(titles, (old, new), signs, strict=True)
+    ]
     summary = [
         _("Top {k}", k=k),
         _("{sign} entered: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
@@ -141,11 +135,21 @@ def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str)
     return f'<span title="{_safe(listed(said))}" style="{";".join(styles)}">{before}'
 
 
-def _figure(title: str, body: str) -> str:
+def _block(
+    title: str,
+    text: TokenText,
+    weights: Sequence[float],
+    measure: str,
+    scale: float,
+    framed: Collection[int],
+    signs: Mapping[int, str],
+) -> str:
+    """Return a text with its title, its highlighted words, and what hover says for screen readers."""
     name = _safe(title)
+    marks = [_mark(w, measure, scale, framed=i in framed, sign=signs.get(i, "")) for i, w in enumerate(weights)]
     return (
         f'<div class="token-text" role="group" aria-label="{name}" style="position:relative">'
-        f'<div style="{_HEAD}">{name}</div>{body}</div>'
+        f'<div style="{_HEAD}">{name}</div>{_body(text, marks)}{_spoken(text, weights, measure)}</div>'
     )
 
 
@@ -153,8 +157,15 @@ def _body(text: TokenText, marks: Sequence[str]) -> str:
     """Return one block per side of the text, each with its own text direction."""
     sides, hidden, is_cut = [], 0, False
     for number, side in enumerate(text.sides):
-        words = {place: word for place, word in enumerate(text.words) if word.side == number}
-        pieces, end = _pieces(side, words, marks)
+        words = [(word.start, place, word) for place, word in enumerate(text.words) if word.side == number]
+        pieces, end = [], 0
+        for start, place, word in sorted(words, key=lambda item: item[:2]):
+            pieces.append(_between(side[end:start]))
+            # If a tokenizer makes several words of one character, the first of them shows it.
+            surface = side[max(end, start) : word.end]
+            if surface:
+                pieces.append(f"{marks[place]}{_safe(surface)}</span>")
+            end = max(end, word.end)
         tail = side[end:]
         is_cut = is_cut or _is_visible(tail)
         hidden += max(0, len(tail) - UNREAD_CHARS_MAX)
@@ -165,21 +176,6 @@ def _body(text: TokenText, marks: Sequence[str]) -> str:
     note = _("The pale end was cut off: the encoder reads {count} tokens of this.", count=f"{text.length:,}")
     more = _("{count} more characters are not shown.", count=f"{hidden:,}") if hidden else ""
     return "".join(sides) + _note(sentences([note, more]))
-
-
-def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[str]) -> tuple[list[str], int]:
-    """Return a side's words and the text between them, and the end of its last word.
-
-    If a tokenizer makes several words of one character, the first of them shows it.
-    """
-    pieces, end = [], 0
-    for place, word in sorted(words.items(), key=lambda item: (item[1].start, item[0])):
-        pieces.append(_between(side[end : word.start]))
-        surface = side[max(end, word.start) : word.end]
-        if surface:
-            pieces.append(f"{marks[place]}{_safe(surface)}</span>")
-        end = max(end, word.end)
-    return pieces, end
 
 
 def _between(text: str) -> str:

@@ -119,7 +119,12 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     references = ((PROBE, row.probe, "7 3"), (MAJORITY, row.majority, "5 2 1 2"))
     for name, reference, dashes in references:
         if reference is not None and scores.low <= times * reference <= scores.high:
-            parts.append(_reference(scores.at(times * reference), y, _(name), dashes))
+            x = scores.at(times * reference)
+            # The full height of a row, so that equal references of adjacent rows join.
+            parts.append(
+                f'<path d="M{x:.1f} {y - ROW_PX / 2:.1f}V{y + ROW_PX / 2:.1f}" stroke="{QUIET}" stroke-width="1.2" '
+                f'stroke-dasharray="{dashes}"><title>{html.escape(_(name))}</title></path>'
+            )
     for value in row.scores:
         x = scores.at(times * value)
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.4" fill="{ACCENT}" fill-opacity="0.45"/>')
@@ -136,15 +141,6 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     x = at(times * row.difference)
     parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{filled}" stroke="{colour}" stroke-width="1.8"/>')
     return parts
-
-
-def _reference(x: float, y: float, name: str, dashes: str) -> str:
-    """Return a stroke over the full row height, so that equal references of adjacent rows join."""
-    top, bottom = y - ROW_PX / 2, y + ROW_PX / 2
-    return (
-        f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{QUIET}" stroke-width="1.2" stroke-dasharray="{dashes}">'
-        f"<title>{html.escape(name)}</title></path>"
-    )
 
 
 def _line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float, opacity: float = 1.0) -> str:

@@ -40,7 +40,10 @@ def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float)
         panel_px = (about["domain"][1] - about["domain"][0]) * plot_px
         wanted = [(end - low) / (high - low) * panel_px for _, end in named]
         for (trace, end), there, moved in zip(named, wanted, spread(wanted, LINE_PX, 0.0, panel_px), strict=True):
-            found.append(_annotation(trace, axis, end, moved - there))
+            line, shift = trace["line"], round(moved - there, 1)
+            sample = f'<span style="color:{line["color"]}">{SAMPLES[line.get("dash", "solid")]}</span>'
+            text = f"{sample} {trace['meta']}"
+            found.append(note(text, 1, end, "middle", {"size": SIZE}, yref=axis, xshift=GAP_PX, yshift=shift))
     return found
 
 
@@ -56,8 +59,6 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     Neighbours that are too close move as one group around the mean of their wanted positions, which minimises the total
     squared displacement.
     """
-    if not wanted:
-        return []
     gap = min(gap, (high - low) / max(1, len(wanted) - 1))
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     # With the gaps subtracted, "ascend by at least `gap`" becomes "never descend": isotonic regression.
@@ -82,9 +83,3 @@ def _range(traces: Sequence[Figure], scale: Any) -> tuple[float, float]:
     low, high = min(values), max(values)
     pad = PADDING * (high - low) or 1.0
     return low - pad, high + pad
-
-
-def _annotation(trace: Figure, axis: str, end: float, moved_px: float) -> Figure:
-    line = trace["line"]
-    text = f'<span style="color:{line["color"]}">{SAMPLES[line.get("dash", "solid")]}</span> {trace["meta"]}'
-    return note(text, 1, end, "middle", {"size": SIZE}, yref=axis, xshift=GAP_PX, yshift=round(moved_px, 1))

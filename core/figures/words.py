@@ -118,7 +118,7 @@ def top_words_figure(
     k: int,
     *,
     revision: str,
-    names: tuple[str, str] = (N_("before"), N_("after")),
+    names: tuple[str, str],
     skip: Collection[int] = (),
 ) -> Figure:
     """Draw bars of the words in the top k before or after; signs mark those that entered or left.
@@ -127,6 +127,7 @@ def top_words_figure(
         words: W words; untrusted text.
         before, after: [W].
         k: ≥ 1.
+        names: of the two, in the user's language.
         skip: positions of words excluded from the top k.
     Raises: ValueError as in `entered_and_left`, and if there is not one weight per word.
     """
@@ -136,7 +137,7 @@ def top_words_figure(
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
     looks: tuple[Figure, Figure] = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
     traces = []
-    for when, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True):
+    for when, weights, look in zip(map(short_text, names), (old, new), looks, strict=True):
         hovers = []
         for place in shown:
             weight = f"{weights[place]:.4f}"

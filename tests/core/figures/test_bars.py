@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from itertools import pairwise
-from typing import Any
 
 import plotly.graph_objects as go
 import pytest
@@ -36,10 +35,6 @@ def check(figure: Figure) -> None:
     go.Figure(figure)
 
 
-def counts_at(figure: Figure) -> Any:
-    return figure["data"][-1]
-
-
 class TestClassBalance:
     @each("classes", [0, 1, 2, 100])
     @each("splits", [0, 1, 3])
@@ -68,22 +63,6 @@ class TestClassBalance:
         ]
         assert figure["data"][1]["hovertext"][0] == "<b>good</b><br>Test: 0 of 0 rows, 0.0%"
 
-    def test_a_hundred_classes_have_room_each(self) -> None:
-        few = class_balance_figure(["a"] * 10, {"train": [1] * 10})["layout"]["height"]
-        many = class_balance_figure(["a"] * 100, {"train": [1] * 100})["layout"]["height"]
-        assert many - few == 90 * CLASS_HEIGHT_PX
-        assert CLASS_HEIGHT_PX >= 20
-
-    def test_long_names_are_shortened_and_whole_on_hover(self) -> None:
-        names = ["a rather long name of a class that goes on " + end for end in ("here", "there")]
-        figure = class_balance_figure(names, {"train": [1, 2]})
-        shown = figure["layout"]["yaxis"]["ticktext"]
-        assert all(len(name) <= 24 for name in shown)
-        assert shown[0] == shown[1]  # and the bars still stand apart
-        assert figure["data"][0]["y"] == [0, 1]
-        for name, hover in zip(names, figure["data"][0]["hovertext"], strict=True):
-            assert name in hover.replace("<br>", " ")
-
     def test_wide_letters_count_twice(self) -> None:
         names = ["很长的类别名称" * 4, "영화" * 12, "a" * 24, "电影ab" * 6]
         shown = class_balance_figure(names, {"train": [1] * 4})["layout"]["yaxis"]["ticktext"]
@@ -99,13 +78,15 @@ class TestClassBalance:
         assert "&lt;img src=x onerror=&#34;alert(1)&#34;&gt;" in figure["data"][0]["hovertext"][0]
         assert figure["data"][0]["hovertemplate"] == "%{hovertext}<extra></extra>"
 
-    def test_one_split_needs_no_legend(self) -> None:
+    def test_every_class_has_room_and_every_split_a_tone(self) -> None:
+        few, many = (
+            class_balance_figure(["a"] * n, {"train": [1] * n, "validation": [1] * n, "test": [1] * n})
+            for n in (10, 100)
+        )
+        assert many["layout"]["height"] - few["layout"]["height"] == 90 * CLASS_HEIGHT_PX
+        assert len({trace["marker"]["color"] for trace in few["data"][:3]}) == 3
+        assert few["layout"]["showlegend"]
         assert not class_balance_figure(["a"], {"train": [1]})["layout"]["showlegend"]
-        assert class_balance_figure(["a"], {"train": [1], "test": [1]})["layout"]["showlegend"]
-
-    def test_splits_differ_in_tone(self) -> None:
-        figure = class_balance_figure(["a"], {"train": [1], "validation": [1], "test": [1]})
-        assert len({trace["marker"]["color"] for trace in figure["data"][:3]}) == 3
 
     def test_counts_of_other_classes_are_refused(self) -> None:
         with pytest.raises(ValueError, match="test has 1 counts for 2 classes"):
@@ -122,28 +103,25 @@ class TestHistogram:
         check(figure)
         low, high = figure["layout"]["xaxis"]["range"]
         assert low < high
+        assert len(figure["layout"]["annotations"]) == (mark is not None)
         if lengths:
             bars = bars_of(figure)
             assert sum(count for _, _, count, _ in bars) == len(lengths)
             assert all(low <= left < right <= high for left, right, _, _ in bars)
             assert all(one[1] < other[0] for one, other in pairwise(bars))
 
-    @each("seed", range(5))
-    @each("count", [10, 300, 5_000])
+    @each("seed", range(2))
+    @each("count", [10, 5_000])
     def test_every_bar_counts_the_lengths_it_names(self, count: int, seed: int) -> None:
         lengths = [*made_lengths(count, seed), 3_000]
-        for _, _, counted, hover in bars_of(histogram_figure(lengths, "words")):
+        for left, right, counted, hover in bars_of(histogram_figure(lengths, "words")):
             named = hover.partition(" words<br>")[0].replace(",", "")
             separator = " to " if " to " in named else "–"
             first, _, last = named.partition(separator)
+            assert separator == " to " or left < int(first) <= int(last or first) < right
             expected = sum(int(first) <= length <= int(last or first) for length in lengths)
             assert counted == expected
             assert f"{expected:,} of {len(lengths):,} texts, {expected / len(lengths):.1%}" in hover
-
-    def test_a_bar_stands_over_its_lengths(self) -> None:
-        figure = histogram_figure([5, 5, 6, 9], "words")
-        middles = dict(zip(figure["data"][0]["x"], figure["data"][0]["y"], strict=True))
-        assert middles == {5: 2, 6: 1, 7: 0, 8: 0, 9: 1}
 
     def test_one_long_text_shares_the_last_bar_and_the_others_keep_their_room(self) -> None:
         lengths = made_lengths(1_000)
@@ -172,10 +150,6 @@ class TestHistogram:
         ticks = layout["xaxis"].get("tickvals", [])[:-1]
         assert ticks == [int(tick) for tick in ticks] if ticks else layout["xaxis"]["dtick"] == 1
 
-    @each("lengths", [[7], [10, 20, 24], [*range(500)]])
-    def test_lengths_close_together_have_no_shared_bar(self, lengths: list[int]) -> None:
-        assert "ticktext" not in histogram_figure(lengths, "words")["layout"]["xaxis"]
-
     @each("longest", [1, 39, 40, 41, 399, 4_000, 123_456])
     def test_bars_are_neither_too_many_nor_of_odd_widths(self, longest: int) -> None:
         figure = histogram_figure([*range(0, longest + 1, max(1, longest // 500))], "words")
@@ -200,14 +174,11 @@ class TestMark:
         assert (line["x0"], line["x1"], line["y0"], line["y1"]) == (32, 32, 0, 1)
         assert (note["x"], note["xref"], note["text"]) == (32, "x", "reads 32 tokens")
 
-    @each(("length", "anchor"), [(12, "left"), (55, "right")])
-    def test_its_text_stands_where_there_is_room(self, length: int, anchor: str) -> None:
+    @each(("length", "anchor"), [(12, "left"), (55, "right"), (80, "right")])
+    def test_its_text_stands_where_there_is_room_and_the_axis_reaches_it(self, length: int, anchor: str) -> None:
         layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(length, "reads"))["layout"]
         assert layout["annotations"][0]["xanchor"] == anchor
-
-    def test_an_axis_reaches_a_mark_that_is_near(self) -> None:
-        layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(80, "reads"))["layout"]
-        assert layout["shapes"][0]["x0"] == 80 < layout["xaxis"]["range"][1] < 85
+        assert layout["shapes"][0]["x0"] == length < layout["xaxis"]["range"][1] < 85
 
     @each(
         ("lengths", "length", "text"),
@@ -219,8 +190,8 @@ class TestMark:
         assert layout["annotations"][0]["text"] == text
         assert layout["annotations"][0]["xref"] == "paper"
 
-    @each("length", [30, 50, 64, 70, 90, 128, 200, 256, 512])
-    @each("seed", range(5))
+    @each("length", [30, 64, 90, 128, 512])
+    @each("seed", range(3))
     def test_a_line_never_stands_in_the_bar_that_is_off_the_scale(self, seed: int, length: int) -> None:
         figure = histogram_figure([*made_lengths(500, seed), 3_000], "tokens", LengthMark(length, "reads"))
         if figure["layout"]["shapes"]:
@@ -228,10 +199,6 @@ class TestMark:
             assert length < int(figure["layout"]["xaxis"]["ticktext"][-1].removeprefix("≥ "))
         else:
             assert length > bars_of(figure)[-2][1]
-
-    def test_without_one_there_is_neither_line_nor_text(self) -> None:
-        layout = histogram_figure([1, 2, 3], "tokens")["layout"]
-        assert (layout["shapes"], layout["annotations"]) == ([], [])
 
 
 class TestScores:

@@ -54,11 +54,6 @@ def test_a_difference_is_where_it_is_and_filled_where_it_is_shown() -> None:
     assert [one.get("fill") == "none" for one in marks] == [False, True]
 
 
-def test_without_differences_there_is_one_panel() -> None:
-    root = parsed([IntervalRow("CE", (0.7, 0.74))])
-    assert "Difference" not in ElementTree.tostring(root, "unicode")
-
-
 def test_what_came_from_outside_is_text() -> None:
     text = interval_chart([IntervalRow('<script>&"</script>', (0.5,))], score="<b>", unit="&", percent=False)
     root = ElementTree.fromstring(text)
@@ -71,9 +66,7 @@ def test_any_scores_have_room(scores: tuple[float, ...]) -> None:
     root = parsed([IntervalRow("one", scores)], percent=False)
     width = float((root.get("viewBox") or "").split()[2])
     assert all(0 < float(one.get("cx") or 0) < width for one in root.iter(f"{SVG}circle"))
-
-
-def test_nothing_to_draw_is_nothing() -> None:
+    assert "Difference" not in ElementTree.tostring(root, "unicode")
     assert interval_chart([IntervalRow("CE", ())], score="a", unit="b", percent=True) == ""
 
 

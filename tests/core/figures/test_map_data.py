@@ -90,11 +90,9 @@ def test_a_map_without_width_still_has_a_box(frames: np.ndarray) -> None:
 
 def test_frames_drawn_in_one_box_have_the_same_axes() -> None:
     first, second = np.random.default_rng(1).normal(size=(2, 3, 5, 2))
-    box = box_of(first, second)
-    headers = [read(places_bundle(stack, box)) for stack in (first, second)]
-    assert [headers[0][name] for name in ("middle", "reach", "half")] == [
-        headers[1][name] for name in ("middle", "reach", "half")
-    ]
+    headers = [read(places_bundle(stack, box_of(first, second))) for stack in (first, second)]
+    axes = [[header[name] for name in ("middle", "reach", "half")] for header in headers]
+    assert axes[0] == axes[1]
 
 
 def test_points_outside_a_given_box_are_refused() -> None:
@@ -146,11 +144,8 @@ def test_categories_keep_their_codes_and_none_is_255() -> None:
     assert found["codes"] == [0, 1, 255, 2, 2, 0]
     assert (found["frames"], bundle.frames, found["label"]) == (2, 2, "Cluster")
     assert len(set(found["colours"])) == 3
-
-
-def test_categories_that_are_the_same_in_all_frames_say_so() -> None:
-    found = read(categories_bundle([1, 0], ["right", "wrong"], "Prediction", ["#0072b2", "#d55e00"]))
-    assert (found["frames"], found["codes"], found["colours"]) == (0, [1, 0], ["#0072b2", "#d55e00"])
+    same = read(categories_bundle([1, 0], ["right", "wrong"], "Prediction", ["#0072b2", "#d55e00"]))
+    assert (same["frames"], same["codes"], same["colours"]) == (0, [1, 0], ["#0072b2", "#d55e00"])
 
 
 @each("codes", [[0, 2], [-2]])
@@ -165,9 +160,6 @@ def test_values_lie_on_one_scale_for_all_frames() -> None:
     assert (found["low"], found["high"], found["scale"]) == (0.0, 4.0, list(SCALE))
     expected = [255 if not math.isfinite(v) else round(254 * v / 4) for row in values for v in row]
     assert found["codes"] == expected
-
-
-def test_values_beyond_given_ends_get_the_colour_of_the_end() -> None:
     assert read(values_bundle([-5.0, 0.5, 9.0], "Confidence", 0, 1))["codes"] == [0, 127, 254]
 
 
