@@ -71,6 +71,9 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         if len(of_split) != len(classes):
             raise ValueError(f"{split} has {len(of_split)} counts for {len(classes)} classes: give one for each")
     places = list(range(len(classes)))
+    # Han, kana and Hangul letters count twice.
+    wide = [letters_wide(name[:LABEL_CHARS]) - len(name[:LABEL_CHARS]) for name in classes]
+    labels = [short_text(name, LABEL_CHARS - more // 2) for name, more in zip(classes, wide, strict=True)]
     totals = [sum(of_class) for of_class in zip(*counts.values(), strict=True)] if counts else [0] * len(classes)
     most = max(totals, default=0) or 1
     traces = [_split_trace(split, of_split, classes, number) for number, (split, of_split) in enumerate(counts.items())]
@@ -105,7 +108,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         }
         | _whole_ticks(0, most, 4)
         | {"tickformat": "~s"},  # 150k rather than 150,000, which does not fit a narrow screen
-        yaxis=row_axis([_label(name) for name in classes]),
+        yaxis=row_axis(labels),
     )
     return {"data": traces, "layout": layout}
 
@@ -124,12 +127,6 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
         )
         hovers.append(f"<b>{plain_text(of_class)}</b><br>{hover}")
     return row_bars([int(count) for count in counts], name, {"color": TONES[number % len(TONES)]}, hovers)
-
-
-def _label(name: str) -> str:
-    """Shorten a name to fit beside a bar. Han, kana and Hangul letters count twice."""
-    start = name[:LABEL_CHARS]
-    return short_text(name, LABEL_CHARS - (letters_wide(start) - len(start)) // 2)
 
 
 def _whole_ticks(low: float, high: float, most: int) -> Figure:

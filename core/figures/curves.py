@@ -11,7 +11,7 @@ from typing import Any
 from core.config import KnobTurn
 from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, Evaluation, OfTerm, Step
 from core.figures.line_ends import line_ends, margin_px
-from core.figures.panels import Place, axes_of, axis_title, stacked
+from core.figures.panels import axes_of, axis_title, stacked
 from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
@@ -128,7 +128,11 @@ def curves_figure(
         traces = [drawn for trace in traces for drawn in _smooth(trace, steps, smoothing)]
     panels = _panels(steps, evaluations, compared)
     places = stacked(list(panels), GAP, [panel.share for panel in panels.values()])
-    axes = _axes(panels, places, total_steps)
+    same = {"tickfont": {"size": TICK_SIZE}, "zeroline": False}
+    of_x = {"title": axis_heading(axis_title("step")), "range": [0, total_steps], "anchor": f"y{len(PANELS)}"}
+    axes: dict[str, Any] = {"xaxis": same | of_x | {"hoverformat": "d"}}
+    for place in places:
+        axes |= place.layout({**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
@@ -208,8 +212,8 @@ def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int)
         name = _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
         x, y = [step.step for step in compared], [step.values.get(measure) for step in compared]
         line = {"color": colour, "width": 1.5, "dash": "solid"}
-        look = {"mode": "lines+markers", "name": name, "hovertemplate": HOVER, "marker": {"color": colour, "size": 4}}
-        return curve(x, y, line, axes_of(panel), **look, **more)
+        more |= {"name": name, "hovertemplate": HOVER, "marker": {"color": colour, "size": 4}}
+        return curve(x, y, line, axes_of(panel), mode="lines+markers", **more)
 
     blocks = _blocks(compared)
     norms = [_line(steps, GRADIENT_NORM, _("all weights, before clipping"), 3, ACCENT, end=_("total"))]
@@ -315,16 +319,6 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     else:
         del panels[4]
     return panels
-
-
-def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:
-    same = {"tickfont": {"size": TICK_SIZE}, "zeroline": False}
-    title = axis_heading(axis_title("step"))
-    x = same | {"title": title, "range": [0, total_steps], "anchor": f"y{len(PANELS)}", "hoverformat": "d"}
-    axes: dict[str, Any] = {"xaxis": x}
-    for place in places:
-        axes |= place.layout({**same, "nticks": 4, "automargin": False, **panels[place.number].axis})
-    return axes
 
 
 def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:

@@ -80,8 +80,9 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     ys = {}
     for name in numbers:
         axis = layout[f"yaxis{name[1:]}"]
-        ends = [bottom - share * (bottom - top) for share in axis["domain"]]
-        ys[name] = _Axis(*_span(name, figure), *ends, axis.get("type") == "log", str(axis.get("tickformat", "")))
+        start, end = (bottom - share * (bottom - top) for share in axis["domain"])
+        form = str(axis.get("tickformat", ""))
+        ys[name] = _Axis(*_span(name, figure), start, end, axis.get("type") == "log", form)
     parts = [_grid(x, y) for y in ys.values()]
     parts += [
         _words(f"{tick:g}", place, bottom + 16, "middle", 11) for tick in x.ticks() if (place := x.at(tick)) is not None

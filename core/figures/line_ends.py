@@ -36,7 +36,9 @@ def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float)
         named = [(trace, scale(end)) for trace, end in last if scale is float or end > 0]
         if not named:
             continue
-        low, high = about.get("range") or _range(on_axis, scale)
+        values = [scale(value) for trace in on_axis for value in _known(trace) if scale is float or value > 0]
+        room = PADDING * (max(values) - min(values)) or 1.0
+        low, high = about.get("range") or (min(values) - room, max(values) + room)
         panel_px = (about["domain"][1] - about["domain"][0]) * plot_px
         wanted = [(end - low) / (high - low) * panel_px for _, end in named]
         for (trace, end), there, moved in zip(named, wanted, spread(wanted, LINE_PX, 0.0, panel_px), strict=True):
@@ -76,10 +78,3 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 def _known(trace: Figure) -> list[float]:
     return [value for value in trace["y"] if value is not None]
-
-
-def _range(traces: Sequence[Figure], scale: Any) -> tuple[float, float]:
-    values = [scale(value) for trace in traces for value in _known(trace) if scale is float or value > 0]
-    low, high = min(values), max(values)
-    pad = PADDING * (high - low) or 1.0
-    return low - pad, high + pad

@@ -96,10 +96,13 @@ def compare_figure(
                 continue
             name = short_text(label, LEGEND_WIDTH)
             smooth = one.std is None and panel.smooth and smoothing.kind != "none"
-            line = smoothed(one.y, smoothing) if smooth else one.y
-            behind = [*_bands(one, run, number), *([_raw(one, run, name, number)] if smooth else [])]
+            traces += _bands(one, run, number)
+            if smooth:
+                faint = {"opacity": FAINT, "hoverinfo": "skip", "showlegend": False}
+                faint |= {"line": {"color": class_colour(run), "width": 1}}
+                traces.append(_line(one.x, one.y, run, name, number) | faint)
             more = {"hovertemplate": hover, "showlegend": run not in in_legend}
-            traces += [*behind, _line(one.x, line, run, name, number) | more]
+            traces.append(_line(one.x, smoothed(one.y, smoothing) if smooth else one.y, run, name, number) | more)
             in_legend.add(run)
     places = stacked(range(1, len(panels) + 1), GAP)
     layout = base_layout(
@@ -138,12 +141,6 @@ def _line(x: Sequence[float], y: Sequence[float | None], run: int, name: str, pa
     mode, colour = "lines" if len(_known(y)) > 1 else "markers", class_colour(run)
     more = {"name": name, "marker": {"color": colour}, "legendgroup": f"run {run}"}
     return curve(places, values, {"color": colour, "width": 2, "dash": DASHES[run]}, axes_of(panel), mode=mode, **more)
-
-
-def _raw(one: Curve, run: int, name: str, panel: int) -> Figure:
-    """Return the faint line of raw values behind a smoothed line."""
-    look = {"opacity": FAINT, "hoverinfo": "skip", "showlegend": False}
-    return _line(one.x, one.y, run, name, panel) | look | {"line": {"color": class_colour(run), "width": 1}}
 
 
 def rounded_places(places: Sequence[float]) -> list[float]:

@@ -290,7 +290,10 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
     if not len(measured):
         return set()
     out = [np.abs(values[measured]) / (np.abs(values[measured]).max() or 1.0) for values in (shares, drops)]
-    x, y = (_pixels(values[measured], size) for values, size in zip((shares, drops), PLOT_PX, strict=True))
+    x, y = (
+        (values - values.min()) / (np.ptp(values) or 1.0) * size  # pixels on an axis that spans exactly the values
+        for values, size in zip((shares[measured], drops[measured]), PLOT_PX, strict=True)
+    )
     half = np.array([LETTER_PX * min(len(words[place]), LABEL_CHARS) / 2 for place in measured])
     chosen: list[int] = []
     for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
@@ -303,12 +306,6 @@ def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[
         if len(chosen) == LABELLED_POINTS:
             break
     return set(measured[chosen].tolist())
-
-
-def _pixels(values: Array, size: int) -> NDArray[np.float64]:
-    """Scale values to pixels on an axis of `size` pixels that spans exactly their range."""
-    low, high = float(values.min()), float(values.max())
-    return np.asarray((values - low) / ((high - low) or 1.0) * size, np.float64)
 
 
 def _checked(values: Array, shape: tuple[int, ...], name: str, *, allow_nan: bool = False) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 from core.figures.template import (
@@ -77,4 +76,3 @@ def test_a_layout_can_be_replaced_in_part() -> None:
     layout = base_layout(dragmode="pan", showlegend=False)
     assert (layout["dragmode"], layout["showlegend"], layout["autosize"]) == ("pan", False, True)
     assert base_layout()["showlegend"] is True
-    json.dumps(layout, allow_nan=False)
