@@ -17,8 +17,9 @@ DRIFT = 0.02
 # Those of the bundled encoder.
 BLOCKS, HEADS = 6, 12
 MEASURES = (
-    *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "pooled_grad.cross_entropy", "pooled_grad.supcon"),
-    *("pooled_cosine", "learning_rate", "lambda", "temperature", "collapse_line", "lower_bound", "step_s", "tokens"),
+    *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "shared_grad.cross_entropy", "shared_grad.supcon"),
+    *("shared_cosine", "shared_block", "learning_rate", "lambda", "temperature"),
+    *("collapse_line.supcon", "lower_bound.supcon", "step_s", "tokens"),
 )
 
 

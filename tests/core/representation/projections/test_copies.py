@@ -78,11 +78,6 @@ class TestLayouts:
         assert with_copies[:90] - with_copies[0] == pytest.approx(expected, abs=1e-4 * float(np.ptp(without)))
         assert with_copies.mean(0) == pytest.approx(np.zeros(dims), abs=1e-4)
 
-    def test_frames_with_copies_hold_still(self, entry: Projection, dims: int) -> None:
-        many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0)])
-        first = fitted(entry, many, dims)
-        assert fitted(entry, many, dims, PreviousMap(many, first)) == pytest.approx(first, abs=1e-4)
-
     def test_a_class_collapses_and_comes_apart_again(self, entry: Projection, dims: int) -> None:
         collapsed = CLOUD.copy()
         collapsed[:40] = CLOUD[0]
