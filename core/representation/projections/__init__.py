@@ -19,5 +19,3 @@ __all__ = [
     "place_new",
     "still",
 ]
-
-PROJECTIONS.collect(__name__)

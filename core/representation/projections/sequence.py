@@ -13,7 +13,7 @@ from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points
 from core.representation.projections.copies import find_copies
-from core.representation.projections.entry import MapSpec, PreviousMap
+from core.representation.projections.entry import PROJECTIONS, MapSpec, PreviousMap
 from core.representation.projections.graph import memberships
 
 MOST_KEYFRAMES = 24
@@ -165,3 +165,7 @@ def _one_thread() -> AbstractContextManager[object]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     return threadpool_limits(limits=1)
+
+
+# Here rather than in `entry`, which every projection imports.
+PROJECTIONS.collect("core.representation.projections")
