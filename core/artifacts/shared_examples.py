@@ -17,27 +17,26 @@ Exact = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """A transform that aligns one map with another: translation, rotation or reflection, and an optional scale.
+    """A transform that aligns one map with another: translation, and rotation or reflection.
 
     A run gets one turn, fitted at one frame and applied to all of its frames, so that its maps still hold still from
-    frame to frame.
+    frame to frame. Distances stay as they are on the run's own map, so that classes that lie further apart look further
+    apart.
 
     Attributes:
         centre, onto: [D] mean position of the common examples on this map, and on the other.
         rotation: [D, D] orthogonal.
-        scale: 1 unless a scale was requested.
         common: number of examples it was fitted to; with none, the map stays unchanged.
     """
 
     centre: Exact
     onto: Exact
     rotation: Exact
-    scale: float
     common: int
 
     def __call__(self, points: ArrayLike) -> Coordinates:
         """Apply the turn to points [N, D] of any frame of the run."""
-        moved = (np.asarray(points, np.float64) - self.centre) @ self.rotation * self.scale + self.onto
+        moved = (np.asarray(points, np.float64) - self.centre) @ self.rotation + self.onto
         return moved.astype(np.float32)
 
 
@@ -87,30 +86,26 @@ def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...
     return tuple(found)
 
 
-def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Turn:
+def find_turn(points: ArrayLike, onto: ArrayLike) -> Turn:
     """Fit the turn that brings points as close as possible to the same examples on another map.
 
     Orthogonal Procrustes: minimise the sum of squared distances over all rotations, reflections and translations.
 
     Args:
         points, onto: [M, D] the common examples on both maps, in the same order.
-        scaled: also fit one scale factor for the whole map. Without it, distances stay as they are on the run's own
-            map, so that classes that lie further apart look further apart. With it, only the arrangement is compared.
     Raises: ValueError for maps of different shape.
     Edge: with fewer than D + 1 examples, several turns are equally good; one of them is returned. With no examples, or
         all at one point, the map is not rotated.
-    Source: Schönemann 1966, the orthogonal Procrustes problem; with a scale, Schönemann & Carroll 1970.
+    Source: Schönemann 1966, the orthogonal Procrustes problem.
     """
     moving, still = np.asarray(points, np.float64), np.asarray(onto, np.float64)
     if moving.ndim != 2 or moving.shape != still.shape:
         raise ValueError(f"points = shape {list(moving.shape)}: expected [M, D] like onto, {list(still.shape)}")
     count, width = moving.shape
     if not count:
-        return Turn(np.zeros(width), np.zeros(width), np.eye(width), 1.0, 0)
+        return Turn(np.zeros(width), np.zeros(width), np.eye(width), 0)
     centre, goal = moving.mean(0), still.mean(0)
     moving, still = moving - centre, still - goal
     left, strengths, right = np.linalg.svd(moving.T @ still)  # [D, D], [D], [D, D]
-    spread = float((moving**2).sum())
-    scale = float(strengths.sum()) / spread if scaled and spread > 0 and strengths.sum() > 0 else 1.0
     rotation = left @ right if strengths.any() else np.eye(width)
-    return Turn(centre, goal, rotation, scale, count)
+    return Turn(centre, goal, rotation, count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -133,8 +134,7 @@ def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Tu
     rows = matched([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
     if frames.key == first.key or not first_maps or not maps:
         nothing = np.zeros((0, 2))
-        turn = find_turn(nothing, nothing)
-        return Turn(turn.centre, turn.onto, turn.rotation, turn.scale, rows.shape[1])
+        return replace(find_turn(nothing, nothing), common=rows.shape[1])
     step = max(set(first_maps) & set(maps), default=None)
     onto = first_maps[max(first_maps) if step is None else step]
     points = maps[max(maps) if step is None else step]
