@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from core.events import FloatArray, Probe
-from core.tasks.listing import csv_file
 
 
 def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> list[dict[str, str]]:
@@ -33,8 +32,3 @@ def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None
         }
         for row in (range(len(probe.ids)) if rows is None else rows)
     ]
-
-
-def example_table_csv(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> bytes:
-    """Return `example_records` as CSV. A cell that a spreadsheet might run as a formula gets a leading apostrophe."""
-    return csv_file(example_records(probe, logits, rows))

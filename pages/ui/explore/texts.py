@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import streamlit as st
 
-from core.artifacts.example_table import example_records, example_table_csv
+from core.artifacts.example_table import example_records
 from core.messages import N_, _
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Honesty
@@ -54,7 +54,7 @@ def texts(
     step = frames.step_of(number)
     csv_button(
         _("Selection as CSV"),
-        lambda: example_table_csv(frames.probe, frames.store.logits(frames.run.id, step), rows),
+        lambda: csv_file(example_records(frames.probe, frames.store.logits(frames.run.id, step), rows)),
         f"{frames.run.id}-step-{step}.csv",
         key="explore.selection.csv",
     )
