@@ -91,12 +91,14 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
         return ShownContrast(law, False, "vectors", about, (_no_forces(used.objective),), batch_size)
     term = max(usable, key=lambda term: term.weight)  # the first of equal weights
-    remarks = [
-        *_weight_remarks(term, len(used.objective.contrastive)),
-        *_place_remarks(term, layer, blocks),
-        *_view_remarks(term, _views(term, blocks)),
-    ]
-    law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], _views(term, blocks)))
+    terms, views = len(used.objective.contrastive), _views(term, blocks)
+    remarks = [*_place_remarks(term, layer, blocks), *_view_remarks(term, views)]
+    if terms > 1:
+        heaviest = _(
+            "It is the heaviest of {terms} contrastive terms here, weight {weight:g}.", terms=terms, weight=term.weight
+        )
+        remarks.insert(0, heaviest)
+    law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], views))
     if law.temperature is None:
         about = _("{loss}: the contrastive loss of this run at step {step:,}.", loss=law.name, step=step)
     else:
@@ -144,16 +146,6 @@ def _layer_views(chosen: object, blocks: int | None) -> int:
         return len(chosen) if isinstance(chosen, tuple) else 1
     layers = resolve_layers(chosen, blocks)  # type: ignore[arg-type]
     return len([layer for layer in layers if layer != blocks]) or 1
-
-
-def _weight_remarks(term: TermConfig, terms: int) -> list[str]:
-    """Remarks on the choice of the term. Args: terms: number of contrastive terms."""
-    if terms == 1:
-        return []
-    text = _(
-        "It is the heaviest of {terms} contrastive terms here, weight {weight:g}.", terms=terms, weight=term.weight
-    )
-    return [text]
 
 
 def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:
@@ -209,9 +201,9 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
     """Remarks on further views and the queue."""
-    remarks = []
+    remarks, names = [], listed(_(view.entry.label).lower() for view in term.views)
     if term.level == "token" and term.views:
-        remarks.append(_("Its further views ({views}) are not in a frame either.", views=_view_names(term)))
+        remarks.append(_("Its further views ({views}) are not in a frame either.", views=names))
     elif views > 1 or not term.original:
         own = [_("the text itself")] if term.original else []
         remarks.append(
@@ -219,17 +211,13 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
                 "The run contrasts {views} of each text ({names}). A frame holds one vector of the text itself, "
                 "without dropout, and it represents all of them here.",
                 views=ngettext("{count} view", "{count} views", views),
-                names=listed([*own, _view_names(term)]),
+                names=listed([*own, names]),
             )
         )
     if size := whole(term.parameters, "queue"):
         vectors = ngettext("{count} past vector", "{count} past vectors", size)
         remarks.append(_("Its queue of {vectors}, further candidates, is left out.", vectors=vectors))
     return remarks
-
-
-def _view_names(term: TermConfig) -> str:
-    return listed(_(view.entry.label).lower() for view in term.views)
 
 
 def _layers(term: TermConfig, blocks: int | None) -> tuple[tuple[int, ...], str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,14 @@ from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
-from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode, encoder_autocast
 from core.training.untrained import probe_rows
 from core.workers import Progress
 from core.workers.run_rows import TaskSource
 
 Text = str | tuple[str, str]
+# The file that holds a result, and its steps.
+Answer = tuple[Path, Iterable[int]]
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -64,46 +65,38 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         run = store.run(str(request.get("run")))
         probe_of(run)
         with reading_weights(store, run.id):
-            return KINDS[kind](store, run, request, progress)
+            path, steps = KINDS[kind](store, run, request, progress)
+        return {"file": path.relative_to(store.run_folder(run.id)).as_posix(), "steps": list(steps)}
 
 
-def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     text, folder = _asked_text(store, run, request), store.run_folder(run.id)
-    path, stamps = inspected_path(folder, *_sides(text)), weight_stamps(store, run)
-    cached(
-        Inspected,
-        path,
-        lambda known: _looked_at(store, run, text, stamps, known, progress),
-        lambda known: all_known(run, stamps, known.weights),
-    )
+    sides = (text,) if isinstance(text, str) else text
+    path, stamps = inspected_path(folder, *sides), weight_stamps(store, run)
+
+    def compute(known: Inspected | None) -> Inspected:
+        rows: dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]] = {}
+        if known is not None:  # results from unchanged weights are reused
+            arrays = zip(known.vectors, known.logits, known.attention, strict=True)
+            rows = dict(zip(known.weights.items(), arrays, strict=True))
+        tokenizer = load_at(store, run, 0)[1]
+        (read,) = tokenizer.words([text]) or [TokenText(sides, (), len(tokenizer([text])[0].ids))]
+        for number, (step, stamp) in enumerate(stamps.items()):
+            progress(number, len(stamps), Message("Reading the text with the weights of step {step}", step=step))
+            if (step, stamp) not in rows:
+                one = _encoded(*load_at(store, run, step), [text], precision=run.config.precision, attended=[0])
+                assert one.attention is not None
+                rows[step, stamp] = one.pooled[0].numpy(), one.logits[0].numpy(), one.attention
+        found = zip(*(rows[weights] for weights in stamps.items()), strict=True)
+        vectors, logits, attention = (np.stack(arrays) for arrays in found)
+        return Inspected(read, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
+
+    cached(Inspected, path, compute, lambda known: all_known(run, stamps, known.weights))
     drop_old_texts(folder)
-    return _answer(folder, path, stamps)
+    return path, stamps
 
 
-def _looked_at(
-    store: Store, run: RunRecord, text: Text, stamps: Mapping[int, int], known: Inspected | None, progress: Progress
-) -> Inspected:
-    """Encode the text at every step; results from unchanged weights are reused."""
-    rows: dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]] = {}
-    if known is not None:
-        arrays = zip(known.vectors, known.logits, known.attention, strict=True)
-        rows = dict(zip(known.weights.items(), arrays, strict=True))
-    tokenizer = load_at(store, run, 0)[1]
-    (read,) = tokenizer.words([text]) or [TokenText(_sides(text), (), len(tokenizer([text])[0].ids))]
-    found: list[tuple[FloatArray, FloatArray, Attention]] = []
-    for number, (step, stamp) in enumerate(stamps.items()):
-        progress(number, len(stamps), Message("Reading the text with the weights of step {step}", step=step))
-        if (step, stamp) not in rows:
-            encoder, tokenizer = load_at(store, run, step)
-            one = _encoded(encoder, tokenizer, [text], precision=run.config.precision, attended=[0])
-            assert one.attention is not None
-            rows[step, stamp] = one.pooled[0].numpy(), one.logits[0].numpy(), one.attention
-        found.append(rows[step, stamp])
-    vectors, logits, attention = (np.stack(arrays) for arrays in zip(*found, strict=True))
-    return Inspected(read, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
-
-
-def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     text, step, folder = _asked_text(store, run, request), _asked_step(request), store.run_folder(run.id)
     first, second = text if isinstance(text, tuple) else (text, None)
     path = deletions_path(folder, first, second, step)
@@ -115,17 +108,23 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         if words is None:
             raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
         texts = [text, *without_each_word(words[0])]
-        interrupted = _watcher(progress, len(texts))
+        done = iter(range(0, len(texts), ENCODE_BATCH))
+
+        def interrupted() -> bool:
+            # Called before every batch. A cancelled job stops because `progress` raises.
+            progress(next(done), len(texts), Message("Reading the text without each of its words"))
+            return False
+
         logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
         return Deletions(words[0], shares[0], shares[1:], stamp)
 
     cached(Deletions, path, compute, lambda known: known.stamp == stamp)
     drop_old_texts(folder)
-    return _answer(folder, path, [step])
+    return path, [step]
 
 
-def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     step, folder = _asked_step(request), store.run_folder(run.id)
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
@@ -135,7 +134,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
         write_layers(folder, step, _all_layers(encoder, tokenizer, texts, run.config.precision, progress), stamp)
-    return _answer(folder, layers_path(folder, step), [step])
+    return layers_path(folder, step), [step]
 
 
 def _all_layers(
@@ -169,17 +168,6 @@ def _encoded(
     return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
 
 
-def _watcher(progress: Progress, count: int) -> Callable[[], bool]:
-    """Return a callback that reports progress before every batch. A cancelled job stops because `progress` raises."""
-    done = iter(range(0, count, ENCODE_BATCH))
-
-    def interrupted() -> bool:
-        progress(next(done), count, Message("Reading the text without each of its words"))
-        return False
-
-    return interrupted
-
-
 def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Text:
     pair, most = takes_pairs(store, run), settings().max_text_chars
     return check_text(request.get("text"), request.get("second"), pair=pair, most_chars=most)
@@ -192,17 +180,14 @@ def _asked_step(request: Mapping[str, Any]) -> int:
     return step
 
 
-def _sides(text: Text) -> tuple[str] | tuple[str, str]:
-    return (text,) if isinstance(text, str) else text
-
-
-def _answer(folder: Path, path: Path, steps: Sequence[int] | Mapping[int, int]) -> dict[str, Any]:
-    return {"file": path.relative_to(folder).as_posix(), "steps": list(steps)}
-
-
-def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    rows, folder = _scored_pairs(store, request), store.run_folder(run.id)
-    path, stamps = similarity_path(folder, str(request.get("task"))), weight_stamps(store, run)
+def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
+    task, tasks = str(request.get("task")), TaskLibrary(store.folder)
+    if tasks.task(task).kind != "similarity":
+        name = shown(tasks.task(task).name)
+        raise TaskError("The task {task} has no similarity scores: choose one that has.", task=name)
+    rows = tasks.rows(task)
+    rows = rows.take(np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int).tolist())
+    path, stamps = similarity_path(store.run_folder(run.id), task), weight_stamps(store, run)
 
     def compute(known: SimilarityScores | None) -> SimilarityScores:
         values: dict[int, float | None] = {}
@@ -212,30 +197,19 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
             if known is not None and known.stamps.get(step) == stamp:
                 values[step] = known.values[step]
                 continue
-            encoder, tokenizer = load_at(store, run, step)
+            model = load_at(store, run, step)
             first, second = (
-                _encoded(encoder, tokenizer, side, precision=run.config.precision).pooled.numpy()
+                _encoded(*model, side, precision=run.config.precision).pooled.numpy()
                 for side in (rows.texts, rows.seconds or ())
             )
             values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
         return SimilarityScores(values, stamps, len(rows))
 
     cached(SimilarityScores, path, compute, lambda known: all_known(run, stamps, known.stamps))
-    return _answer(folder, path, stamps)
+    return path, stamps
 
 
-def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
-    """Return the scored pairs of a task. Raises: TaskError for a task without scores."""
-    task, tasks = str(request.get("task")), TaskLibrary(store.folder)
-    if tasks.task(task).kind != "similarity":
-        name = shown(tasks.task(task).name)
-        raise TaskError("The task {task} has no similarity scores: choose one that has.", task=name)
-    rows = tasks.rows(task)
-    places = np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int)
-    return rows.take([int(place) for place in places])
-
-
-KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], dict[str, Any]]] = {
+KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], Answer]] = {
     "sentence": _sentence,
     "layers": _layers,
     "deletions": _deletions,

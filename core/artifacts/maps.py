@@ -16,7 +16,7 @@ from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
 from core.events import FloatArray
-from core.messages import N_, Message
+from core.messages import Message
 from core.representation.neighbours import Honesty, map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
@@ -160,9 +160,6 @@ def read_honesty(folder: Path, number: int) -> Honesty | None:
     return read(Honesty, honesty_path(folder, number))
 
 
-PLACING = N_("Placing the examples")
-
-
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
     """Place every frame that has no map yet, then measure the honesty of each map.
 
@@ -173,55 +170,35 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     Raises: ConfigError for an invalid request, StoreError for frames that cannot be read or maps that cannot be
         written.
     """
-    spec = MapSpec.from_dict(request.get("spec") or {})
+    spec, layers_at = MapSpec.from_dict(request.get("spec") or {}), request.get("layers_at")
+    if layers_at is not None and (not isinstance(layers_at, int) or isinstance(layers_at, bool)):
+        raise ConfigError("layers_at", layers_at, "give a step, or nothing for the maps of all steps.")
     with closing(Store(store_folder)) as store:
         run = run_from_request(store, request)
-        source = _source(store, run, request.get("layers_at"))
-        folder = source.folder(store.run_folder(run.id), spec)
-        done = _done(store, run, spec, source, folder)
-        _place(spec, source, folder, done, progress)
-        _measure(source, folder, done, progress)
+        source = steps_source(store, run) if layers_at is None else layers_source(store, run, layers_at)
+        folder, count = source.folder(store.run_folder(run.id), spec), len(source.present)
+        maps = read_maps(folder, source.present)
+        if spec == LIVE and layers_at is None:  # the run's worker has computed these
+            for step in set(source.present) - set(maps):
+                maps[step] = store.map_points(run.id, step)
+                write(numbered(folder, step), FrameMap(maps[step]))
+        placing = Message("Placing the examples")
+        progress(len(maps), count, placing)
+        for placed in map_frames(spec, source.planned, source.present, source.read, maps.get, ended=source.ended):
+            write(numbered(folder, placed.step), FrameMap(placed.points))
+            maps[placed.step] = placed.points
+            progress(len(maps), count, placing)
+        _measure(source, folder, maps, progress)
         drop_old_maps(folder.parent, folder)
-        return {"folder": folder.name, "frames": len(source.present)}
-
-
-def _source(store: Store, run: RunRecord, layers_at: object) -> MapSource:
-    if layers_at is None:
-        return steps_source(store, run)
-    if not isinstance(layers_at, int) or isinstance(layers_at, bool):
-        raise ConfigError("layers_at", layers_at, "give a step, or nothing for the maps of all steps.")
-    return layers_source(store, run, layers_at)
-
-
-def _done(store: Store, run: RunRecord, spec: MapSpec, source: MapSource, folder: Path) -> dict[int, Points]:
-    """Return the maps that exist, after copying those that the run's worker computed."""
-    if spec == LIVE and source.stamp.startswith("steps"):
-        for step in source.present:
-            if read_points(folder, step) is None:
-                write(numbered(folder, step), FrameMap(store.map_points(run.id, step)))
-    return read_maps(folder, source.present)
-
-
-def _place(spec: MapSpec, source: MapSource, folder: Path, done: dict[int, Points], progress: Progress) -> None:
-    total = len(source.present)
-    progress(len(done), total, Message(PLACING))
-    for placed in map_frames(spec, source.planned, source.present, source.read, done.get, ended=source.ended):
-        write(numbered(folder, placed.step), FrameMap(placed.points))
-        done[placed.step] = placed.points
-        progress(len(done), total, Message(PLACING))
+        return {"folder": folder.name, "frames": count}
 
 
 def _measure(source: MapSource, folder: Path, maps: Mapping[int, Points], progress: Progress) -> None:
     """Measure the honesty of each map, newest first, because users look at the newest frame."""
     for done, number in enumerate(reversed(source.present), start=1):
         if number in maps and read_honesty(folder, number) is None:
-            write(honesty_path(folder, number), _single_precision(map_honesty(source.read(number), maps[number])))
+            found = map_honesty(source.read(number), maps[number])
+            per_point = ("per_point_trustworthiness", "per_point_overlap")
+            single = {name: getattr(found, name).astype(np.float32) for name in per_point}
+            write(honesty_path(folder, number), replace(found, **single))
             progress(done, len(source.present), Message("Measuring how far the maps can be believed"))
-
-
-def _single_precision(found: Honesty) -> Honesty:
-    return replace(
-        found,
-        per_point_trustworthiness=found.per_point_trustworthiness.astype(np.float32),
-        per_point_overlap=found.per_point_overlap.astype(np.float32),
-    )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.cache import cached, numbered, read, write
-from core.artifacts.maps import readable_steps, run_from_request, run_request
-from core.events import Probe
+from core.artifacts.cache import cached, numbered, read
+from core.artifacts.maps import readable_steps, run_from_request
+from core.artifacts.weights import probe_of
 from core.messages import Message
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
@@ -65,13 +65,9 @@ def similarity_path(folder: Path, task_id: str) -> Path:
     return folder / "similarity" / f"{task_id}.safetensors"
 
 
-def measures_request(run: RunRecord) -> dict[str, Any]:
-    """Return the request for the measures of a run's frames."""
-    return run_request(run)
-
-
-def measures_folder(run_folder: Path, attempt: int) -> Path:
-    return run_folder / f"measures-{attempt}"
+def measures_path(run_folder: Path, attempt: int, step: int) -> Path:
+    """Return the file of a frame's measures. The attempt tells a restarted run from the earlier one."""
+    return numbered(run_folder / f"measures-{attempt}", step)
 
 
 def measured_steps(planned: Sequence[int], present: Sequence[int]) -> tuple[int, ...]:
@@ -81,42 +77,27 @@ def measured_steps(planned: Sequence[int], present: Sequence[int]) -> tuple[int,
     return tuple(step for step in present if step in chosen or step == present[-1])
 
 
-def read_measures(folder: Path, step: int) -> FrameMeasures | None:
+def read_measures(run_folder: Path, attempt: int, step: int) -> FrameMeasures | None:
     """Return the measures of a frame, or None before they are computed."""
-    return read(FrameMeasures, numbered(folder, step))
-
-
-def write_measures(folder: Path, step: int, found: FrameMeasures) -> None:
-    """Write the measures of a frame. Raises: StoreError when the disk is full."""
-    write(numbered(folder, step), found)
+    return read(FrameMeasures, measures_path(run_folder, attempt, step))
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
     """Measure every frame that has no measures yet.
 
     Args:
-        request: from `measures_request`: "run" and "attempt".
+        request: from `run_request`.
     Returns: "frames", the number of frames measured.
     Raises: StoreError for frames that cannot be read or measures that cannot be written.
     """
     with closing(Store(store_folder)) as store:
         run = run_from_request(store, request)
-        assert run.probe is not None
         steps = readable_steps(store, run)[0]
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):
             progress(done, len(steps), Message("Measuring the frame of step {step}", step=step))
-            _measure(store, run, run.probe, step, whole=step in chosen)
+            measure(store, run, step, whole=step in chosen)
         return {"frames": len(steps)}
-
-
-def measure_last(store: Store, run: RunRecord) -> None:
-    """Measure only the last frame of a finished run, unless it is measured already.
-
-    Raises: StoreError for a frame that cannot be read or measures that cannot be written.
-    """
-    assert run.probe is not None
-    _measure(store, run, run.probe, run.last_step, whole=True)
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:
@@ -128,11 +109,14 @@ def spread_out(steps: Sequence[int]) -> list[int]:
     return list(order)
 
 
-def _measure(store: Store, run: RunRecord, probe: Probe, step: int, *, whole: bool) -> None:
-    """Cluster all examples of a frame, and match the cluster numbers to the labels.
+def measure(store: Store, run: RunRecord, step: int, *, whole: bool) -> None:
+    """Cluster all examples of a frame, and match the cluster numbers to the labels, unless this has been done.
 
     With `whole`, also compute the measures of the held-out examples.
+
+    Raises: StoreError for a frame that cannot be read or measures that cannot be written.
     """
+    probe = probe_of(run)
 
     def compute(_known: FrameMeasures | None) -> FrameMeasures:
         vectors = store.embeddings(run.id, step)
@@ -140,5 +124,5 @@ def _measure(store: Store, run: RunRecord, probe: Probe, step: int, *, whole: bo
         values = frame_measures(vectors[: probe.held_out], probe.labels[: probe.held_out]) if whole else {}
         return FrameMeasures(values, clusters)
 
-    path = numbered(measures_folder(store.run_folder(run.id), run.begun_attempt), step)
+    path = measures_path(store.run_folder(run.id), run.begun_attempt, step)
     cached(FrameMeasures, path, compute, lambda known: bool(known.values) or not whole)

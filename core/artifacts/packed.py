@@ -86,17 +86,15 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             unpacked = sum(info.file_size for info in infos)
             demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
             demand(all(info.compress_type in PACKED for info in infos), N_("its compression is not supported"))
-            members = {info.filename: _unpacked(file, info) for info in infos}
-            demand(all(len(members[info.filename]) == info.file_size for info in infos), N_("a size is wrong"))
+            members = {}
+            for info in infos:
+                with file.open(info) as member:
+                    # Without a bound, the library unpacks everything before it checks the size.
+                    members[info.filename] = member.read(info.file_size + 1)
+                demand(len(members[info.filename]) == info.file_size, N_("a size is wrong"))
             return members
     except UNREADABLE as error:
         raise DamagedError(str(error) or _("it cannot be unpacked")) from error
-
-
-def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Unpack at most the declared size. Without a bound, the library unpacks everything before it checks."""
-    with file.open(info) as member:
-        return member.read(info.file_size + 1)
 
 
 def parsed(form: type[Form], text: bytes, name: str) -> Form:

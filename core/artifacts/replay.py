@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from math import isfinite
@@ -19,7 +20,7 @@ from safetensors.numpy import save
 from core import __version__
 from core.artifacts import replay_file
 from core.artifacts.packed import write_members
-from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS, Contents
+from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS
 from core.config import RunConfig
 from core.config.folders import without_folders
 from core.config.score_source import scored
@@ -28,6 +29,7 @@ from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Start
 from core.messages import Message
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
+from core.store.attempt import Attempt
 from core.store.frames import tokens_text
 
 # Stored with the run, in English.
@@ -84,26 +86,45 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
     run_id = hashlib.sha256(path.read_bytes()).hexdigest()[:ID_CHARS]
     if store.bring_back(run_id):
         return run_id
-    run = contents.run
+    run, steps = contents.run, contents.config.steps
+    about = ABOUT
+    if run.status != Status.FINISHED.value:
+        step = max((one.step for one in run.steps), default=0)
+        about = ENDED_EARLY.fill(status=Message(run.status), step=step, steps=steps)
     attempt = store.adopt(run_id, contents.config, run.title, run.seconds, owner)
-    try:
-        attempt.started(Started(0, contents.config.steps, run.device, contents.probe, run.facts))
+    with adopted(store, attempt, about):
+        attempt.started(Started(0, steps, run.device, contents.probe, run.facts))
         if run.steps:
             attempt.steps([Step(one.step, one.values) for one in run.steps])
         for one in run.evaluations:
             attempt.evaluation(one.step, one.split, one.values)
         attempt.tokens(contents.tokens)
+        arrays = contents.arrays
         for step in run.frames:
-            attempt.frame(_frame(contents, step), contents.maps[step])
-        if (labels := contents.arrays.get(f"{TEST}.labels")) is not None:
-            logits = contents.arrays[f"{TEST}.logits"].astype(np.float32)
-            attempt.predictions(Predictions(TEST, logits, tuple(map(int, labels))))
-        store.tag(run_id, [TAG])
-        attempt.end(Status.FINISHED, _about(contents))
-    except BaseException:
-        store.drop_adopted(run_id)
-        raise
+            vectors, logits = (arrays[f"{name}.{step}"].astype(np.float32) for name in ("embeddings", "logits"))
+            attention = arrays.get(f"attention.{step}")
+            frame = Frame(step, vectors, logits, None if attention is None else attention.astype(np.float16))
+            attempt.frame(frame, contents.maps[step])
+        if f"{TEST}.labels" in arrays:
+            attempt.predictions(predictions_of(arrays[f"{TEST}.logits"], arrays[f"{TEST}.labels"]))
     return run_id
+
+
+@contextmanager
+def adopted(store: Store, attempt: Attempt, about: Message) -> Iterator[None]:
+    """End an adopted run once the block has written its records; a failure leaves nothing of the run."""
+    try:
+        yield
+        store.tag(attempt.run_id, [TAG])
+        attempt.end(Status.FINISHED, about)
+    except BaseException:
+        store.drop_adopted(attempt.run_id)
+        raise
+
+
+def predictions_of(logits: NDArray[Any], labels: NDArray[Any]) -> Predictions:
+    """Return the predictions for the test split. Args: logits: [N, C]; labels: [N]."""
+    return Predictions(TEST, logits.astype(np.float32), tuple(map(int, labels)))
 
 
 def write_replay(store: Store, run_id: str, path: Path) -> None:
@@ -119,16 +140,18 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if run.probe is None or not frames:
         raise StoreError("{title} has no frames: a replay shows them.", title=run.title)
     tokens = store.tokens(run_id)
-    arrays = {
-        name: array
-        for step in frames
-        for name, array in _frame_arrays(store.frame(run_id, step), with_attention=bool(tokens.rows)).items()
-    }
+    arrays = {}
+    for frame in (store.frame(run_id, step) for step in frames):
+        arrays[f"embeddings.{frame.step}"] = _halved(frame.embeddings)
+        arrays[f"logits.{frame.step}"] = _halved(frame.logits)
+        if frame.attention is not None and tokens.rows:
+            mean = frame.attention.mean(1, keepdims=True, dtype=np.float32)
+            arrays[f"attention.{frame.step}"] = _halved(mean)
     if (test := store.predictions(run_id)) is not None and np.isfinite(test.logits).all():
         arrays |= {f"{TEST}.logits": _halved(test.logits), f"{TEST}.labels": np.asarray(test.labels, np.int32)}
     maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
     members = {
-        RUN: json.dumps(_written(store, run, frames), ensure_ascii=False, allow_nan=False),
+        RUN: json.dumps(_run_json(store, run, frames), ensure_ascii=False, allow_nan=False),
         MAPS: save(maps),
         FRAMES: save(arrays),
         TOKENS: tokens_text(tokens),
@@ -136,15 +159,20 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     write_members(path, members)
 
 
-def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
+def made_with() -> dict[str, str]:
+    """Return the versions that affect the numbers, by name."""
+    own = {"scl-playground": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in MADE_WITH}
+
+
+def _run_json(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
     """Build the contents of `run.json`."""
     assert run.probe is not None
     return {
         "format": replay_file.FORMAT,
         "title": run.title,
         "config": json.loads(without_folders(run.effective).to_json()),
-        "made_with": {"scl-playground": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in MADE_WITH},
+        "made_with": made_with(),
         "status": str(run.status),
         "device": run.device or "cpu",
         "seconds": round(run.elapsed_s, 1),
@@ -167,29 +195,8 @@ def _is_finite(store: Store, run_id: str, step: int) -> bool:
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
-def _frame_arrays(frame: Frame, *, with_attention: bool) -> Mapping[str, NDArray[Any]]:
-    arrays = {"embeddings": _halved(frame.embeddings), "logits": _halved(frame.logits)}
-    if frame.attention is not None and with_attention:
-        arrays["attention"] = _halved(frame.attention.mean(1, keepdims=True, dtype=np.float32))
-    return {f"{name}.{frame.step}": array for name, array in arrays.items()}
-
-
 def _halved(array: NDArray[Any]) -> NDArray[Any]:
     """Convert to half precision, or to single precision if a number exceeds the half-precision range."""
     with np.errstate(over="ignore"):
         half = np.ascontiguousarray(array, np.float16)
     return half if np.isfinite(half).all() else np.ascontiguousarray(array, np.float32)
-
-
-def _frame(contents: Contents, step: int) -> Frame:
-    vectors, logits = (contents.arrays[f"{name}.{step}"].astype(np.float32) for name in ("embeddings", "logits"))
-    attention = contents.arrays.get(f"attention.{step}")
-    return Frame(step, vectors, logits, None if attention is None else attention.astype(np.float16))
-
-
-def _about(contents: Contents) -> Message:
-    run = contents.run
-    if run.status == Status.FINISHED.value:
-        return ABOUT
-    step = max((one.step for one in run.steps), default=0)
-    return ENDED_EARLY.fill(status=Message(run.status), step=step, steps=contents.config.steps)

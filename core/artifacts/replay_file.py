@@ -126,7 +126,10 @@ def read(path: Path) -> Contents:
         _check_order(run, config)
         maps, arrays = (packed.arrays(members[name], name) for name in (MAPS, FRAMES))
         tokens = _tokens(members, probe)
-        _check_maps(run, probe, maps)
+        demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
+        for step, points in maps.items():
+            whole = points.dtype == np.float32 and is_whole(points, (len(probe.ids), 2))
+            demand(whole, N_("{file}: that of step {step}"), file=MAPS, step=step)
         _check_frames(run, probe, arrays, tokens)
     except DamagedError as error:
         raise StoreError(
@@ -159,14 +162,11 @@ def _config(run: RunForm) -> RunConfig:
     demand(ready, N_("its config is a draft"))
     demand(max(config.probe.frame_steps or (0,)) <= config.steps, N_("config.probe.frame_steps: steps of the run"))
     for field, value in (("task.path", config.task.path), ("task.test_path", config.task.test_path)):
-        demand(value is None or _is_name(value), N_("{field} names a folder"), field=field)
+        is_name = value not in ("", ".", "..") and not set("/\\:\0") & set(value or "")
+        demand(is_name, N_("{field} names a folder"), field=field)
     for name in named_models(config):
         demand(not is_path(name), N_("{name} is a path, not a model name"), name=shown(name))
     return config
-
-
-def _is_name(text: str) -> bool:
-    return bool(text) and text not in (".", "..") and not any(sign in text for sign in "/\\:\0")
 
 
 def _probe(run: RunForm) -> Probe:
@@ -206,13 +206,6 @@ def _check_order(run: RunForm, config: RunConfig) -> None:
 
 def _ascends(steps: Sequence[int]) -> bool:
     return all(one < other for one, other in pairwise(steps))
-
-
-def _check_maps(run: RunForm, probe: Probe, maps: Mapping[str, Array]) -> None:
-    demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
-    for step, points in maps.items():
-        whole = points.shape == (len(probe.ids), 2) and points.dtype == np.float32 and np.isfinite(points).all()
-        demand(bool(whole), N_("{file}: that of step {step}"), file=MAPS, step=step)
 
 
 def _check_frames(run: RunForm, probe: Probe, arrays: Mapping[str, Array], tokens: Tokens) -> None:

@@ -99,10 +99,7 @@ def scores_over_seeds(
         scores: one mapping per run, by the measures' names.
     """
     groups = seed_groups(configs)
-    columns = {
-        measure.name: _marked([_of_seeds(group, configs, scores, measure.name) for group in groups], measure)
-        for measure in measures
-    }
+    columns = {measure.name: _column(groups, configs, scores, measure) for measure in measures}
     return tuple(
         SeedGroup(group, {name: column[row] for name, column in columns.items()}) for row, group in enumerate(groups)
     )
@@ -117,24 +114,23 @@ def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, .
     return tuple(value is not None and math.isclose(value, top, rel_tol=TIE, abs_tol=TIE) for value in values)
 
 
-def _of_seeds(
-    group: Sequence[int], configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], name: str
-) -> dict[int, float]:
-    """Return a group's score by seed; runs with the same seed count once, by their mean."""
-    of_seed: dict[int, list[float]] = {}
-    for run in group:
-        value = scores[run].get(name)
-        if value is not None and math.isfinite(value):
-            of_seed.setdefault(configs[run].seed, []).append(value)
-    return {seed: mean_std(values).mean for seed, values in of_seed.items()}
-
-
-def _marked(column: Sequence[Mapping[int, float]], measure: Measure) -> list[Spread | None]:
-    """Return the spread of each group, with the best marked if the comparison is fair."""
-    found = [mean_std(list(of_seed.values())) if of_seed else None for of_seed in column]
-    fair = measure.marked and len({frozenset(of_seed) for of_seed in column if of_seed}) == 1
+def _column(
+    groups: Sequence[Sequence[int]],
+    configs: Sequence[RunConfig],
+    scores: Sequence[Mapping[str, float | None]],
+    measure: Measure,
+) -> list[Spread | None]:
+    """Return the spread of each group in one measure, with the best marked if the comparison is fair."""
+    by_seed: list[dict[int, list[float]]] = [{} for _group in groups]
+    for of_seed, group in zip(by_seed, groups, strict=True):
+        for run in group:
+            value = scores[run].get(measure.name)
+            if value is not None and math.isfinite(value):
+                of_seed.setdefault(configs[run].seed, []).append(value)
+    found = [mean_std([mean_std(same).mean for same in of_seed.values()]) if of_seed else None for of_seed in by_seed]
+    fair = measure.marked and len({frozenset(of_seed) for of_seed in by_seed if of_seed}) == 1
     marks = best([one.mean if one else None for one in found], measure.better if fair else None)
     return [
         Spread(one.mean, one.std, len(of_seed), mark) if one else None
-        for one, of_seed, mark in zip(found, column, marks, strict=True)
+        for one, of_seed, mark in zip(found, by_seed, marks, strict=True)
     ]

@@ -6,7 +6,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,18 +91,13 @@ def make(config: RunConfig, path: Path) -> None:
     """
     from core.workers import LocalEngine
 
-    with tempfile.TemporaryDirectory(prefix="scl-replay-") as folder:
-        store = Store(Path(folder) / "runs")
-        try:
-            engine = LocalEngine(store)
-            run_id = engine.submit(config)
-            while not (run := store.run(run_id)).status.ended:
-                time.sleep(POLL_S)
-            if run.status != Status.FINISHED:
-                raise EngineError(f"{run.title} {run.status} at step {run.last_step}: {run.message}")
-            write_replay(store, run_id, path)
-        finally:
-            store.close()
+    with tempfile.TemporaryDirectory(prefix="scl-replay-") as folder, closing(Store(Path(folder) / "runs")) as store:
+        run_id = LocalEngine(store).submit(config)
+        while not (run := store.run(run_id)).status.ended:
+            time.sleep(POLL_S)
+        if run.status != Status.FINISHED:
+            raise EngineError(f"{run.title} {run.status} at step {run.last_step}: {run.message}")
+        write_replay(store, run_id, path)
 
 
 def draft_of(one: Shipped) -> RunConfig:
@@ -112,19 +108,25 @@ def draft_of(one: Shipped) -> RunConfig:
         raise StoreError(f"{one.config_path.name} cannot be read ({error}): take it from the repository.") from error
 
 
-def main(names: Sequence[str]) -> int:
-    """Rebuild the named replays, or all: `python -m core.artifacts.shipped [NAME ...]`. Returns: exit status."""
-    for name in names or SHIPPED:
-        if name not in SHIPPED:
-            print(f"{name} is no replay of the project: choose {', '.join(SHIPPED)}.", file=sys.stderr)
+def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str], None], unknown: str) -> int:
+    """Rebuild the named files, or all. Args: unknown: says that a name is none of them. Returns: exit status."""
+    for name in names or paths:
+        if name not in paths:
+            print(f"{name} {unknown}: choose {', '.join(paths)}.", file=sys.stderr)
             return 2
         try:
-            make(draft_of(SHIPPED[name]), SHIPPED[name].path)
+            make(name)
         except PlaygroundError as error:
             print(error, file=sys.stderr)
             return 1
-        print(f"{SHIPPED[name].path.name}: {SHIPPED[name].path.stat().st_size / 1e6:.2f} MB", flush=True)
+        print(f"{paths[name].name}: {paths[name].stat().st_size / 1e6:.2f} MB", flush=True)
     return 0
+
+
+def main(names: Sequence[str]) -> int:
+    """Rebuild the named replays, or all: `python -m core.artifacts.shipped [NAME ...]`. Returns: exit status."""
+    paths = {name: one.path for name, one in SHIPPED.items()}
+    return rebuild(names, paths, lambda name: make(draft_of(SHIPPED[name]), paths[name]), "is no replay of the project")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 
 from core.advice.estimate import Estimate, assumed_flops, estimate, measured_flops
 from core.config import RunConfig
@@ -27,18 +28,14 @@ def measured_speed(store: Store, config: RunConfig) -> float | None:
 
     Only runs that computed the whole encoder at every step count. None if there is no such run.
     """
+    arithmetic = attrgetter("encoder.id", "precision", "device", "processes")
     for run in store.runs():
-        fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
-        if run.status == Status.FINISHED and fits and not run.adopted:
+        fits = arithmetic(run.config) == arithmetic(config) and run.last_step > FEWEST_STEPS
+        if run.status == Status.FINISHED and fits and not run.adopted and _computes_all(run.config):
             flops = _run_flops(store, run.id, run.begun_attempt)
             if flops is not None:
                 return flops
     return None
-
-
-def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
-    kinds = [(config.encoder.id, config.precision, config.device, config.processes) for config in (one, other)]
-    return kinds[0] == kinds[1]
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,7 @@ from core.errors import StoreError
 from core.events import FloatArray
 from core.representation.geometry import normalised
 from core.representation.neighbours import NeighbourIndex
-from core.representation.projections import Points
+from core.representation.projections import Points, place_new
 
 NEIGHBOURS = 10
 NEAREST_DISTANCE = 1e-12
@@ -126,21 +126,17 @@ def path(
         linear: whether the maps are linear in the vectors (PCA), so that the position is exact.
         reference: the step whose map all positions refer to, for maps fitted once; None if each frame has its own.
     """
-    from core.representation.projections import place_new
-
     if reference is not None and reference not in maps:
         return [None] * len(life.steps)
     if reference is not None:
         placed = place_new(maps[reference], read(reference), life.vectors, linear=linear)
-        return [_place(row) if step in maps else None for step, row in zip(life.steps, placed, strict=True)]
-    return [
-        _place(place_new(maps[step], read(step), vector[np.newaxis], linear=linear)[0]) if step in maps else None
-        for step, vector in zip(life.steps, life.vectors, strict=True)
-    ]
+        return [tuple(row.tolist()) if step in maps else None for step, row in zip(life.steps, placed, strict=True)]
 
+    def place(step: int, vector: FloatArray) -> Place:
+        return tuple(place_new(maps[step], read(step), vector[np.newaxis], linear=linear)[0].tolist())
 
-def _place(row: Points) -> Place:
-    return tuple(float(value) for value in row)
+    vectors = zip(life.steps, life.vectors, strict=True)
+    return [place(step, vector) if step in maps else None for step, vector in vectors]
 
 
 def _anchor(vector: FloatArray, logits: FloatArray, embeddings: FloatArray, scores: FloatArray, k: int) -> _Anchor:

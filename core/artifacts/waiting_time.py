@@ -44,9 +44,6 @@ class Pace:
     step_s: float
     tail_s: float
 
-    def whole_s(self, steps: int) -> float:
-        return self.head_s + steps * self.step_s + self.tail_s
-
 
 def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[str, Place]:
     """Return the position of every queued run, by id.
@@ -176,7 +173,8 @@ def _encoder_of(config: RunConfig) -> tuple[object, ...]:
 
 
 def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:
-    return None if pace is None else pace.whole_s(run.steps - (run.checkpoint_step or 0))
+    steps = run.steps - (run.checkpoint_step or 0)
+    return None if pace is None else pace.head_s + steps * pace.step_s + pace.tail_s
 
 
 def _left_s(run: RunSummary, pace: Pace | None) -> float | None:

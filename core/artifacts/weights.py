@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -107,18 +108,11 @@ def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
     # A snapshot beyond the last step is left from an attempt that was cut back, and will be overwritten.
     files: dict[int, Path | None] = {}
     files |= {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step <= run.last_step}
-    if run.status == Status.FINISHED and _last_is_kept(folder, run.steps):
-        files[run.steps] = checkpoint_path(folder)
+    with suppress(TrainingError):  # a full disk may have left an older or a damaged checkpoint
+        if run.status == Status.FINISHED and checkpoint_step(folder) == run.steps:
+            files[run.steps] = checkpoint_path(folder)
     # Only the snapshot of step 0 holds a fitted classifier, and the disk budget may have dropped it.
     return files if run.config.classifier_start == "probe" else {0: None, **files}
-
-
-def _last_is_kept(folder: Path, steps: int) -> bool:
-    """Return whether the checkpoint holds the last step. A full disk may have left an older or a damaged one."""
-    try:
-        return checkpoint_step(folder) == steps
-    except TrainingError:
-        return False
 
 
 def _changed(path: Path) -> int:
@@ -160,26 +154,20 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
 @lru_cache(maxsize=MODELS_KEPT)
 def _trained(start: _Start, path: Path, changed: int) -> Encoder:
     """Load the encoder with a file's weights. `changed`, when the file was written, keeps the cache up to date."""
-    from core.training.checkpoints import load_learned
+    from safetensors import SafetensorError, safe_open
+
+    from core.training.checkpoints import WEIGHT, load_learned
 
     untrained = _untrained(start)[0]
-    learned = _learned_names(path)
-    shared = {id(p): p for name, p in untrained.named_parameters() if name not in learned}
+    try:
+        with safe_open(path, "pt") as file:
+            learned = set(file.keys())
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, error) from error
+    shared = {id(p): p for name, p in untrained.named_parameters() if f"{WEIGHT}{name}" not in learned}
     encoder = copy.deepcopy(untrained, shared)
     load_learned(path, encoder)
     return encoder
-
-
-def _learned_names(path: Path) -> set[str]:
-    from safetensors import SafetensorError, safe_open
-
-    from core.training.checkpoints import WEIGHT
-
-    try:
-        with safe_open(path, "pt") as file:
-            return {name.removeprefix(WEIGHT) for name in file.keys() if name.startswith(WEIGHT)}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: object) -> TrainingError:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,18 +18,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 from safetensors.numpy import save
 
-from core import __version__
 from core.artifacts import packed
-from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
+from core.artifacts.cache import write
+from core.artifacts.measures import FrameMeasures, measures_path
 from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
-from core.artifacts.replay import ID_CHARS, MADE_WITH, TAG
+from core.artifacts.replay import ID_CHARS, adopted, made_with, predictions_of
 from core.config import RunConfig, parse_config
 from core.config.folders import without_folders
 from core.errors import PlaygroundError, StoreError
-from core.events import Predictions, Step
+from core.events import Step
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import missing
-from core.experiments.results import TEST, vector_measures
+from core.experiments.results import vector_measures
 from core.messages import N_, Message
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 
@@ -105,15 +103,14 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
         "format": FORMAT,
         "name": experiment.title,
         "design": json.loads(design.model_copy(update={"base": without_folders(design.base)}).to_json()),
-        "made_with": {"scl-playground": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in MADE_WITH},
-        "runs": [_written(store, run) for run in runs],
+        "made_with": made_with(),
+        "runs": [_run_json(store, run) for run in runs],
     }
     text = json.dumps(about, ensure_ascii=False, allow_nan=False)
     packed.write_members(path, {ABOUT: text, PREDICTIONS: save(arrays)})
 
 
-def _written(store: Store, one: ExperimentRun) -> dict[str, Any]:
+def _run_json(store: Store, one: ExperimentRun) -> dict[str, Any]:
     run = store.run(str(one.run_id))
     steps = store.steps(run.id)
     names = sorted({name for step in steps for name in step.values if name.startswith("loss.") or name in KEPT})
@@ -156,8 +153,20 @@ def open_archive(store: Store, path: Path) -> str:
     ExperimentTable(store.folder).adopt(experiment_id, about.name, design.to_json())
     for run, config in zip(about.runs, configs, strict=True):
         run_id = hashlib.sha256(f"{digest}.{run.place}".encode()).hexdigest()[:ID_CHARS]
-        if not store.bring_back(run_id):
-            _adopt(store, run_id, run, config, experiment_id, arrays)
+        if store.bring_back(run_id):
+            continue
+        attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
+        with adopted(store, attempt, MESSAGE):
+            count = len(next(iter(run.steps.values()), []))
+            values = [{name: column[i] for name, column in run.steps.items()} for i in range(count)]
+            if values:
+                attempt.steps([Step(number, of_step) for number, of_step in enumerate(values, 1)])
+            for scores in run.scores:
+                attempt.evaluation(scores.step, scores.split, scores.values)
+            attempt.predictions(predictions_of(arrays[run.place], arrays[f"labels.{run.place}"]))
+            if run.vectors:
+                path = measures_path(attempt.folder, store.run(run_id).begun_attempt, count)
+                write(path, FrameMeasures(run.vectors, np.zeros(0, np.int64)))
     return experiment_id
 
 
@@ -202,26 +211,3 @@ def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
         demand(whole and are_labels(labels, logits.shape[1]), "{file}: {name}", file=PREDICTIONS, name=place)
         columns = {len(column) for column in run.steps.values()}
         demand(len(columns) <= 1, N_("{file}: steps of run {name} differ in number"), file=ABOUT, name=place)
-
-
-def _adopt(
-    store: Store, run_id: str, run: _Run, config: RunConfig, experiment_id: str, arrays: Mapping[str, Array]
-) -> None:
-    """Add a run of the archive to the store."""
-    attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
-    try:
-        count = len(next(iter(run.steps.values()), []))
-        if count:
-            attempt.steps([Step(i + 1, {name: column[i] for name, column in run.steps.items()}) for i in range(count)])
-        for scores in run.scores:
-            attempt.evaluation(scores.step, scores.split, scores.values)
-        logits, labels = arrays[run.place].astype(np.float32), arrays[f"labels.{run.place}"]
-        attempt.predictions(Predictions(TEST, logits, tuple(map(int, labels))))
-        if run.vectors:
-            folder = measures_folder(store.run_folder(run_id), store.run(run_id).begun_attempt)
-            write_measures(folder, count, FrameMeasures(run.vectors, np.zeros(0, np.int64)))
-        store.tag(run_id, [TAG])
-        attempt.end(Status.FINISHED, MESSAGE)
-    except BaseException:
-        store.drop_adopted(run_id)
-        raise

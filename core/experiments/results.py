@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from core.artifacts.measures import measures_folder, read_measures
+from core.artifacts.measures import read_measures
 from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
@@ -220,8 +220,7 @@ def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
     """Return the vector measures of a finished run's last frame; None if they were not computed yet."""
     if run.status != Status.FINISHED or run.run_id is None:
         return None
-    folder = measures_folder(store.run_folder(run.run_id), run.begun_attempt)
-    found = read_measures(folder, run.last_step)
+    found = read_measures(store.run_folder(run.run_id), run.begun_attempt, run.last_step)
     if found is None or not found.values:
         return None
     known = {name: value for name, value in found.values.items() if value is not None}

@@ -6,10 +6,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import EngineError, PlaygroundError
+from core.artifacts.shipped import rebuild
+from core.errors import EngineError
 from core.experiments.archive import write_archive
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_complete, is_over
@@ -56,20 +58,19 @@ def make(design: Design, path: Path) -> None:
     """Run an experiment and write its archive. Raises: PlaygroundError if one of its runs does not finish."""
     from core.workers import LocalEngine
 
-    with tempfile.TemporaryDirectory(prefix="scl-experiment-") as folder:
-        store = Store(Path(folder) / "runs")
-        try:
-            experiments = Experiments(LocalEngine(store))
-            experiment_id = experiments.begin(design)
-            while not is_over(design, runs := experiments.table.runs(experiment_id)):
-                time.sleep(POLL_S)
-                experiments.engine.dispatch()
-            if not is_complete(design, runs):
-                raise EngineError(f"{design.name} has runs that did not finish: see why with `experiments show`.")
-            job(vectors_request(experiment_id), store.folder, lambda *_: None)
-            write_archive(store, experiment_id, path)
-        finally:
-            store.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="scl-experiment-") as folder,
+        closing(Store(Path(folder) / "runs")) as store,
+    ):
+        experiments = Experiments(LocalEngine(store))
+        experiment_id = experiments.begin(design)
+        while not is_over(design, runs := experiments.table.runs(experiment_id)):
+            time.sleep(POLL_S)
+            experiments.engine.dispatch()
+        if not is_complete(design, runs):
+            raise EngineError(f"{design.name} has runs that did not finish: see why with `experiments show`.")
+        job(vectors_request(experiment_id), store.folder, lambda *_: None)
+        write_archive(store, experiment_id, path)
 
 
 def main(names: Sequence[str]) -> int:
@@ -77,18 +78,8 @@ def main(names: Sequence[str]) -> int:
 
     Returns: the exit status.
     """
-    for name in names or SHIPPED_EXPERIMENTS:
-        if name not in SHIPPED_EXPERIMENTS:
-            print(f"{name} is none of them: choose {', '.join(SHIPPED_EXPERIMENTS)}.", file=sys.stderr)
-            return 2
-        one = SHIPPED_EXPERIMENTS[name]
-        try:
-            make(one.design, one.path)
-        except PlaygroundError as error:
-            print(error, file=sys.stderr)
-            return 1
-        print(f"{one.path.name}: {one.path.stat().st_size / 1e6:.2f} MB", flush=True)
-    return 0
+    paths = {name: one.path for name, one in SHIPPED_EXPERIMENTS.items()}
+    return rebuild(names, paths, lambda name: make(SHIPPED_EXPERIMENTS[name].design, paths[name]), "is none of them")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from core.artifacts.measures import measure_last
+from core.artifacts.measures import measure
 from core.errors import PlaygroundError
 from core.experiments.results import vector_measures
 from core.store import ExperimentRun, ExperimentTable, Status, Store
@@ -41,7 +41,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         for done, run in enumerate(runs):
             progress(done, len(runs), f"Run {run.number}")
             try:
-                measure_last(store, store.run(str(run.run_id)))
+                measure(store, store.run(str(run.run_id)), run.last_step, whole=True)
                 measured += 1
             except PlaygroundError as error:
                 print(error)  # stdout goes to the job's log

@@ -17,7 +17,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.artifacts import maps
-from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
+from core.artifacts.cache import write
+from core.artifacts.measures import FrameMeasures, measures_path
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
 from core.events import Frame, Probe, Started, Step
@@ -286,7 +287,7 @@ def test_measures_that_are_there_are_told_with_their_settings_and_ranked_where_o
     store = Store(folder)
     for run, value in zip(runs, (0.0, 1.0), strict=True):
         measured = FrameMeasures({"silhouette": value, "alignment": value, "knn1": None}, np.zeros(6, np.int64))
-        write_measures(measures_folder(store.run_folder(run), 1), 8, measured)
+        write(measures_path(store.run_folder(run), 1, 8), measured)
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.artifacts.measures import measures_folder, read_measures
+from core.artifacts.measures import read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import scorers
@@ -209,9 +209,8 @@ def _record(store: Store, one: Compared) -> Record:
                 prefix = f"{VALIDATION}probe." if name in SCORES and by == "linear probe" else VALIDATION
                 of_frame[f"{prefix}{name}"] = evaluation.values[name]
     if one.frames is not None:
-        folder = measures_folder(one.frames.folder, one.run.begun_attempt)
-        for step in one.frames.numbers if folder.exists() else ():
-            found = read_measures(folder, step)
+        for step in one.frames.numbers:
+            found = read_measures(one.frames.folder, one.run.begun_attempt, step)
             if found is not None:
                 frames.setdefault(step, {}).update({f"{MEASURE}{name}": v for name, v in found.values.items()})
     return Record(one, reads.steps(store, one.run), frames)

@@ -9,7 +9,8 @@ from pathlib import PureWindowsPath
 import pandas as pd
 import streamlit as st
 
-from core.artifacts.measures import measures_folder, measures_request, read_measures
+from core.artifacts.maps import run_request
+from core.artifacts.measures import read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored
@@ -182,8 +183,8 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
         measured.append(None)
         if one.frames is not None:
-            folder = measures_folder(one.frames.folder, one.run.begun_attempt)
-            known = ((step, read_measures(folder, step)) for step in reversed(one.frames.numbers))
+            folder, attempt = one.frames.folder, one.run.begun_attempt
+            known = ((step, read_measures(folder, attempt, step)) for step in reversed(one.frames.numbers))
             for step, measures_at in known:
                 if measures_at is not None and measures_at.values:
                     measured[-1] = step
@@ -306,7 +307,7 @@ def _measuring(runs: Sequence[Compared], measured: Sequence[int | None]) -> bool
     busy = False
     for one in lacking:
         label = _("Measuring {run}", run=one.name)
-        busy = ensure_job("measures", measures_request(one.run), label, since=complete_since(one.run)) or busy
+        busy = ensure_job("measures", run_request(one.run), label, since=complete_since(one.run)) or busy
     return busy
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.artifacts.measures import PAIRS_MAX, measures_request, read_similarity
+from core.artifacts.maps import run_request
+from core.artifacts.measures import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.small_multiples import measures_figure
@@ -60,7 +61,7 @@ def measures(frames: Frames, number: int) -> bool:
         return False
     busy = False
     if len(found) < len(frames.numbers):
-        busy = ensure_job("measures", measures_request(frames.run), N_("Measures"), since=complete_since(frames.run))
+        busy = ensure_job("measures", run_request(frames.run), N_("Measures"), since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     explained("alignment", "uniformity", "effective_rank", "linear_probe")
     if measured := {step: known.values for step, known in found.items() if known.values}:

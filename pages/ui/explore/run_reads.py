@@ -16,7 +16,7 @@ from core.artifacts.maps import (
     readable_steps,
     steps_source,
 )
-from core.artifacts.measures import FrameMeasures, measures_folder, read_measures
+from core.artifacts.measures import FrameMeasures, measures_path, read_measures
 from core.config.score_source import predictions_note, score_notes_of
 from core.events import FloatArray, Probe
 from core.messages import in_language, language
@@ -135,13 +135,13 @@ def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
 
 def measured_steps(frames: Frames) -> tuple[int, ...]:
     """Return the steps that have measures or clusters."""
-    return numbers(measures_folder(frames.folder, frames.run.begun_attempt))
+    return numbers(measures_path(frames.folder, frames.run.begun_attempt, 0).parent)
 
 
 def measures(frames: Frames) -> dict[int, FrameMeasures]:
     """Return the measures and clusters by step, for the steps that have them."""
-    folder, there = measures_folder(frames.folder, frames.run.begun_attempt), set(measured_steps(frames))
-    found = ((step, read_measures(folder, step)) for step in frames.numbers if step in there)
+    there, attempt = set(measured_steps(frames)), frames.run.begun_attempt
+    found = ((step, read_measures(frames.folder, attempt, step)) for step in frames.numbers if step in there)
     return {step: known for step, known in found if known is not None}
 
 

@@ -13,7 +13,7 @@ CE = {"loss": "cross_entropy", "weight": 0.1}
 DROPOUT = [{"view": "dropout"}]
 
 
-def made(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = (), **more: Any) -> RunConfig:
+def made(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
     objective = {"terms": list(terms), "combine": "additive"}
     knob_turns = [{"step": step, "name": name, "value": value} for step, name, value in turns]
     return parse_config({"phases": [{"steps": 20, "batch_size": 12, "objective": objective}], "knob_turns": knob_turns})
@@ -52,15 +52,12 @@ def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
     assert found.about == "Shown instead: supervised contrast (L_out) at τ 0.3 on the pooled vectors."
 
 
-def test_every_loss_on_vectors_has_a_law() -> None:
+def test_every_loss_on_vectors_has_a_law_and_none_whose_texts_are_not_in_a_frame() -> None:
     for entry in LOSSES.values():
         assert (entry.forces is not None) == (entry.reads == "vectors")
-
-
-def test_premises_and_hypotheses_are_not_in_a_frame() -> None:
     found = shown_contrast(made({"loss": "simcse_supervised"}), 1, None, 6)
     assert not found.own
-    assert "cannot be shown" in found.remarks[0]
+    assert "This run contrasts premises with what they entail" in found.remarks[0]
 
 
 @each(
@@ -121,12 +118,9 @@ def test_without_the_encoder_layers_keep_the_name_that_the_run_gave_them(layers:
     assert shown_contrast(made({"loss": "supcon"}), 1, None, None).remarks == ()
 
 
-def test_logits_are_compared_where_the_run_compares_them() -> None:
+def test_logits_layers_as_views_and_a_queue_are_named() -> None:
     found = shown_contrast(made({"loss": "supcon", "level": "logits"}), 1, None, 6)
     assert (found.source, found.own) == ("logits", True)
-
-
-def test_layers_as_views_and_a_queue_are_named() -> None:
     found = shown_contrast(made({"loss": "supcon", "views": [{"view": "layers", "layers": [2, 4, 6]}]}), 1, None, 6)
     assert found.law.views == 3
     queued = shown_contrast(made({"loss": "supcon", "queue": 64}), 1, None, 6)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,6 @@ from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.measures import read_similarity
 from core.artifacts.sentence import Deletions, deletions_path, inspected
 from core.artifacts.weights import load_at
-from core.config import parse_config
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.store import RunRecord, Store, TaskLibrary
@@ -27,42 +23,16 @@ from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks.rows import Rows
 from core.weight_files import snapshot_path
 from core.workers import Cancelled
-from tests.core.artifacts.made import MORE, recorded, silent
-from tests.core.training.made import Draft, nli_csv
+from tests.cases import each
+from tests.core.artifacts.made import silent
+from tests.core.training.made import Draft
 
 TEXT = "the film was lovely and its music felt warm"
 
 
-@pytest.fixture(scope="module")
-def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, small_csv: Path) -> Path:
-    """A store with two finished runs: number 1 on single texts, number 2 on pairs."""
-    folder = tmp_path_factory.mktemp("carried_out")
-    draft = MORE | {
-        "encoder": {"id": str(tiny_encoder), "max_length": 32},
-        "phases": [{"steps": 8, "batch_size": 8, "optimiser": {"learning_rate": 1e-2}}],
-        "device": "cpu",
-    }
-    with closing(Store(folder / "runs")) as store:
-        for path in (small_csv, nli_csv(folder / "pairs.csv")):
-            recorded(store, parse_config(draft | {"task": {"id": "file", "path": str(path)}}))
-    return folder / "runs"
-
-
 @pytest.fixture
-def store(carried_out: Path, tmp_path: Path) -> Iterator[Store]:
-    """A copy of that store for one test."""
-    with closing(Store(shutil.copytree(carried_out, tmp_path / "runs"))) as opened:
-        yield opened
-
-
-@pytest.fixture
-def run(store: Store) -> RunRecord:
-    return store.run(store.find("1"))
-
-
-@pytest.fixture
-def pair_run(store: Store) -> RunRecord:
-    return store.run(store.find("2"))
+def store(filled: Store) -> Store:
+    return filled
 
 
 def asked(store: Store, run: RunRecord, what: str, **more: Any) -> dict[str, Any]:
@@ -97,23 +67,6 @@ def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord)
             np.testing.assert_allclose(found.attention[number].astype(float), kept.astype(float), atol=1e-3)
 
 
-def test_attention_is_a_share_of_each_text_by_block_and_head(store: Store, run: RunRecord) -> None:
-    asked(store, run, "sentence", text=TEXT, second=None)
-    found = inspected(store.run_folder(run.id), TEXT)
-    assert found is not None
-    assert found.attention.shape == (4, 2, 2, 9 + 2)
-    np.testing.assert_allclose(found.attention.astype(float).sum(-1), 1.0, atol=2e-3)
-    assert [found.read.surface(word) for word in found.read.words] == TEXT.split()
-
-
-def test_asked_again_it_is_read_from_the_file(store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = asked(store, run, "sentence", text=TEXT, second=None)
-    monkeypatch.setattr(inspect_job, "encode", no_encoding)
-    assert asked(store, run, "sentence", text=TEXT, second=None) == first
-    with pytest.raises(AssertionError, match="again"):
-        asked(store, run, "sentence", text=TEXT + " one", second=None)
-
-
 def test_only_steps_with_new_weights_are_computed(
     store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +86,7 @@ def test_only_steps_with_new_weights_are_computed(
     np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "<img src=x onerror=alert(1)> & \"quotes\" 'too'",
@@ -149,34 +102,31 @@ def test_any_text_comes_back_as_it_was(store: Store, run: RunRecord, text: str) 
     assert found is not None
     assert found.read.sides == (text,)
     assert np.isfinite(found.vectors).all()
-    assert len(list((store.run_folder(run.id) / "inspected").iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "second", "message"),
+@each(
+    ("number", "text", "second", "message"),
     [
-        ("", None, "The text '' is empty: type at least one character"),
-        (" \n\t", None, "is empty"),
-        (7, None, "is empty"),
-        (None, None, "is empty"),
-        ("x" * 20_001, None, "The text has 20,001 characters: give at most 20,000"),
-        ("half \ud83d", None, "holds half a character"),
-        ("one", "two", "The second text 'two' has no place: this task reads one text"),
+        ("1", "", None, "The text '' is empty: type at least one character"),
+        ("1", " \n\t", None, "is empty"),
+        ("1", 7, None, "is empty"),
+        ("1", "x" * 20_001, None, "The text has 20,001 characters: give at most 20,000"),
+        ("1", "half \ud83d", None, "holds half a character"),
+        ("1", "one", "two", "The second text 'two' has no place: this task reads one text"),
+        ("2", "a lovely film", None, "The second text is missing: this task reads pairs"),
+        ("2", "a lovely film", " ", "The second text ' ' is empty"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_refused(
-    store: Store, run: RunRecord, text: object, second: object, message: str
+    store: Store, number: str, text: object, second: object, message: str
 ) -> None:
+    run = store.run(store.find(number))
     with pytest.raises(TaskError, match=message):
         asked(store, run, "sentence", text=text, second=second)
     assert not (store.run_folder(run.id) / "inspected").exists()
 
 
-def test_a_pair_needs_both_its_texts(store: Store, pair_run: RunRecord) -> None:
-    with pytest.raises(TaskError, match="The second text is missing: this task reads pairs"):
-        asked(store, pair_run, "sentence", text="a lovely film", second=None)
-    with pytest.raises(TaskError, match="The second text ' ' is empty"):
-        asked(store, pair_run, "sentence", text="a lovely film", second=" ")
+def test_a_pair_has_words_of_both_its_texts(store: Store, pair_run: RunRecord) -> None:
     asked(store, pair_run, "sentence", text="a lovely film", second="a dull film")
     folder = store.run_folder(pair_run.id)
     found = inspected(folder, "a lovely film", "a dull film")
@@ -206,32 +156,14 @@ def test_layers_are_what_the_encoder_says_of_each_text_alone(store: Store, run: 
         np.testing.assert_allclose(vectors, np.stack(alone), atol=3e-6)
 
 
-@pytest.mark.parametrize("step", [2, 4, 8])
-def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, step: int) -> None:
-    asked(store, run, "layers", step=step)
-    last = layer_vectors(store.run_folder(run.id), step, 2)
-    np.testing.assert_array_equal(last, store.embeddings(run.id, step))
-
-
-def test_layers_of_the_untrained_encoder_and_of_pairs(store: Store, pair_run: RunRecord) -> None:
+def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, pair_run: RunRecord) -> None:
+    for step in (2, 4, 8):
+        asked(store, run, "layers", step=step)
+        last = layer_vectors(store.run_folder(run.id), step, 2)
+        np.testing.assert_array_equal(last, store.embeddings(run.id, step))
     asked(store, pair_run, "layers", step=0)
     last = layer_vectors(store.run_folder(pair_run.id), 0, 2)
     np.testing.assert_allclose(last, store.embeddings(pair_run.id, 0), atol=3e-6)
-
-
-def test_layers_are_computed_once_for_the_same_weights(
-    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = store.run_folder(run.id)
-    asked(store, run, "layers", step=2)
-    before = layer_vectors(folder, 2, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(inspect_job, "_all_layers", no_encoding)
-        asked(store, run, "layers", step=2)
-    snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
-    asked(store, run, "layers", step=2)
-    assert before is not None
-    assert np.abs(layer_vectors(folder, 2, 1) - before).max() > 1e-4
 
 
 # Deletions
@@ -265,24 +197,6 @@ def test_deletions_of_a_pair_take_words_from_both_texts(store: Store, pair_run: 
     np.testing.assert_allclose(found.deleted, torch.stack(logits).double().softmax(-1).numpy(), atol=1e-6)
 
 
-def test_deletions_are_of_one_step_and_one_state_of_its_weights(
-    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = store.run_folder(run.id)
-    asked(store, run, "deletions", text=TEXT, second=None, step=2)
-    assert not deletions_path(folder, TEXT, None, 4).exists()
-    before = read(Deletions, deletions_path(folder, TEXT, None, 2))
-    with monkeypatch.context() as patch:
-        patch.setattr(inspect_job, "encode", no_encoding)
-        asked(store, run, "deletions", text=TEXT, second=None, step=2)
-    snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
-    asked(store, run, "deletions", text=TEXT, second=None, step=2)
-    after = read(Deletions, deletions_path(folder, TEXT, None, 2))
-    assert before is not None
-    assert after is not None
-    assert np.abs(after.base - before.base).max() > 1e-5
-
-
 def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) -> None:
     text = "lovely " * 100
     asked(store, run, "deletions", text=text, second=None, step=0)
@@ -295,24 +209,41 @@ def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) 
 # The job
 
 
-@pytest.mark.parametrize("what", ["everything", None, ["sentence"]])
-def test_another_question_is_refused(store: Store, run: RunRecord, what: object) -> None:
-    with pytest.raises(ConfigError, match=r"what = .* choose sentence, layers, deletions"):
-        job({"run": run.id, "what": what}, store.folder, silent)
-
-
-@pytest.mark.parametrize("what", ["layers", "deletions"])
-@pytest.mark.parametrize(("step", "error"), [(6, StoreError), (None, ConfigError), ("4", ConfigError)])
-def test_a_step_without_weights_is_refused(
-    store: Store, run: RunRecord, what: str, step: object, error: type[Exception]
+@pytest.mark.parametrize("what", ["sentence", "layers", "deletions", "similarity"])
+def test_a_result_is_computed_once_for_the_same_weights(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    with pytest.raises(error, match="step"):
-        asked(store, run, what, text=TEXT, second=None, step=step)
+    request = {"text": TEXT, "second": None, "step": 2, "task": scored_task(store)}
+    first = asked(store, run, what, **request)
+    for name in ("encode", "_all_layers"):
+        monkeypatch.setattr(inspect_job, name, no_encoding)
+    assert asked(store, run, what, **request) == first
+    snapshot_path(store.run_folder(run.id), 2).write_bytes(snapshot_path(store.run_folder(run.id), 4).read_bytes())
+    with pytest.raises(AssertionError, match="computed again"):
+        asked(store, run, what, **request)
 
 
-def test_a_run_that_does_not_exist_or_has_not_started_is_refused(store: Store, draft: Draft) -> None:
-    with pytest.raises(RunNotFoundError):
-        job({"run": "../elsewhere", "what": "sentence", "text": TEXT}, store.folder, silent)
+@each(
+    ("request_", "error", "words"),
+    [
+        ({"what": "everything"}, ConfigError, "what = .* choose sentence, layers, deletions"),
+        ({"what": None}, ConfigError, "what = .* choose"),
+        ({"what": ["sentence"]}, ConfigError, "what = .* choose"),
+        ({"what": "layers", "step": 6}, StoreError, "step 6"),
+        ({"what": "layers", "step": "4"}, ConfigError, "step"),
+        ({"what": "deletions", "step": 6}, StoreError, "step 6"),
+        ({"what": "deletions", "step": None}, ConfigError, "step"),
+        ({"what": "sentence", "run": "../elsewhere"}, RunNotFoundError, "elsewhere"),
+    ],
+)
+def test_another_question_is_refused(
+    store: Store, run: RunRecord, request_: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        job({"run": run.id, "text": TEXT, "second": None} | request_, store.folder, silent)
+
+
+def test_a_run_that_has_not_started_is_refused(store: Store, draft: Draft) -> None:
     with pytest.raises(StoreError, match="has not started"):
         job({"run": store.create(draft()), "what": "sentence", "text": TEXT}, store.folder, silent)
 
@@ -362,15 +293,6 @@ def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store,
         ranks = [np.argsort(np.argsort(values)) for values in (cosines, [5, 1.5, 4, 0])]
         apart = float(((ranks[0] - ranks[1]) ** 2).sum())
         assert found.values[step] == pytest.approx(1 - 6 * apart / (4 * 15))
-
-
-def test_similarity_is_computed_once_for_the_same_weights(
-    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = scored_task(store)
-    first = asked(store, run, "similarity", task=task)
-    monkeypatch.setattr(inspect_job, "encode", no_encoding)
-    assert asked(store, run, "similarity", task=task) == first
 
 
 def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunRecord) -> None:

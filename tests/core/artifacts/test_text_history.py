@@ -15,10 +15,9 @@ from core.artifacts.text_history import biography, path
 from core.errors import StoreError
 from core.events import FloatArray, TokenText
 from core.representation.projections import pca_map, place_new
-from core.store import Store
+from core.store import RunRecord, Store
 from tests.cases import each
-from tests.core.artifacts.made import FRAMES, MORE, recorded, silent
-from tests.core.training.made import Draft
+from tests.core.artifacts.made import FRAMES, silent
 
 Read = Callable[[int], tuple[FloatArray, FloatArray]]
 STEPS = tuple(range(0, 100, 10))
@@ -44,40 +43,29 @@ def drifting(count: int = 40, width: int = 6, classes: int = 3, seed: int = 0) -
     return read
 
 
-def slowly(found: Inspected, read: Read, step: int, k: int) -> tuple[list[float], list[float]]:
-    """The formula, number by number."""
+def slowly(found: Inspected, read: Read, step: int, k: int) -> list[np.ndarray]:
+    """The formula, example by example."""
 
-    def moved(values: list[float], share: float, then: FloatArray, now: FloatArray) -> list[float]:
-        return [v + share * (float(b) - float(a)) for v, a, b in zip(values, then, now, strict=True)]
+    def unit(rows: np.ndarray) -> np.ndarray:
+        return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
-    def side(number: int) -> tuple[list[float], list[float]]:
-        (then, scores_then), (now, scores_now) = read(found.steps[number]), read(step)
-        vector = found.vectors[number].tolist()
-        length = math.sqrt(math.fsum(x * x for x in vector))
-        distances = []
-        for row, example in enumerate(then.tolist()):
-            own = math.sqrt(math.fsum(x * x for x in example))
-            far = math.fsum((x / own - y / length) ** 2 for x, y in zip(example, vector, strict=True))
-            distances.append((math.sqrt(far), row))
-        near = sorted(distances)[:k]
-        total = math.fsum(1 / far for far, _ in near)
-        logits = found.logits[number].tolist()
-        for far, row in near:
-            share = 1 / far / total
-            vector = [v + share * (float(now[row][i]) - float(then[row][i])) for i, v in enumerate(vector)]
-            logits = [
-                v + share * (float(scores_now[row][i]) - float(scores_then[row][i])) for i, v in enumerate(logits)
-            ]
+    def side(number: int) -> tuple[np.ndarray, np.ndarray]:
+        then, scores_then, now, scores_now = (a.astype(float) for at in (found.steps[number], step) for a in read(at))
+        vector, logits = found.vectors[number].astype(float), found.logits[number].astype(float)
+        far = np.linalg.norm(unit(then) - unit(vector), axis=1)
+        near = np.argsort(far)[:k]
+        for row in near:
+            share = 1 / far[row] / sum(1 / far[near])
+            vector = vector + share * (now[row] - then[row])
+            logits = logits + share * (scores_now[row] - scores_then[row])
         return vector, logits
 
     before = max(n for n, s in enumerate(found.steps) if s < step)
     after = min((n for n, s in enumerate(found.steps) if s > step), default=None)
     if after is None:
-        return side(before)
+        return list(side(before))
     t = (step - found.steps[before]) / (found.steps[after] - found.steps[before])
-    pairs = zip(side(before), side(after), strict=True)
-    first, second = ([(1 - t) * a + t * b for a, b in zip(*pair, strict=True)] for pair in pairs)
-    return first, second
+    return [(1 - t) * a + t * b for a, b in zip(side(before), side(after), strict=True)]
 
 
 @each("k", [1, 4, 10])
@@ -97,14 +85,17 @@ def test_estimates_are_those_of_the_formula(k: int) -> None:
             np.testing.assert_allclose(life.logits[number], logits, atol=1e-5)
 
 
-def test_a_text_that_is_an_example_lives_its_life() -> None:
+def test_a_text_that_is_an_example_lives_its_life_and_goes_its_way_on_the_map() -> None:
     read, row = drifting(), 17
     anchors = (0, 50)
     found = told_at(anchors, [read(s)[0][row] for s in anchors], [read(s)[1][row] for s in anchors])
     life = biography(found, STEPS, read)
+    maps = {step: pca_map(read(step)[0]) for step in STEPS}
+    places = path(life, maps, lambda step: read(step)[0], linear=True)
     for number, step in enumerate(STEPS):
         np.testing.assert_allclose(life.vectors[number], read(step)[0][row], atol=1e-5)
         np.testing.assert_allclose(life.logits[number], read(step)[1][row], atol=1e-5)
+        np.testing.assert_allclose(places[number], maps[step][row], atol=1e-4)
     assert (life.neighbours[:, 0] == row).all()
 
 
@@ -147,27 +138,26 @@ def test_fewer_examples_than_neighbours_and_vectors_of_length_zero_are_no_obstac
     assert np.isfinite(life.vectors).all()
 
 
-def test_a_real_runs_frames_are_met_where_the_model_read_and_nearly_met_between(store: Store, draft: Draft) -> None:
-    run = recorded(store, draft(more=MORE, optimiser={"learning_rate": 1e-2}))
+def test_a_real_runs_frames_are_met_where_the_model_read_and_nearly_met_between(filled: Store, run: RunRecord) -> None:
     assert run.probe is not None
     text = run.probe.texts[4]
-    job({"run": run.id, "what": "sentence", "text": text, "second": None}, store.folder, silent)
-    found = inspected(store.run_folder(run.id), text)
+    job({"run": run.id, "what": "sentence", "text": text, "second": None}, filled.folder, silent)
+    found = inspected(filled.run_folder(run.id), text)
     assert found is not None
-    frames = store.frame_steps(run.id)
-    life = biography(found, frames, lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)))
-    assert life.steps == FRAMES
+    life = biography(found, FRAMES, lambda step: (filled.embeddings(run.id, step), filled.logits(run.id, step)))
     assert life.exact == (True, True, True, False, True)
-    recorded_vectors = np.stack([store.embeddings(run.id, step)[4] for step in frames])
+    recorded_vectors = np.stack([filled.embeddings(run.id, step)[4] for step in FRAMES])
     np.testing.assert_allclose(life.vectors, recorded_vectors, atol=1e-4)
-    assert life.predictions.tolist() == [int(store.logits(run.id, step)[4].argmax()) for step in frames]
+    assert life.predictions.tolist() == [int(filled.logits(run.id, step)[4].argmax()) for step in FRAMES]
 
 
 def test_the_path_is_that_of_each_frames_own_map() -> None:
     read = drifting()
     life = biography(told_at((0,), [np.ones(6)], [np.zeros(3)]), STEPS, read)
-    turns = {step: np.random.default_rng(step).normal(size=(6, 2)) for step in STEPS}
-    maps = {step: points_of(read(step)[0], turns[step]) for step in STEPS if step != 30}
+    maps = {
+        step: (read(step)[0] @ np.random.default_rng(step).normal(size=(6, 2))).astype(np.float32) for step in STEPS
+    }
+    del maps[30]
     places = path(life, maps, lambda step: read(step)[0], linear=False)
     for number, (step, place) in enumerate(zip(STEPS, places, strict=True)):
         if step == 30:
@@ -175,16 +165,6 @@ def test_the_path_is_that_of_each_frames_own_map() -> None:
         else:
             alone = place_new(maps[step], read(step)[0], life.vectors[[number]], linear=False)[0]
             assert place == pytest.approx(alone.tolist())
-
-
-def test_a_text_that_is_an_example_goes_its_way_on_the_map() -> None:
-    read = drifting()
-    row = 7
-    kept = [read(step)[0][row] for step in STEPS], [read(step)[1][row] for step in STEPS]
-    life = biography(told_at(STEPS, *kept), STEPS, read)
-    maps = {step: pca_map(read(step)[0]) for step in STEPS}
-    places = path(life, maps, lambda step: read(step)[0], linear=True)
-    np.testing.assert_allclose(places, [maps[step][row] for step in STEPS], atol=1e-5)
 
 
 @each("linear", [True, False])
@@ -205,7 +185,3 @@ def test_on_maps_that_were_fitted_once_one_frame_tells_the_places(linear: bool) 
     for number, step in enumerate(STEPS):
         assert places[number] == (pytest.approx(expected[number].tolist()) if step in maps else None)
     assert path(life, {0: maps[last]}, vectors, linear=linear, reference=last) == [None] * len(STEPS)
-
-
-def points_of(vectors: Any, turn: Any) -> Any:
-    return (vectors @ turn).astype(np.float32)

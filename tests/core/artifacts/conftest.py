@@ -1,0 +1,47 @@
+"""A store with two finished runs, carried out once for all tests here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from core.config import parse_config
+from core.store import RunRecord, Store
+from tests.core.artifacts.made import MORE, recorded
+from tests.core.training.made import nli_csv
+
+
+@pytest.fixture(scope="session")
+def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, small_csv: Path) -> Path:
+    """Run number 1 on single texts, number 2 on pairs."""
+    folder = tmp_path_factory.mktemp("carried_out")
+    draft = MORE | {
+        "encoder": {"id": str(tiny_encoder), "max_length": 32},
+        "phases": [{"steps": 8, "batch_size": 8, "optimiser": {"learning_rate": 1e-2}}],
+        "device": "cpu",
+    }
+    with closing(Store(folder / "runs")) as store:
+        for path in (small_csv, nli_csv(folder / "pairs.csv")):
+            recorded(store, parse_config(draft | {"task": {"id": "file", "path": str(path)}}))
+    return folder / "runs"
+
+
+@pytest.fixture
+def filled(carried_out: Path, tmp_path: Path) -> Iterator[Store]:
+    """A copy of that store for one test."""
+    with closing(Store(shutil.copytree(carried_out, tmp_path / "filled"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(filled: Store) -> RunRecord:
+    return filled.run(filled.find("1"))
+
+
+@pytest.fixture
+def pair_run(filled: Store) -> RunRecord:
+    return filled.run(filled.find("2"))
