@@ -7,7 +7,6 @@ import platform
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -48,7 +47,6 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     design = results.design
     protocol = PROTOCOLS.get(design.protocol)
     header, rows = table_rows(results)
-    first = config or design.base
     return _template().render(
         language=language(),
         title=experiment.title,
@@ -65,8 +63,19 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
         differs=_(protocol.differs) if protocol else "",
         axes=[(axis_title(axis, design.base), listed(level.title for level in axis.levels)) for axis in design.axes],
         seeds=listed(map(str, design.seeds)),
-        settings=[(one.label, one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
-        runs=_runs(results),
+        settings=[(one.label, one.text) for one in settings(config or design.base) if one.listed or one.path in ALWAYS],
+        runs=[
+            {
+                "cell": cell.title,
+                "seed": run.seed,
+                "run": run.number or "–",
+                "id": run.run_id or "–",
+                "status": _(str(run.status)) if run.status else _("not made"),
+                "score": f"{cell.scores[run.seed]:.4f}" if run.seed in cell.scores else "–",
+            }
+            for cell in results.cells
+            for run in cell.runs
+        ],
         design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),
         made_with=f"SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}, "
         f"Python {platform.python_version()}",
@@ -76,24 +85,21 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
 
 def summary(results: Results) -> list[str]:
     """Return the results as sentences; a missing difference is stated as plainly as a difference."""
-    comparisons = [cell for cell in results.cells if cell.comparison is not None]
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
     runs = ngettext("{count} run", "{count} runs", results.design.runs)
     words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]
-    if not comparisons:
-        return words
-    shown = [cell for cell in comparisons if cell.comparison and cell.comparison.verdict != "no difference shown"]
-    if not shown:
-        number = ngettext("{count} comparison", "{count} comparisons", len(comparisons))
+    compared = [(cell.title, cell.comparison) for cell in results.cells if cell.comparison is not None]
+    shown = [(title, one) for title, one in compared if one.verdict != "no difference shown"]
+    if compared and not shown:
+        number = ngettext("{count} comparison", "{count} comparisons", len(compared))
         words.append(_("No difference is shown in {comparisons} at the 5% level (Holm).", comparisons=number))
-    for cell in shown:
-        assert cell.comparison is not None
-        against = results.cells[cell.comparison.baseline].title
-        if cell.comparison.verdict == "higher":
-            words.append(_("{cell} is higher than {baseline}.", cell=cell.title, baseline=against))
+    for title, one in shown:
+        against = results.cells[one.baseline].title
+        if one.verdict == "higher":
+            words.append(_("{cell} is higher than {baseline}.", cell=title, baseline=against))
         else:
-            words.append(_("{cell} is lower than {baseline}.", cell=cell.title, baseline=against))
-    rest = len(comparisons) - len(shown)
+            words.append(_("{cell} is lower than {baseline}.", cell=title, baseline=against))
+    rest = len(compared) - len(shown)
     if shown and rest:
         words.append(
             ngettext(
@@ -124,24 +130,6 @@ def chart(results: Results) -> str:
         )
     percent = results.measure.name in SHARES
     return interval_chart(rows, score=score_name(results), unit=unit(results), percent=percent)
-
-
-def _runs(results: Results) -> list[dict[str, Any]]:
-    found = []
-    for cell in results.cells:
-        for run in cell.runs:
-            score = cell.scores.get(run.seed)
-            found.append(
-                {
-                    "cell": cell.title,
-                    "seed": run.seed,
-                    "run": run.number or "–",
-                    "id": run.run_id or "–",
-                    "status": _(str(run.status)) if run.status else _("not made"),
-                    "score": "–" if score is None else f"{score:.4f}",
-                }
-            )
-    return found
 
 
 @lru_cache(maxsize=1)

@@ -372,27 +372,11 @@ def _csv(results: Results) -> str:
     writer.writerow([*(axis.name for axis in results.design.axes), *columns.split()])
     for cell in results.cells:
         labels = _labels(results, cell)[: len(results.design.axes)]
+        compared: Sequence[object] = [None] * 10
+        if (one := cell.comparison) is not None:
+            of = one.difference
+            tested = (one.corrected_p, one.verdict, one.seeds_needed)
+            compared = [of.seeds, of.mean, of.std, of.low, of.high, of.p, *tested, of.examples]
         values = " ".join(f"{seed}:{value!r}" for seed, value in sorted(cell.scores.items()))
-        writer.writerow([*labels, *_numbers(cell), values, *cell.reference])
+        writer.writerow([*labels, cell.seeds, cell.mean, cell.std, *compared, values, *cell.reference])
     return text.getvalue()
-
-
-def _numbers(cell: CellResult) -> Sequence[object]:
-    """Return the CSV values of a cell, None for missing ones."""
-    own = [cell.seeds, cell.mean, cell.std]
-    if cell.comparison is None:
-        return [*own, *[None] * 10]
-    found = cell.comparison.difference
-    return [
-        *own,
-        found.seeds,
-        found.mean,
-        found.std,
-        found.low,
-        found.high,
-        found.p,
-        cell.comparison.corrected_p,
-        cell.comparison.verdict,
-        cell.comparison.seeds_needed,
-        found.examples,
-    ]

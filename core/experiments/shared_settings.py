@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import product
@@ -29,7 +29,10 @@ class SharedSettings(NamedTuple):
 
 def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
     """Describe the parts of a draft that no level changes. The objective may be described without its weights or τ."""
-    drafts = [base, *_drafts(base, axes)]
+    drafts = [base]
+    for level in (level for axis in axes for level in axis.levels):
+        with suppress(ConfigError):  # a level may be valid only with another axis's level
+            drafts.append(changed(base, {name: value for name, value in level.settings.items() if name != START}))
 
     def shared(texts: Callable[[RunConfig], list[str]]) -> list[str]:
         return [text for text in texts(base) if all(text in texts(draft) for draft in drafts)]
@@ -38,13 +41,6 @@ def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
     labels = ({objective_label(one, weights=w, temperature=t) for one in drafts} for t, w in wholes)
     objective = next((list(found) for found in labels if len(found) == 1), [])
     return SharedSettings(shared(_rows), shared(lambda draft: [draft.encoder.id]), objective, shared(_length))
-
-
-def _drafts(base: RunConfig, axes: Sequence[Axis]) -> Iterator[RunConfig]:
-    """Yield the draft with each level applied alone; skip levels that are only valid with another axis's level."""
-    for level in (level for axis in axes for level in axis.levels):
-        with suppress(ConfigError):
-            yield changed(base, {name: value for name, value in level.settings.items() if name != START})
 
 
 def _rows(draft: RunConfig) -> list[str]:

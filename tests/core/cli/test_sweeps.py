@@ -16,8 +16,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import LocalEngine
 from tests.core.cli.test_main import run
-from tests.core.experiments.instant import InstantEngine
-from tests.core.experiments.test_results import right
+from tests.core.experiments.instant import InstantEngine, right
 
 __all__ = ["run"]
 Run = Callable[..., tuple[int, str, str]]

@@ -11,6 +11,7 @@ from core.config import RunConfig
 from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, make_runs
+from core.experiments.results import Results, results
 from core.store import Store
 from tests.core.experiments.instant import InstantEngine
 
@@ -22,6 +23,13 @@ class Here(Experiments):
 
     def fill(self, experiment_id: str) -> None:
         make_runs(self.engine, experiment_id, lambda *_: None)
+
+
+def shown(experiments: Experiments, measure: str = "accuracy", split: str = "test") -> Results:
+    """What the newest experiment shows."""
+    experiment_id = experiments.table.experiments()[0].id
+    store, design = experiments.engine.store, experiments.design(experiment_id)
+    return results(store, experiment_id, design, measure=measure, split=split)
 
 
 @pytest.fixture

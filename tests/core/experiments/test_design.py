@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from core.errors import ConfigError
 from core.experiments.design import MOST_RUNS, Axis, Cell, Design, axis_of, parse_design
 from tests.cases import each
 
+MOST = f"2,040 runs cannot be used: an experiment has at most {MOST_RUNS:,}"
 GRID: dict[str, Any] = {
     "name": "λ × τ",
     "base": {"task.id": "film_reviews", "steps": 20},
@@ -23,20 +25,21 @@ GRID: dict[str, Any] = {
 }
 
 
-def test_every_combination_runs_under_every_seed() -> None:
-    design = build(Design, GRID)
+def test_every_combination_runs_under_every_seed_and_changes_its_settings_alone() -> None:
+    design = build(Design, GRID | {"reference": {"label": "CE", "settings": {"preset": "ce"}}})
     assert design.shape == (3, 2)
-    assert [cell.levels for cell in design.cells] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
-    assert [cell.number for cell in design.cells] == list(range(6))
-    assert design.seeds == (0, 1, 2)
-    assert design.runs == 18
-
-
-def test_a_cell_changes_its_settings_and_the_seed_alone() -> None:
-    design = build(Design, GRID)
+    assert [cell.levels for cell in design.cells] == [*product(range(3), range(2)), None]
+    assert [cell.number for cell in design.cells] == list(range(7))
+    assert (design.seeds, design.runs) == ((0, 1, 2), 21)
     draft = design.draft(design.cells[5], 2)
     assert (draft.phases[0].objective.weight, draft.phases[0].objective.temperature, draft.seed) == (0.9, 0.3, 2)
     assert (draft.phases[0].steps, draft.task.id) == (20, "film_reviews")
+    assert [axis.name for axis in design.axes] == ["Weight λ", "Temperature τ"]
+    assert [design.title_of(cell) for cell in (design.cells[0], design.cells[-1])] == ["λ 0.1, τ 0.1", "CE"]
+    assert design.draft(design.cells[-1], 0).phases[0].objective.contrastive == ()
+    assert parse_design(design.to_json()) == design
+    more = design.revised(seeds=[*design.seeds, 3, 4])
+    assert (more.seeds, more.cells) == ((0, 1, 2, 3, 4), design.cells)
 
 
 def test_without_axes_it_is_seeds_alone() -> None:
@@ -44,13 +47,6 @@ def test_without_axes_it_is_seeds_alone() -> None:
     assert design.cells == (Cell(0, ()),)
     assert (design.runs, design.title_of(design.cells[0])) == (2, "all runs")
     assert [design.draft(design.cells[0], seed).seed for seed in design.seeds] == [4, 7]
-
-
-def test_cells_are_called_as_people_call_their_settings() -> None:
-    design = build(Design, GRID | {"reference": {"label": "CE", "settings": {"preset": "ce"}}})
-    assert [axis.name for axis in design.axes] == ["Weight λ", "Temperature τ"]
-    assert design.title_of(design.cells[0]) == "λ 0.1, τ 0.1"
-    assert design.title_of(design.cells[-1]) == "CE"
 
 
 def test_an_axis_of_levels_changes_several_settings_at_once() -> None:
@@ -63,44 +59,20 @@ def test_an_axis_of_levels_changes_several_settings_at_once() -> None:
     assert draft.phases[0].objective.temperature == 0.05
 
 
-def test_a_baseline_replaces_the_levels_it_names() -> None:
-    design = build(Design, GRID | {"baseline": {"Weight λ": 0.1}})
-    pairs = {cell.number: design.baseline_of(cell) for cell in design.cells}
-    assert {number: other and other.number for number, other in pairs.items()} == {
-        0: None,
-        1: None,
-        2: 0,
-        3: 1,
-        4: 0,
-        5: 1,
-    }
-    assert design.compares
-
-
-def test_all_are_compared_with_a_reference() -> None:
-    design = build(Design, GRID | {"reference": {"label": "CE", "settings": {"preset": "ce"}}})
-    assert design.runs == 21
-    assert {design.baseline_of(cell) for cell in design.cells[:-1]} == {design.cells[-1]}
-    assert design.baseline_of(design.cells[-1]) is None
-    assert design.draft(design.cells[-1], 0).phases[0].objective.contrastive == ()
-
-
-def test_without_a_baseline_nothing_is_compared() -> None:
-    design = build(Design, GRID)
-    assert not design.compares
-    assert {design.baseline_of(cell) for cell in design.cells} == {None}
-
-
-def test_the_json_form_comes_back_as_it_was() -> None:
-    design = build(Design, GRID | {"baseline": {"Weight λ": 0.1}})
-    assert parse_design(design.to_json()) == design
-
-
-def test_more_seeds_leave_the_cells_as_they_are() -> None:
-    design = build(Design, GRID)
-    more = design.revised(seeds=[*design.seeds, 3, 4])
-    assert more.seeds == (0, 1, 2, 3, 4)
-    assert more.cells == design.cells
+@each(
+    ("more", "compared_with"),
+    [
+        ({"baseline": {"Weight λ": 0.1}}, [None, None, 0, 1, 0, 1]),
+        ({"reference": {"label": "CE", "settings": {"preset": "ce"}}}, [6, 6, 6, 6, 6, 6, None]),
+        ({}, [None] * 6),
+    ],
+)
+def test_cells_are_compared_with_the_levels_of_the_baseline_or_the_reference(
+    more: dict[str, Any], compared_with: list[int | None]
+) -> None:
+    design = build(Design, GRID | more)
+    assert [other and other.number for other in map(design.baseline_of, design.cells)] == compared_with
+    assert design.compares == bool(more)
 
 
 def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
@@ -138,6 +110,7 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
         ({"base": {"task.no_such": 3}}, "no_such"),
         ({"axes": 5}, "axes = 5 cannot be used: give a list"),
         ({"version": 2}, "version = 2"),
+        ({"axes": [{"setting": "task.text_noise", "values": [i / 100 for i in range(60)]}], "seeds": 34}, MOST),
     ],
 )
 def test_what_cannot_be_a_design_is_one_sentence(given: dict[str, Any], sentence: str) -> None:
@@ -145,14 +118,6 @@ def test_what_cannot_be_a_design_is_one_sentence(given: dict[str, Any], sentence
         build(Design, given)
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_there_is_a_most_of_runs() -> None:
-    axes = [
-        {"setting": f"task.{name}", "values": [i / 100 for i in range(50)]} for name in ("label_noise", "text_noise")
-    ]
-    with pytest.raises(ConfigError, match=f"at most {MOST_RUNS:,}"):
-        build(Design, {"axes": axes})
 
 
 def test_a_cell_whose_settings_do_not_go_together_is_refused_when_it_is_made() -> None:
@@ -189,19 +154,15 @@ def transfer(**more: Any) -> Design:
     )
 
 
-def test_sources_run_once_under_every_seed() -> None:
+def test_sources_run_once_under_every_seed_and_runs_start_from_that_of_their_seed() -> None:
     design = transfer()
     assert design.runs == 6
     [source] = design.source_cells
     assert (source.number, design.title_of(source)) == (-1, "Films")
     assert design.draft(source, 1).phases[0].steps == 50
     assert [design.source_of(cell) for cell in (*design.cells, source)] == [None, "Films", None]
-
-
-def test_a_run_starts_from_the_source_of_its_seed() -> None:
-    design = transfer()
-    assert design.draft(design.cells[1], 0, {"Films": "abcdefghijkm"}).start == "abcdefghijkm"
-    assert design.draft(design.cells[0], 0, {"Films": "abcdefghijkm"}).start is None
+    starts = [design.draft(cell, 0, {"Films": "abcdefghijkm"}).start for cell in design.cells]
+    assert starts == [None, "abcdefghijkm"]
 
 
 def test_a_source_that_is_not_there_is_refused() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from core.config.edit import changed
@@ -17,21 +15,17 @@ from tests.core.experiments.instant import InstantEngine
 from tests.core.workers.watching import wait_for
 
 
-def test_every_cell_has_a_run_under_every_seed(experiments: Here, design: Make) -> None:
+def test_every_cell_has_a_run_under_every_seed_and_first_seeds_come_first(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
     made = design()
     experiment_id = experiments.begin(made)
     runs = experiments.table.runs(experiment_id)
     assert [(run.cell, run.seed) for run in runs] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(run.own and run.status == Status.FINISHED for run in runs)
-    configs = [experiments.engine.store.run(run.run_id or "").config for run in runs]
-    assert [(c.phases[0].objective.weight, c.seed) for c in configs] == [(0.1, 0), (0.1, 1), (0.9, 0), (0.9, 1)]
+    configs = [engine.store.run(run_id).config for run_id in engine.carried_out]
+    assert [(c.phases[0].objective.weight, c.seed) for c in configs] == [(0.1, 0), (0.9, 0), (0.1, 1), (0.9, 1)]
     assert is_complete(made, runs)
-
-
-def test_first_seeds_come_before_second_ones(experiments: Here, engine: InstantEngine, design: Make) -> None:
-    experiment_id = experiments.begin(design())
-    by_id = {run.run_id: (run.cell, run.seed) for run in experiments.table.runs(experiment_id)}
-    assert [by_id[run_id] for run_id in engine.carried_out] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
 def test_a_run_that_was_there_is_found_and_not_repeated(experiments: Here, engine: InstantEngine, design: Make) -> None:
@@ -70,10 +64,12 @@ def test_runs_of_an_experiment_wait_behind_those_of_people(
     assert len(engine.carried_out) == 5
 
 
-def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make, tmp_path: Path) -> None:
-    lost = changed(design().base, {"task.path": str(tmp_path / "lost.csv")})
+def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make) -> None:
+    lost = changed(design().base, {"task.path": "lost.csv"})
     with pytest.raises(TaskError, match=r"lost\.csv"):
         experiments.begin(design(base=lost.model_dump(mode="json")))
+    with pytest.raises(ConfigError, match="there is no such run"):
+        experiments.engine.submit(changed(design().base, {"start": "abcdefghijkm"}))
     assert experiments.table.experiments() == []
     assert experiments.engine.store.runs() == []
 
@@ -120,22 +116,21 @@ def test_a_stop_leaves_what_another_experiment_needs(experiments: Here, engine: 
     assert {run.status for run in experiments.table.runs(second)} == {Status.QUEUED}
 
 
-def test_what_was_stopped_goes_on(experiments: Here, engine: InstantEngine, design: Make) -> None:
-    engine.holding = True
+def test_a_stopped_experiment_makes_no_more_runs_until_it_goes_on(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
     made = design()
-    experiment_id = experiments.begin(made)
+    experiment_id = experiments.table.create("", made.to_json())
+    experiments.table.want(experiment_id, False)
+    assert make_runs(engine, experiment_id, lambda *_: None) == 0
+    assert experiments.table.runs(experiment_id) == []
+    engine.holding = True
+    experiments.resume(experiment_id)
     experiments.stop(experiment_id)
     engine.holding = False
     experiments.resume(experiment_id)
     assert is_complete(made, experiments.table.runs(experiment_id))
     assert len(engine.store.runs()) == 4
-
-
-def test_a_stopped_experiment_makes_no_more_runs(experiments: Here, engine: InstantEngine, design: Make) -> None:
-    experiment_id = experiments.table.create("", design().to_json())
-    experiments.table.want(experiment_id, False)
-    assert make_runs(engine, experiment_id, lambda *_: None) == 0
-    assert experiments.table.runs(experiment_id) == []
 
 
 def test_more_seeds_add_runs_and_keep_those_that_are_there(experiments: Here, design: Make) -> None:
@@ -222,18 +217,6 @@ def test_a_run_knows_its_experiments(experiments: Here, engine: InstantEngine, d
     assert experiments.table.of_run(engine.submit(changed(design().base, {"steps": 3}))) == []
 
 
-@pytest.mark.slow
-def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, design: Make) -> None:
-    experiments = Experiments(LocalEngine(store))
-    made = design(base=changed(design().base, {"steps": 2}).model_dump(mode="json"))
-    experiment_id = experiments.begin(made)
-    assert not is_over(made, experiments.table.runs(experiment_id))  # nobody waited for them
-    wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
-    runs = experiments.table.runs(experiment_id)
-    assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]
-    assert {store.predictions(run.run_id or "") is not None for run in runs} == {True}
-
-
 def test_an_experiment_that_does_not_exist_is_one_sentence(experiments: Here) -> None:
     for ask in (experiments.design, experiments.stop, experiments.resume, experiments.fill):
         with pytest.raises(PlaygroundError, match="does not exist"):
@@ -256,23 +239,19 @@ def test_runs_start_from_the_sources_of_their_seeds(experiments: Here, engine: I
     assert is_complete(made, list(runs.values()))
 
 
-def test_a_run_that_nobody_has_cannot_be_started_from(experiments: Here, design: Make) -> None:
-    base = changed(design().base, {"start": "abcdefghijkm"})
-    with pytest.raises(ConfigError, match="there is no such run"):
-        experiments.engine.submit(base)
-
-
 @pytest.mark.slow
-def test_transfer_is_carried_out_by_real_workers(store: Store, design: Make) -> None:
+def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, design: Make) -> None:
     start = {"name": "Start", "levels": [{"label": "First", "settings": {"start": "First"}}]}
     base = changed(design().base, {"steps": 2}).model_dump(mode="json")
     sources = [{"label": "First", "settings": {"steps": 3}}]
-    made = design(base=base, axes=[start], sources=sources, baseline={}, seeds=1)
+    made = design(base=base, axes=[start], sources=sources, baseline={}, seeds=2)
     experiments = Experiments(LocalEngine(store))
     experiment_id = experiments.begin(made)
+    assert not is_over(made, experiments.table.runs(experiment_id))  # nobody waited for them
     wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
     runs = experiments.table.runs(experiment_id)
     assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]
+    assert {store.predictions(run.run_id or "") is not None for run in runs} == {True}
 
 
 def test_the_first_run_begins_before_the_job_that_makes_the_others(

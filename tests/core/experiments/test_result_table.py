@@ -9,21 +9,14 @@ import pytest
 
 from core.config import RunConfig
 from core.experiments.result_table import cautions, findings, in_phrase, notes, table_rows, table_text
-from core.experiments.results import results
 from core.store import Store
-from tests.core.experiments.conftest import Here, Make
+from tests.core.experiments.conftest import Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
-from tests.core.experiments.test_results import right, shown
-
-
-@pytest.fixture
-def engine(store: Store) -> InstantEngine:
-    return InstantEngine(store, right)
 
 
 def test_people_read_means_differences_and_what_they_show(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=7))
-    header, rows = table_rows(shown(experiments, design))
+    header, rows = table_rows(shown(experiments))
     assert header == [
         "Weight λ",
         "Seeds",
@@ -40,17 +33,16 @@ def test_people_read_means_differences_and_what_they_show(experiments: Here, des
     assert rows[1][6:] == ["0.016", "higher", "enough"]
 
 
-def test_nats_are_not_percentages(experiments: Here, design: Make) -> None:
+def test_nats_are_not_percentages_and_without_a_baseline_there_are_no_columns_for_it(
+    experiments: Here, design: Make
+) -> None:
     experiments.begin(design(seeds=2))
-    header, rows = table_rows(shown(experiments, design, "cross_entropy"))
+    header, rows = table_rows(shown(experiments, "cross_entropy"))
     assert header[2] == "Test cross-entropy, nats"
     assert rows[1][3].startswith("−0.4")
     assert "%" not in rows[1][2]
-
-
-def test_without_a_baseline_there_are_no_columns_for_it(experiments: Here, design: Make) -> None:
     experiments.begin(design(baseline={}))
-    header, rows = table_rows(shown(experiments, design))
+    header, rows = table_rows(shown(experiments))
     assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class"]
     assert {len(row) for row in rows} == {4}
 
@@ -59,7 +51,7 @@ def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> Non
     reference = {"label": "CE", "settings": {"preset": "ce"}}
     axes = [{"setting": "lambda", "values": [0.1]}, {"setting": "temperature", "values": [0.3]}]
     experiments.begin(design(baseline={}, reference=reference, axes=axes))
-    _, rows = table_rows(shown(experiments, design))
+    _, rows = table_rows(shown(experiments))
     assert rows[-1][:4] == ["CE", "–", "2", "52.5 ± 3.5%"]
     assert rows[-1][5] == "baseline"
     assert rows[0][5] == "0.0"
@@ -70,7 +62,7 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
 ) -> None:
     engine.probe_right = 13  # of 20: more than λ 0.1 gets right, less than λ 0.9
     experiments.begin(design(seeds=3))
-    found = shown(experiments, design)
+    found = shown(experiments)
     header, rows = table_rows(found)
     columns = slice(header.index("Untrained probe"), header.index("Majority class") + 1)
     assert [row[columns] for row in rows] == [["65.0%", "50.0%"], ["65.0%", "50.0%"]]
@@ -82,16 +74,16 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in said
     assert "Test accuracy of the majority class: 50.0%." in said
     assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
-    of_nats = " ".join(findings(shown(experiments, design, "cross_entropy")))
+    of_nats = " ".join(findings(shown(experiments, "cross_entropy")))
     assert "Above that probe here, by the means alone: λ 0.1 (" in of_nats
-    of_validation = " ".join(findings(shown(experiments, design, split="validation")))
+    of_validation = " ".join(findings(shown(experiments, split="validation")))
     assert "65.0%" not in of_validation  # that of the test rows
 
 
 def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here, design: Make) -> None:
     axes = [{"setting": "lambda", "values": [0.1, 0.9]}, {"setting": "temperature", "values": [0.1, 0.3]}]
     experiments.begin(design(seeds=3, axes=axes, baseline={}))
-    found = shown(experiments, design)
+    found = shown(experiments)
     for axis, effect in enumerate(found.main_effects):
         for level, mean in enumerate(effect.means):
             scores = [
@@ -117,13 +109,13 @@ def test_a_label_is_lower_case_inside_a_phrase_unless_it_is_a_name(label: str, i
 def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, design: Make) -> None:
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
     experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
-    [effect] = [text for text in findings(shown(experiments, design)) if "Main effect" in text]
+    [effect] = [text for text in findings(shown(experiments)) if "Main effect" in text]
     assert effect.startswith("Main effect of temperature τ: 72.5% at 0.1; 72.5% at 0.3 (mean over seeds and 1 of 2 ")
 
 
 def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=3))
-    found = shown(experiments, design)
+    found = shown(experiments)
     first, second = csv.DictReader(io.StringIO(table_text(found, "csv")))
     assert float(second["mean"]) == found.cells[1].mean
     assert float(second["p_holm"]) == found.comparisons[0].corrected_p
@@ -134,7 +126,7 @@ def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
 def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Make) -> None:
     levels = [{"label": "a|b", "settings": {"lambda": 0.1}}, {"label": "50% & more_", "settings": {"lambda": 0.9}}]
     experiments.begin(design(axes=[{"name": "λ", "levels": levels}], baseline={"λ": "a|b"}))
-    found = shown(experiments, design)
+    found = shown(experiments)
     markdown = table_text(found, "markdown")
     assert "a\\|b" in markdown
     assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()}) == 1
@@ -144,25 +136,19 @@ def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Mak
     assert latex.isascii()
 
 
-def test_notes_say_what_so_few_seeds_cannot_show(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=5))
-    found = shown(experiments, design)
-    text = " ".join([*cautions(found), *notes(found)])
-    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in text
-    assert "It takes 6 seeds." in text
-    assert "the same seeds and the same examples" in text
+def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_narrow(
+    experiments: Here, design: Make
+) -> None:
+    def warned(seeds: int) -> str:
+        experiments.begin(design(seeds=seeds))
+        return " ".join(cautions(shown(experiments)))
 
-
-def test_enough_seeds_need_no_such_note(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=6))
-    assert "cannot fall below" not in " ".join(cautions(shown(experiments, design)))
-
-
-def test_so_few_seeds_have_intervals_that_are_too_narrow(experiments: Here, design: Make) -> None:
-    experiments.begin(design(seeds=7))
-    assert "believe p" in " ".join(cautions(shown(experiments, design)))
-    experiments.begin(design(seeds=8))
-    assert cautions(shown(experiments, design)) == []
+    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
+    assert "It takes 6 seeds." in warned(5)
+    assert "cannot fall below" not in warned(6)
+    assert "believe p" in warned(7)
+    assert warned(8) == ""
+    assert "the same seeds and the same examples" in " ".join(notes(shown(experiments)))
 
 
 def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make) -> None:
@@ -172,7 +158,7 @@ def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make
 
     experiments = Here(InstantEngine(store, uneven))
     experiments.begin(design(seeds=2))
-    _, rows = table_rows(shown(experiments, design))
+    _, rows = table_rows(shown(experiments))
     assert (rows[1][4], rows[1][-1]) == ("0.0", "–")
     assert " to " in rows[1][5]  # seeds differ, so that there is an interval
 
@@ -181,7 +167,7 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
     experiments.begin(design(seeds=3))
     experiment = experiments.table.experiments()[0]
     engine.store.discard(experiments.table.runs(experiment.id)[0].run_id or "")
-    found = shown(experiments, design)
+    found = shown(experiments)
     _, rows = table_rows(found)
     assert rows[1][4] == "+20.0 (2 pairs)"
     assert "1 run has no such score yet" in " ".join(cautions(found))
@@ -190,8 +176,6 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
 def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngine, design: Make) -> None:
     engine.holding = True
     experiments.begin(design())
-    experiment = experiments.table.experiments()[0]
-    found = results(engine.store, experiment.id, design(), measure="accuracy", split="test")
-    _, rows = table_rows(found)
-    assert rows[1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
+    found = shown(experiments)
+    assert table_rows(found)[1][1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
     assert cautions(found) == []

@@ -36,23 +36,18 @@ def trained(store: Store, design: Make) -> tuple[Store, str]:
     return store, experiment_id
 
 
-def test_it_measures_what_is_not_measured_and_no_more(trained: tuple[Store, str]) -> None:
+def test_it_measures_the_last_frame_of_runs_that_are_not_measured_for_the_table(trained: tuple[Store, str]) -> None:
     store, experiment_id = trained
-    runs = ExperimentTable(store.folder).runs(experiment_id)
+    table = ExperimentTable(store.folder)
+    runs = table.runs(experiment_id)
     assert len(unmeasured(store, runs)) == 2
     assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 2}
     assert unmeasured(store, runs) == []
     assert job(vectors_request(experiment_id), store.folder, lambda *_: None) == {"measured": 0}
-
-
-def test_the_table_holds_the_measures_of_the_last_frame(trained: tuple[Store, str]) -> None:
-    store, experiment_id = trained
-    job(vectors_request(experiment_id), store.folder, lambda *_: None)
-    table = ExperimentTable(store.folder)
-    experiment = table.experiment(experiment_id)
-    found = results(store, experiment.id, parse_design(experiment.design), measure="knn1", split="test")
+    design = parse_design(table.experiment(experiment_id).design)
+    found = results(store, experiment_id, design, measure="knn1", split="test")
     assert found.split == "validation"
-    for row in table.runs(experiment_id):
+    for row in runs:
         run = store.run(str(row.run_id))
         assert run.probe is not None
         vectors = store.embeddings(run.id, run.steps)[: run.probe.held_out]

@@ -15,16 +15,8 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
 from core.messages import ENGLISH, Message, in_language, listed
-from core.store import Store
 from tests.catalogues import TRANSLATED
-from tests.core.experiments.conftest import Here, Make
-from tests.core.experiments.instant import InstantEngine
-from tests.core.experiments.test_results import right, shown
-
-
-@pytest.fixture
-def engine(store: Store) -> InstantEngine:
-    return InstantEngine(store, right)
+from tests.core.experiments.conftest import Here, Make, shown
 
 
 @pytest.mark.usefixtures("foreign")
@@ -84,10 +76,10 @@ def test_tables_for_papers_are_english_and_the_page_and_the_report_are_not(
     experiments: Here, design: Make, request: pytest.FixtureRequest
 ) -> None:
     experiments.begin(design(seeds=3))
-    experiment, found = experiments.table.experiments()[0], shown(experiments, design)
+    experiment, found = experiments.table.experiments()[0], shown(experiments)
     english = {form: table_text(found, form) for form in SUFFIXES}
     request.getfixturevalue("foreign")
-    found = shown(experiments, design)
+    found = shown(experiments)
     assert {form: table_text(found, form) for form in SUFFIXES} == english
     header, rows = table_rows(found)
     assert header[:3] == ["«Weight λ»", "«Seeds»", "«Test «Accuracy»»"]
