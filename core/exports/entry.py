@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from core.errors import StoreError
 from core.messages import ENGLISH, Message, in_language, language
@@ -24,6 +25,9 @@ ERROR = "error: "
 SPOKEN = "SCL_LANGUAGE"
 # The earliest date a zip file can hold. A fixed date makes the bytes reproducible.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+
+# A run, or two.
+Exported = TypeVar("Exported")
 
 
 def always(store: Store, run: RunRecord) -> Message | None:
@@ -65,6 +69,15 @@ class Export:
         return f"{file_stem(run)}{self.suffix}"
 
 
+def text_writer(compose: Callable[[Store, Exported], str]) -> Callable[[Store, Exported, Path], None]:
+    """Return the `write` or `write_pair` of a format that is one text."""
+
+    def write(store: Store, exported: Exported, path: Path) -> None:
+        path.write_text(compose(store, exported), encoding="utf-8", newline="")
+
+    return write
+
+
 def file_stem(run: RunSummary) -> str:
     """Return the stem of a run's file names, the same in every language: its title in plain letters and its id."""
     title = run.name or f"run {run.number}"
@@ -79,12 +92,11 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
         beside: a second run, side by side with the first.
     Raises: StoreError for a run that cannot be exported, or a path that cannot be written.
     """
-    run = store.run(run_id)
-    other = None if beside is None else store.run(beside)
-    for one in (run, *([] if other is None else [other])):
-        if (why := export.refusal(store, one)) is not None:
+    runs = [store.run(one) for one in (run_id, beside) if one is not None]
+    for run in runs:
+        if (why := export.refusal(store, run)) is not None:
             raise StoreError(why)
-    if other is not None and export.write_pair is None:
+    if len(runs) > 1 and export.write_pair is None:
         raise StoreError("{form} takes one run: name one.", form=Message(export.label))
     if export.folder and path.exists():
         raise StoreError("{folder} is there already: give the name of a new folder.", folder=path.name)
@@ -94,10 +106,10 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
             tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made,
             in_language(language() if export.translated else ENGLISH),
         ):
-            if other is not None and export.write_pair is not None:
-                export.write_pair(store, (run, other), Path(made) / "made")
+            if len(runs) > 1 and export.write_pair is not None:
+                export.write_pair(store, (runs[0], runs[1]), Path(made) / "made")
             else:
-                export.write(store, run, Path(made) / "made")
+                export.write(store, runs[0], Path(made) / "made")
             (Path(made) / "made").replace(path)
     except OSError as error:
         raise StoreError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from core.artifacts.replay import open_replay
@@ -34,18 +35,14 @@ def write_gallery(folder: Path) -> list[Path]:
 
     Returns: the files. Raises: StoreError if they cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="scl-gallery-") as place:
-        store = Store(Path(place) / "runs")
-        try:
-            runs = {name: store.run(open_replay(store, one.path)) for name, one in SHIPPED.items()}
-            pages = [_page(store, [runs[name]], name, one.label, one.about) for name, one in SHIPPED.items()]
-            for names, about in PAIRS:
-                label = joined([_(SHIPPED[name].label) for name in names])
-                pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
-        finally:
-            store.close()
+    with tempfile.TemporaryDirectory(prefix="scl-gallery-") as place, closing(Store(Path(place) / "runs")) as store:
+        runs = {name: store.run(open_replay(store, one.path)) for name, one in SHIPPED.items()}
+        pages = [_page(store, [runs[name]], name, one.label, one.about) for name, one in SHIPPED.items()]
+        for names, about in PAIRS:
+            label = joined([_(SHIPPED[name].label) for name in names])
+            pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
     index = template(INDEX).render(style=page_style(), pages=pages, made_with=made_with())
-    written = {f"{page['file']}": page["text"] for page in pages} | {INDEX: index}
+    written = {page["file"]: page["text"] for page in pages} | {INDEX: index}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():

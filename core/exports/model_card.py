@@ -102,6 +102,8 @@ def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
     )
     listed = [one for one in settings(config) if one.listed]
     found = {one.label: one.text for one in listed}
+    of_split = {split: majority_rate(store.folder, run, split) for split in (TEST, VALIDATION)}
+    rates = [f"{percent(rate)} on the {split} split" for split, rate in of_split.items() if rate is not None]
     return CARD.format(
         library="sentence-transformers" if mean else "transformers",
         task_tag="sentence-similarity" if mean else "text-classification",
@@ -113,7 +115,7 @@ def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
         app_version=__version__,
         untrained=UNTRAINED if classifier_learns_from(run.effective) is None else "",
         scores="\n".join(_rows(evaluations)),
-        majority=_majority(store, run),
+        majority=f"The majority class of the training rows alone scores {' and '.join(rates)}. " if rates else "",
         scorer=BY_PROBE if TEST in evaluations and evaluations[TEST].probe_rows is not None else "",
         folder=f"{file_stem(run)}-model",
         code=code,
@@ -133,12 +135,6 @@ def _rows(evaluations: dict[str, Evaluation]) -> list[str]:
             interval = "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
             rows.append(f"| {name} | {percent(values['accuracy'])} | {interval} | {percent(values['macro_f1'])} |")
     return rows
-
-
-def _majority(store: Store, run: RunRecord) -> str:
-    rates = {split: majority_rate(store.folder, run, split) for split in (TEST, VALIDATION)}
-    known = [f"{percent(rate)} on the {split} split" for split, rate in rates.items() if rate is not None]
-    return f"The majority class of the training rows alone scores {' and '.join(known)}. " if known else ""
 
 
 def _plain(text: str) -> str:

@@ -50,7 +50,9 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
     else:
         encoder.model.save_pretrained(path)
     for name, key in PLACES.items():
-        _without(path / name, key)
+        content = json.loads((path / name).read_text(encoding="utf-8"))
+        content.pop(key, None)
+        _write_json(path / name, content)
     (path / "README.md").write_text(model_card(store, run, encoder), encoding="utf-8")
 
 
@@ -82,13 +84,6 @@ def _write_sentence_transformer(encoder: Encoder, path: Path, max_length: int) -
         },
         path / HEAD,
     )
-
-
-def _without(path: Path, key: str) -> None:
-    """Remove one field from a JSON file."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content.pop(key, None)
-    _write_json(path, content)
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 from core.config import FILE_TASK, RunConfig
 from core.config.edit import NAMED_PRESET, settings_text
-from core.exports.entry import Export, going_on
+from core.exports.entry import Export, going_on, text_writer
 from core.messages import N_, Message
 from core.store import RunRecord, Store
 
@@ -63,18 +62,10 @@ def _script_refusal(store: Store, run: RunRecord) -> Message | None:
     return None
 
 
-def _write_config(store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(config_json(run.effective), encoding="utf-8")
-
-
-def _write_command(store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(command_line(run.effective), encoding="utf-8")
-
-
-def _write_script(store: Store, run: RunRecord, path: Path) -> None:
+def _script(store: Store, run: RunRecord) -> str:
     from core.exports.script.writing import run_script  # lazy, because it loads torch
 
-    path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
+    return run_script(store, run)
 
 
 ENTRIES = (
@@ -85,7 +76,7 @@ ENTRIES = (
         about=N_("All settings as JSON, with the knob turns that were made: which Fine-tune and fit --config take."),
         suffix=".json",
         mime="application/json",
-        write=_write_config,
+        write=text_writer(lambda store, run: config_json(run.effective)),
         text=True,
     ),
     Export(
@@ -95,7 +86,7 @@ ENTRIES = (
         about=N_("The command that repeats the run without a browser, every setting named."),
         suffix=".sh",
         mime="text/x-shellscript",
-        write=_write_command,
+        write=text_writer(lambda store, run: command_line(run.effective)),
         text=True,
     ),
     Export(
@@ -108,7 +99,7 @@ ENTRIES = (
         ),
         suffix=".py",
         mime="text/x-python",
-        write=_write_script,
+        write=text_writer(_script),
         refusal=_script_refusal,
         text=True,
         heavy=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.artifacts.replay import write_replay
 from core.config.folders import without_folders
 from core.events import Evaluation, Step
-from core.exports.entry import Export, going_on
+from core.exports.entry import Export, going_on, text_writer
 from core.exports.recipes import config_json
 from core.messages import N_, Message
 from core.store import RunRecord, Store
@@ -32,10 +32,6 @@ def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
     writer.writeheader()
     writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
     return text.getvalue()
-
-
-def _write_table(store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(curves_csv(store.steps(run.id), store.evaluations(run.id)), encoding="utf-8", newline="")
 
 
 def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
@@ -62,10 +58,6 @@ def _replay_refusal(store: Store, run: RunRecord) -> Message | None:
     return None if run.probe is not None else Message("{title} has no frames: a replay shows them.", title=run.title)
 
 
-def _write_replay(store: Store, run: RunRecord, path: Path) -> None:
-    write_replay(store, run.id, path)
-
-
 ENTRIES = (
     Export(
         name="curves",
@@ -74,7 +66,7 @@ ENTRIES = (
         about=N_("A CSV table: loss and its parts, gradient norms, rates and scores of every step."),
         suffix=".csv",
         mime="text/csv",
-        write=_write_table,
+        write=text_writer(lambda store, run: curves_csv(store.steps(run.id), store.evaluations(run.id))),
         text=True,
     ),
     Export(
@@ -84,7 +76,7 @@ ENTRIES = (
         about=N_("Frames, curves and tokens without the weights: import it on Runs, here or on another machine."),
         suffix=".zip",
         mime="application/zip",
-        write=_write_replay,
+        write=lambda store, run, path: write_replay(store, run.id, path),
         refusal=_replay_refusal,
     ),
     Export(

@@ -28,7 +28,7 @@ from core.config.folders import without_folders
 from core.config.score_source import score_notes_of, scored
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
-from core.exports.entry import Export, file_stem, going_on
+from core.exports.entry import Export, file_stem, going_on, text_writer
 from core.figures.curves import curves_figure
 from core.figures.figure_svg import figure_svg, with_shared_ranges
 from core.figures.map_data import (
@@ -98,27 +98,40 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     script = f"(() => {{\n{map_classes()}\n{(FOLDER / 'page.js').read_text(encoding='utf-8')}}})();"
     assert "</script" not in script
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    listed = _settings(shown)
     known = _known(shown)
+    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # mtime=0 makes the bytes reproducible.
+    packed = base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
+    figures = [_figure(one) for one in shown]
+    notes = [
+        _("In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score.")
+    ]
+    if len(shown) > 1:
+        notes.append(_("Two runs that differ by less are not shown to differ."))
     return template("page.html").render(
         title=joined([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
-        data=Markup(_packed(known)),  # noqa: S704 base64
+        data=Markup(packed),  # noqa: S704 base64
         runs=[
             {
                 "title": one.run.title,
                 "summary": run_summary(one.run),
                 "curves": Markup(_curves(one, figure)),  # noqa: S704 its labels are escaped where it is made
             }
-            for one, figure in zip(shown, with_shared_ranges([_figure(one) for one in shown]), strict=True)
+            for one, figure in zip(shown, with_shared_ranges(figures), strict=True)
         ],
         colourings=[{"name": name, "label": _(label)} for name, label in COLOURINGS.items()],
         scores=_scores(shown),
-        scores_note=_scores_note(shown),
-        settings=listed,
-        attention_note=_attention_note(any("words" in one for one in known["runs"])),
+        scores_note=sentences(notes),
+        settings=_settings(shown),
+        attention_note=_(
+            "The more [CLS] attends to a word in the last block at the step shown, the darker it is (mean of all "
+            "heads). Attention is not explanation."
+        )
+        if any("words" in one for one in known["runs"])
+        else _("What [CLS] attends to was not recorded."),
         index=index,
         made_with=made_with(),
     )
@@ -163,7 +176,20 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
         "bundles": bundles,
         "panels": panels,
         "colourings": colourings,
-        "runs": [_of_run(one, of_run) for one, of_run in zip(shown, ids, strict=True)],
+        "runs": [
+            {
+                "title": one.run.title,
+                "ids": list(of_run),
+                "texts": list(one.probe.texts),
+                "labels": list(one.probe.labels),
+                "classes": list(one.probe.classes),
+                "steps": one.steps,
+                "predicted": one.predicted.tolist(),
+                "confidence": np.rint(1000 * one.confidence).astype(int).tolist(),
+                **_words(one),
+            }
+            for one, of_run in zip(shown, ids, strict=True)
+        ],
         "height": HEIGHTS[len(shown)],
         "name": "-and-".join(file_stem(one.run) for one in shown),
         "words": script_messages("assets/"),
@@ -183,20 +209,6 @@ def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
         turn = find_turn(one.maps[-1][rows[1]], first.maps[-1][rows[0]])
         stacks.append(np.stack([turn(points) for points in one.maps]))
     return stacks
-
-
-def _of_run(one: _Shown, ids: Sequence[int]) -> dict[str, Any]:
-    return {
-        "title": one.run.title,
-        "ids": list(ids),
-        "texts": list(one.probe.texts),
-        "labels": list(one.probe.labels),
-        "classes": list(one.probe.classes),
-        "steps": one.steps,
-        "predicted": one.predicted.tolist(),
-        "confidence": np.rint(1000 * one.confidence).astype(int).tolist(),
-        **_words(one),
-    }
 
 
 def _words(one: _Shown) -> dict[str, Any]:
@@ -284,24 +296,6 @@ def _score(evaluation: Evaluation | None, *, named: bool) -> str:
     return text if named or evaluation.probe_rows is None else _("{score}, by a linear probe", score=text)
 
 
-def _scores_note(shown: Sequence[_Shown]) -> str:
-    words = [
-        _("In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score.")
-    ]
-    if len(shown) > 1:
-        words.append(_("Two runs that differ by less are not shown to differ."))
-    return sentences(words)
-
-
-def _attention_note(recorded: bool) -> str:
-    if not recorded:
-        return _("What [CLS] attends to was not recorded.")
-    return _(
-        "The more [CLS] attends to a word in the last block at the step shown, the darker it is (mean of all heads). "
-        "Attention is not explanation."
-    )
-
-
 def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
     found = [{one.path: one for one in settings(each.config)} for each in shown]
     paths: dict[str, Setting] = {path: one for of_run in reversed(found) for path, one in of_run.items()}
@@ -328,23 +322,13 @@ def _finite_frames(store: Store, run: RunRecord) -> list[int]:
     return [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
 
 
-def _packed(known: dict[str, Any]) -> str:
-    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # mtime=0 makes the bytes reproducible.
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
+@lru_cache
+def template(name: str) -> Template:
+    """Return a template of assets/page, with autoescaping."""
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     # The functions are evaluated at render time, in the user's language.
     made.globals |= {"_": _, "language": language}
-    return made
-
-
-def template(name: str) -> Template:
-    """Return a template of assets/page, with autoescaping."""
-    return _environment().get_template(name)
+    return made.get_template(name)
 
 
 def page_style() -> Markup:
@@ -370,14 +354,6 @@ def _no_frames(run: RunRecord) -> Message:
     return Message("{title} has no frames: a page shows them.", title=run.title)
 
 
-def _write(store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(run_page(store, [run]), encoding="utf-8")
-
-
-def _write_pair(store: Store, runs: tuple[RunRecord, RunRecord], path: Path) -> None:
-    path.write_text(run_page(store, runs), encoding="utf-8")
-
-
 ENTRIES = (
     Export(
         name="html",
@@ -389,8 +365,8 @@ ENTRIES = (
         suffix=".html",
         mime="text/html",
         translated=True,
-        write=_write,
+        write=text_writer(lambda store, run: run_page(store, [run])),
         refusal=_refusal,
-        write_pair=_write_pair,
+        write_pair=text_writer(run_page),
     ),
 )

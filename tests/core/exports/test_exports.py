@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +27,11 @@ from core.exports.recordings import curves_csv
 from core.exports.registry import EXPORTS
 from core.messages import ENGLISH, in_language
 from core.store import RunRecord, Status, Store
-from tests.core.artifacts.made import MORE, recorded
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One for all tests here, which leave its runs as they are; others take `elsewhere`."""
-    opened = Store(tmp_path_factory.mktemp("store") / "runs")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def run(store: Store, draft: Callable[..., RunConfig]) -> RunRecord:
-    return recorded(store, draft(more=MORE))
 
 
 class TestEveryForm:
     @pytest.mark.parametrize("name", list(EXPORTS))
-    def test_it_is_written_under_the_name_of_the_run(
+    def test_it_is_written_under_the_name_of_the_run_or_not_at_all(
         self, store: Store, run: RunRecord, tmp_path: Path, name: str
     ) -> None:
         store.rename(run.id, "τ 0.1 / <b>../x</b>")
@@ -56,22 +43,16 @@ class TestEveryForm:
         assert path.is_dir() if one.folder else path.stat().st_size > 0
         assert [left.name for left in tmp_path.glob(".export-*")] == []
         store.rename(run.id, "")
-
-    @pytest.mark.parametrize("name", list(EXPORTS))
-    def test_a_place_that_cannot_be_written_is_named(
-        self, store: Store, run: RunRecord, tmp_path: Path, name: str
-    ) -> None:
         with pytest.raises(StoreError, match="made could not be written"):
-            write_export(EXPORTS[name], store, run.id, tmp_path / "nowhere" / "made")
+            write_export(one, store, run.id, tmp_path / "nowhere" / "made")
 
-    @pytest.mark.parametrize("name", [name for name, one in EXPORTS.items() if one.folder])
-    def test_a_folder_that_is_there_is_left_alone(
-        self, store: Store, run: RunRecord, tmp_path: Path, name: str
-    ) -> None:
+    def test_a_folder_that_is_there_is_left_alone(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
         (tmp_path / "there").mkdir()
         (tmp_path / "there" / "mine.txt").write_text("mine")
-        with pytest.raises(StoreError, match="there is there already: give the name of a new folder"):
-            write_export(EXPORTS[name], store, run.id, tmp_path / "there")
+        for one in EXPORTS.values():
+            if one.folder:
+                with pytest.raises(StoreError, match="there is there already: give the name of a new folder"):
+                    write_export(one, store, run.id, tmp_path / "there")
         assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
 
     def test_a_run_that_goes_on_gives_its_settings_and_no_replay(
@@ -113,16 +94,11 @@ class TestEveryForm:
             EXPORTS.entry("docx")
 
 
-class TestConfig:
-    def test_it_is_read_back(self, store: Store, run: RunRecord) -> None:
-        assert parse_config(json.loads(export_bytes(EXPORTS["config"], store, run.id))) == run.effective
-
-
-class TestReplay:
-    def test_it_is_opened_elsewhere(self, store: Store, elsewhere: Store, run: RunRecord, tmp_path: Path) -> None:
-        (tmp_path / "replay.zip").write_bytes(export_bytes(EXPORTS["replay"], store, run.id))
-        opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
-        assert (opened.title, opened.status) == (run.title, Status.FINISHED)
+def test_config_and_replay_are_read_back(store: Store, elsewhere: Store, run: RunRecord, tmp_path: Path) -> None:
+    assert parse_config(json.loads(export_bytes(EXPORTS["config"], store, run.id))) == run.effective
+    (tmp_path / "replay.zip").write_bytes(export_bytes(EXPORTS["replay"], store, run.id))
+    opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
+    assert (opened.title, opened.status) == (run.title, Status.FINISHED)
 
 
 def taken(command: str) -> RunConfig:
@@ -176,25 +152,21 @@ def test_curves_as_csv_have_scores_beside_steps() -> None:
     ]
 
 
-class TestTensorBoard:
-    def test_tensorboard_reads_every_number(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+def test_tensorboard_reads_every_number_and_nothing_of_the_machine(
+    store: Store, run: RunRecord, tmp_path: Path
+) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
-        events = EventAccumulator(str(tmp_path / "logs")).Reload()
-        wanted = {f"train/{name}" for step in store.steps(run.id) for name in step.values}
-        wanted |= {f"{one.split}/{name}" for one in store.evaluations(run.id) for name in one.values}
-        assert set(events.Tags()["scalars"]) == wanted
-        losses = [(scalar.step, scalar.value) for scalar in events.Scalars("train/loss")]
-        assert losses == [(step.step, pytest.approx(step.values["loss"])) for step in store.steps(run.id)]
-        (config,) = events.Tensors("config/text_summary")
-        assert f'"seed": {run.config.seed}' in config.tensor_proto.string_val[0].decode()
-
-    def test_nothing_of_the_machine_is_in_it(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
-        import socket
-
-        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
-        written = b"".join(path.read_bytes() for path in (tmp_path / "logs").rglob("*") if path.is_file())
-        assert str(Path(run.config.encoder.id).parent).encode() not in written
-        assert socket.gethostname().encode() not in written
-        assert not any(socket.gethostname() in path.name for path in (tmp_path / "logs").rglob("*"))
+    write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
+    events = EventAccumulator(str(tmp_path / "logs")).Reload()
+    wanted = {f"train/{name}" for step in store.steps(run.id) for name in step.values}
+    wanted |= {f"{one.split}/{name}" for one in store.evaluations(run.id) for name in one.values}
+    assert set(events.Tags()["scalars"]) == wanted
+    losses = [(scalar.step, scalar.value) for scalar in events.Scalars("train/loss")]
+    assert losses == [(step.step, pytest.approx(step.values["loss"])) for step in store.steps(run.id)]
+    (config,) = events.Tensors("config/text_summary")
+    assert f'"seed": {run.config.seed}' in config.tensor_proto.string_val[0].decode()
+    (path,) = (path for path in (tmp_path / "logs").rglob("*") if path.is_file())
+    assert str(Path(run.config.encoder.id).parent).encode() not in path.read_bytes()
+    assert socket.gethostname().encode() not in path.read_bytes()
+    assert socket.gethostname() not in path.name

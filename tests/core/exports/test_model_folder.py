@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,14 +65,6 @@ def run_in(store: Store, draft: Callable[..., RunConfig], pooling: str) -> RunRe
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One for all tests here, which leave its runs as they are; others take `elsewhere`."""
-    opened = Store(tmp_path_factory.mktemp("store") / "runs")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
 def run_by(store: Store, draft: Callable[..., RunConfig]) -> Callable[[str], RunRecord]:
     """A run by a kind of pooling, carried out once."""
     return cache(lambda pooling: run_in(store, draft, pooling))
@@ -90,8 +82,7 @@ def test_a_run_by_cls_is_loaded_by_transformers_and_predicts_the_same(
     tokens = AutoTokenizer.from_pretrained(folder)(texts, padding=True, truncation=True, return_tensors="pt")
     assert tokens["input_ids"].shape[1] <= 12
     with torch.inference_mode():
-        found = model(**tokens).logits
-    np.testing.assert_allclose(found.numpy(), expected, atol=2e-5)
+        np.testing.assert_allclose(model(**tokens).logits.numpy(), expected, atol=2e-5)
     assert run.probe is not None
     assert model.config.id2label == dict(enumerate(run.probe.classes))
 
@@ -142,32 +133,19 @@ def test_two_layers_and_their_activation_are_the_head_of_every_family(model_type
 
 
 class TestCard:
-    def test_its_numbers_are_those_of_the_run(
-        self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
-    ) -> None:
-        run = run_by("cls")
-        card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
-        (test,) = (one for one in store.evaluations(run.id) if one.split == "test")
-        assert f"| Test | {test.values['accuracy'] * 100:.1f}% |" in card
-        assert f"{test.values['accuracy_low'] * 100:.1f}% to {test.values['accuracy_high'] * 100:.1f}%" in card
-        assert "| Seed | 0 |" in card
-
-    def test_the_majority_rate_of_each_split_is_named_with_it(
-        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
-    ) -> None:
-        run = recorded(store, draft(task=uneven_task(tmp_path), more=MORE))
-        card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
-        assert "alone scores 90.0% on the test split and 66.7% on the validation split." in card
-
-    def test_a_title_from_outside_is_plain_text(
+    def test_its_numbers_are_those_of_the_run_and_a_title_from_outside_is_plain_text(
         self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
     ) -> None:
         run = run_by("cls")
         store.rename(run.id, HOSTILE)
         card = (exported(store, store.run(run.id), tmp_path) / "README.md").read_text(encoding="utf-8")
+        store.rename(run.id, "")
+        (test,) = (one for one in store.evaluations(run.id) if one.split == "test")
+        assert f"| Test | {test.values['accuracy'] * 100:.1f}% |" in card
+        assert f"{test.values['accuracy_low'] * 100:.1f}% to {test.values['accuracy_high'] * 100:.1f}%" in card
+        assert "| Seed | 0 |" in card
         assert "# \\<img src=x\\> \\| \\`a\\` \\[b\\](c)\n" in card
         assert HOSTILE not in card
-        store.rename(run.id, "")
 
     @pytest.mark.parametrize("pooling", ["cls", "mean"])
     def test_classes_from_outside_are_plain_text_and_plain_values(
@@ -202,42 +180,35 @@ class TestCard:
                 assert str(tiny_encoder.parent).encode() not in content, path
                 assert str(small_csv.parent).encode() not in content, path
 
-    def test_a_classifier_that_never_learned_is_said(
+    def test_a_classifier_that_never_learned_and_the_majority_rate_of_each_split_are_said(
         self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
         contrast = {"terms": [{"loss": "supcon"}]}
-        run = recorded(store, draft(objective=contrast, more=MORE))
+        run = recorded(store, draft(task=uneven_task(tmp_path), objective=contrast, more=MORE))
         card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
         assert "Its classifier was never trained" in card
         assert "linear probe of the vectors" in card
+        assert "alone scores 90.0% on the test split and 66.7% on the validation split." in card
 
 
-class TestRefusals:
-    def test_a_run_that_was_stopped_has_no_model(
-        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
-    ) -> None:
-        run = recorded(store, draft(more=MORE), stop_at=4)
-        with pytest.raises(StoreError, match="only a finished run has a model"):
-            exported(store, run, tmp_path)
-
-    def test_a_replay_has_no_model(
-        self, store: Store, elsewhere: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
-    ) -> None:
-        write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
-        opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
-        why = f"{opened.title} has no weights here: only its frames came."
-        assert str(EXPORTS["model"].refusal(elsewhere, opened)) == why
-
-    def test_weights_that_are_damaged_are_a_sentence_and_leave_nothing(
-        self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path
-    ) -> None:
-        run = run_in(elsewhere, draft, "cls")
-        (elsewhere.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
-        with pytest.raises(
-            StoreError, match=r"^The last weights of Run 1 are missing or damaged: run the same settings"
-        ):
-            exported(elsewhere, run, tmp_path)
-        assert list(tmp_path.glob("*model*")) == []
+def test_a_stopped_run_and_a_replay_have_no_model_and_damaged_weights_are_a_sentence(
+    store: Store,
+    elsewhere: Store,
+    draft: Callable[..., RunConfig],
+    run_by: Callable[[str], RunRecord],
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(StoreError, match="only a finished run has a model"):
+        exported(store, recorded(store, draft(more=MORE), stop_at=4), tmp_path)
+    write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
+    opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
+    why = f"{opened.title} has no weights here: only its frames came."
+    assert str(EXPORTS["model"].refusal(elsewhere, opened)) == why
+    damaged = run_in(elsewhere, draft, "cls")
+    (elsewhere.run_folder(damaged.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
+    with pytest.raises(StoreError, match=r"^The last weights of Run 2 are missing or damaged: run the same settings"):
+        exported(elsewhere, damaged, tmp_path)
+    assert list(tmp_path.glob("*model*")) == []
 
 
 def test_a_browser_gets_it_from_a_process_of_its_own(
