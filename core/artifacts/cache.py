@@ -26,6 +26,7 @@ ABOUT = "about"
 UNREADABLE = (OSError, SafetensorError, KeyError, ValueError, TypeError)
 
 Kept = TypeVar("Kept")
+_adapter = cache(TypeAdapter)
 
 
 def cached(
@@ -118,8 +119,3 @@ def _read_fields(kind: type[Kept], file: Any, about: Mapping[str, Any]) -> Kept:
         else:
             values[name] = _adapter(hint).validate_python(about[name])
     return kind(**values)
-
-
-@cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint)

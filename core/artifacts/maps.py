@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from core.artifacts.cache import numbered, numbers, read, write
+from core.artifacts.cache import numbered, read, write
 from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.weights import probe_of
 from core.errors import ConfigError, StoreError
@@ -145,8 +145,7 @@ def read_points(folder: Path, number: int) -> Points | None:
 
 def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:
     """Return the maps that exist, by frame number."""
-    there = set(numbers(folder))
-    found = ((number, read_points(folder, number)) for number in wanted if number in there)
+    found = ((number, read_points(folder, number)) for number in wanted)
     return {number: points for number, points in found if points is not None}
 
 

@@ -136,7 +136,9 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if not run.status.ended:
         status = Message(str(run.status))
         raise StoreError("{title} is {status}: wait for its end, or stop it.", title=run.title, status=status)
-    frames = [step for step in store.frame_steps(run_id) if _is_finite(store, run_id, step)]
+    # The last frames of a diverged run may hold no finite numbers.
+    reads = (store.embeddings, store.logits, store.map_points)
+    frames = [s for s in store.frame_steps(run_id) if all(np.isfinite(read(run_id, s)).all() for read in reads)]
     if run.probe is None or not frames:
         raise StoreError("{title} has no frames: a replay shows them.", title=run.title)
     tokens = store.tokens(run_id)
@@ -187,12 +189,6 @@ def _run_json(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]
 def _record(event: Step | Evaluation) -> dict[str, Any]:
     values = {name: float(f"{value:.6g}") for name, value in event.values.items() if isfinite(value)}
     return {"step": event.step, "values": values}
-
-
-def _is_finite(store: Store, run_id: str, step: int) -> bool:
-    """Return whether a frame holds finite numbers only. The last frames of a diverged run may not."""
-    arrays = (store.embeddings(run_id, step), store.logits(run_id, step), store.map_points(run_id, step))
-    return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
 def _halved(array: NDArray[Any]) -> NDArray[Any]:

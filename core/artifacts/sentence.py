@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +27,13 @@ KEPT = 200
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 
 
-class _Refusals(NamedTuple):
-    """Error texts for a text that is empty, too long or damaged."""
-
-    empty: str
-    long: str
-    damaged: str
-
-
-OF_TEXT = _Refusals(
+# Error texts for a text that is empty, too long or damaged.
+OF_TEXT = (
     N_("The text {text} is empty: type at least one character."),
     N_("The text has {count:,} characters: give at most {most:,}."),
     N_("The text {text} holds half a character: type it again."),
 )
-OF_SECOND_TEXT = _Refusals(
+OF_SECOND_TEXT = (
     N_("The second text {text} is empty: type at least one character."),
     N_("The second text has {count:,} characters: give at most {most:,}."),
     N_("The second text {text} holds half a character: type it again."),
@@ -110,15 +102,16 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
     return first if second is None else (first, _checked(second, most_chars, OF_SECOND_TEXT))
 
 
-def _checked(text: object, most_chars: int, refusals: _Refusals) -> str:
+def _checked(text: object, most_chars: int, refusals: tuple[str, str, str]) -> str:
+    empty, long, damaged = refusals
     if not isinstance(text, str) or not text.strip():
-        raise TaskError(refusals.empty, text=shown(text))
+        raise TaskError(empty, text=shown(text))
     if len(text) > most_chars:
-        raise TaskError(refusals.long, count=len(text), most=most_chars)
+        raise TaskError(long, count=len(text), most=most_chars)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TaskError(refusals.damaged, text=shown(text)) from None
+        raise TaskError(damaged, text=shown(text)) from None
     return text
 
 

@@ -338,27 +338,25 @@ def _by_example(
 def _outcomes(
     store: Store, run_id: str, attempt: int, measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
-    """Return the score of each example of a finished run, and the labels; None if not kept or damaged."""
+    """Return the score of each example of a finished run, and the labels; None if not kept or damaged.
+
+    Validation uses the last frame, if it covers the whole split.
+    """
     try:
-        logits, labels = _predictions(store, run_id, split)
+        if split == TEST:
+            kept = store.predictions(run_id)
+            if kept is None:
+                return None
+            logits, labels = kept.logits, kept.labels
+        else:
+            run, steps = store.run(run_id), store.frame_steps(run_id)
+            if run.probe is None or not steps or run.probe.held_out != run.config.task.validation_size:
+                return None
+            held_out = run.probe.held_out
+            logits, labels = store.logits(run_id, steps[-1])[:held_out], run.probe.labels[:held_out]
     except StoreError:
-        return None
-    if logits is None:
         return None
     truth = np.asarray(labels)
     if measure == "accuracy":
         return (logits.argmax(1) == truth).astype(np.float64), labels
     return -log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(truth)), truth], labels
-
-
-def _predictions(store: Store, run_id: str, split: str) -> tuple[NDArray[np.float32] | None, tuple[int, ...]]:
-    """Return logits and labels of a split's rows. Validation uses the last frame, if it covers the whole split."""
-    if split == TEST:
-        kept = store.predictions(run_id)
-        return (None, ()) if kept is None else (kept.logits, kept.labels)
-    run = store.run(run_id)
-    steps = store.frame_steps(run_id)
-    if run.probe is None or not steps or run.probe.held_out != run.config.task.validation_size:
-        return None, ()
-    held_out = run.probe.held_out
-    return store.logits(run_id, steps[-1])[:held_out], run.probe.labels[:held_out]

@@ -40,11 +40,8 @@ def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
     wholes = product((True, False), repeat=2)
     labels = ({objective_label(one, weights=w, temperature=t) for one in drafts} for t, w in wholes)
     objective = next((list(found) for found in labels if len(found) == 1), [])
-    return SharedSettings(shared(_rows), shared(lambda draft: [draft.encoder.id]), objective, shared(_length))
-
-
-def _rows(draft: RunConfig) -> list[str]:
-    return [task_label(draft), *(called(one.label, one.text) for one in row_settings(draft.task))]
+    rows = shared(lambda draft: [task_label(draft), *(called(one.label, one.text) for one in row_settings(draft.task))])
+    return SharedSettings(rows, shared(lambda draft: [draft.encoder.id]), objective, shared(_length))
 
 
 def _length(draft: RunConfig) -> list[str]:

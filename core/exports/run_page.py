@@ -74,7 +74,9 @@ class _Shown:
         self.config = without_folders(run.effective)
         assert run.probe is not None
         self.probe: Probe = run.probe
-        self.steps = _finite_frames(store, run)
+        reads = (store.map_points, store.logits)
+        steps = [s for s in store.frame_steps(run.id) if all(np.isfinite(read(run.id, s)).all() for read in reads)]
+        self.steps = [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
         if not self.steps:
             raise StoreError(_no_frames(run))
         self.maps = [store.map_points(run.id, step).astype(np.float32) for step in self.steps]
@@ -310,16 +312,6 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
         ):
             rows.append({"label": paths[path].label, "texts": texts, "differs": differs})
     return rows
-
-
-def _finite_frames(store: Store, run: RunRecord) -> list[int]:
-    """Return the steps with finite frames, at most FRAMES_MAX of them, including the first and the last."""
-
-    def whole(step: int) -> bool:
-        return all(bool(np.isfinite(read(run.id, step)).all()) for read in (store.map_points, store.logits))
-
-    steps = [step for step in store.frame_steps(run.id) if whole(step)]
-    return [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
 
 
 @lru_cache
