@@ -48,8 +48,6 @@ class Interpreter:
 
     def run(self, script: Path, *arguments: str) -> tuple[str, str]:
         """What a script printed, and the problem that ended it, "" for none."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([str(script), *arguments]) + "\n")
         self._process.stdin.flush()
         said, problem = json.loads(self._process.stdout.readline())

@@ -20,7 +20,6 @@ from scipy.special import softmax
 from core.artifacts.shipped import SHIPPED
 from core.config import RunConfig
 from core.errors import StoreError
-from core.events import FloatArray
 from core.exports.entry import write_export
 from core.exports.gallery import PAIRS, main
 from core.exports.registry import EXPORTS
@@ -44,7 +43,6 @@ def pair(store: Store, run: RunRecord, draft: Callable[..., RunConfig]) -> list[
 
 def known(page: str) -> dict[str, Any]:
     packed = re.search(r'id="run-data">\s*([A-Za-z0-9+/=]+)\s*</script>', page)
-    assert packed is not None
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed.group(1))))
     return found
 
@@ -75,12 +73,28 @@ def test_the_majority_rate_of_each_split_is_named_with_it(
 
 
 class TestWhatItKnows:
-    def test_predictions_and_steps_are_those_of_the_run(self, store: Store, run: RunRecord) -> None:
-        (of_run,) = known(run_page(store, [run]))["runs"]
-        assert run.probe is not None
-        assert tuple(of_run["steps"]) == FRAMES
+    @pytest.mark.parametrize(
+        ("most", "diverged", "steps"),
+        [(100, None, FRAMES), (3, None, (FRAMES[0], FRAMES[2], FRAMES[-1])), (100, FRAMES[-1], FRAMES[:-1])],
+        ids=["all frames", "some of many", "those with numbers"],
+    )
+    def test_predictions_and_steps_are_those_of_the_run(
+        self,
+        store: Store,
+        run: RunRecord,
+        monkeypatch: pytest.MonkeyPatch,
+        most: int,
+        diverged: int | None,
+        steps: tuple[int, ...],
+    ) -> None:
+        read = store.logits
+        monkeypatch.setattr(store, "logits", lambda i, step: read(i, step) * (np.nan if step == diverged else 1))
+        monkeypatch.setattr("core.exports.run_page.FRAMES_MAX", most)
+        page = known(run_page(store, [run]))
+        (of_run,) = page["runs"]
+        assert tuple(of_run["steps"]) == tuple(page["panels"][0]["steps"]) == steps
         assert of_run["texts"] == list(run.probe.texts)
-        for place, step in enumerate(FRAMES):
+        for place, step in enumerate(steps):
             logits = store.logits(run.id, step).astype(np.float64)
             assert of_run["predicted"][place] == logits.argmax(1).tolist()
             shares = softmax(logits, axis=1).max(1)
@@ -92,7 +106,6 @@ class TestWhatItKnows:
         shares = np.frombuffer(base64.b64decode(of_run["attention"]), np.uint8)
         for place, step in enumerate(FRAMES):
             attention = store.attention(run.id, step)
-            assert attention is not None
             per_text = split_attention(attention.astype(np.float32), [text.length for text in tokens.texts])
             for row, text, of_text in zip(tokens.rows, tokens.texts, per_text, strict=True):
                 word = of_run["words"][str(row)]
@@ -122,16 +135,6 @@ class TestWhatItKnows:
         assert "The more [CLS] attends to a word" not in page
         assert "What [CLS] attends to was not recorded." in page
 
-    def test_of_many_frames_some_are_shown_the_first_and_the_last_among_them(
-        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("core.exports.run_page.FRAMES_MAX", 3)
-        page = known(run_page(store, [run]))
-        (of_run,) = page["runs"]
-        assert of_run["steps"] == page["panels"][0]["steps"] == [FRAMES[0], FRAMES[2], FRAMES[-1]]
-        for place, step in enumerate(of_run["steps"]):
-            assert of_run["predicted"][place] == store.logits(run.id, step).argmax(1).tolist()
-
     def test_runs_without_a_common_example_are_told_apart(
         self, store: Store, run: RunRecord, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
@@ -141,18 +144,6 @@ class TestWhatItKnows:
         first, second = known(run_page(store, [run, other]))["runs"]
         assert not set(first["ids"]) & set(second["ids"])
         assert (first["classes"], second["classes"]) == (list(run.probe.classes), ["left", "right"])
-
-    def test_frames_without_numbers_are_left_out(
-        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        read = store.logits
-
-        def diverged(run_id: str, step: int) -> FloatArray:
-            return read(run_id, step) * (np.nan if step == FRAMES[-1] else 1)
-
-        monkeypatch.setattr(store, "logits", diverged)
-        (of_run,) = known(run_page(store, [run]))["runs"]
-        assert tuple(of_run["steps"]) == FRAMES[:-1]
 
 
 class TestItIsClosed:
@@ -183,7 +174,6 @@ class TestItIsClosed:
 def test_a_run_without_frames_is_refused(elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
     run_id = elsewhere.create(draft())
     claim = elsewhere.claim_next(range(1))
-    assert claim is not None
     elsewhere.attempt(run_id, claim[1]).end(Status.STOPPED)
     with pytest.raises(StoreError, match="has no frames: a page shows them"):
         write_export(EXPORTS["html"], elsewhere, run_id, tmp_path / "page.html")

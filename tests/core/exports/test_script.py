@@ -117,11 +117,12 @@ def plain(
 
 
 @pytest.fixture
-def repeats(store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path) -> Repeats:
+def repeats(store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path) -> Repeats:
     """Carries out a run, writes its script and lets it repeat the run."""
 
     def check(*phases: dict[str, Any], **more: Any) -> dict[str, float]:
-        return repeated(store, run_of(*phases, **more), interpreter, tiny_encoder, tmp_path)
+        run = run_of(*phases, **more)
+        return repeated(store, run, interpreter, Path(run.config.encoder.id), tmp_path)
 
     return check
 
@@ -138,15 +139,17 @@ def test_other_presets_take_the_project_as_a_library(
     store: Store, run_of: Make, nli: Path, name: str, tmp_path: Path
 ) -> None:
     task = {"path": str(nli)} if name == "simcse-supervised" else {"train_size": 40}
-    run = run_of(*preset_phases(name, steps=3, **FAST), task=task)
-    assert by_library(store, run, tmp_path) == [
-        (step.step, {name: f"{value:.6f}" for name, value in step.values.items() if "loss" in name})
-        for step in store.steps(run.id)
-    ]
+    check_library(store, run_of(*preset_phases(name, steps=3, **FAST), task=task), tmp_path)
 
 
-def by_library(store: Store, run: RunRecord, folder: Path) -> list[tuple[int, dict[str, str]]]:
-    """The steps that a script prints which takes the project as a library."""
+def test_knobs_that_were_turned_are_turned_by_the_library(store: Store, run_of: Make, tmp_path: Path) -> None:
+    turns = [{"step": 3, "name": "temperature", "value": 0.1}, {"step": 5, "name": "lambda", "value": 0.2}]
+    run = run_of({"objective": objective(SCL, CE, combine="convex"), "steps": 6}, knob_turns=turns)
+    check_library(store, run, tmp_path)
+
+
+def check_library(store: Store, run: RunRecord, folder: Path) -> None:
+    """The script takes the project as a library, and prints the losses of the run's steps."""
     path = folder / "script.py"
     write_export(EXPORTS["script"], store, run.id, path)
     assert len(path.read_text(encoding="utf-8").partition("CONFIG = ")[0].splitlines()) < 20
@@ -158,69 +161,61 @@ def by_library(store: Store, run: RunRecord, folder: Path) -> list[tuple[int, di
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    return [(int(step), dict(zip(values[::2], values[1::2], strict=True))) for step, *values in lines]
+    steps = store.steps(run.id)
+    for line, step in zip(done.stdout.splitlines(), steps, strict=True):
+        number, *values = line.split()
+        found = dict(zip(values[::2], map(float, values[1::2]), strict=True))
+        wanted = {name: value for name, value in step.values.items() if "loss" in name}
+        assert (int(number), found) == (step.step, pytest.approx(wanted, abs=2e-6))  # printed to six decimals
 
 
-class TestSettings:
-    """What presets leave as it is."""
-
-    def test_knobs_that_were_turned_are_turned_by_the_library(self, store: Store, run_of: Make, tmp_path: Path) -> None:
-        turns = [{"step": 3, "name": "temperature", "value": 0.1}, {"step": 5, "name": "lambda", "value": 0.2}]
-        run = run_of({"objective": objective(SCL, CE, combine="convex"), "steps": 6}, knob_turns=turns)
-        steps = by_library(store, run, tmp_path)
-        assert [values["loss"] for _, values in steps] == [f"{s.values['loss']:.6f}" for s in store.steps(run.id)]
-
-    def test_terms_that_share_what_they_read(self, repeats: Repeats) -> None:
-        logits = SCL | {"level": "logits", "views": [{"view": "head_dropout"}], "variant": "in"}
-        dscl = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
-        masked = {"loss": "simcse", "weight": 0.2, "views": [{"view": "head_dropout"}]}
-        repeats({"objective": objective(logits, dscl, masked, CE | {"views": [{"view": "head_dropout"}]})})
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("part", ["last_blocks", "classifier"])
-    def test_what_learns(self, repeats: Repeats, part: str) -> None:
-        trainable = {"part": part, "blocks": 1}
-        repeats({"objective": objective(SCL, CE), "trainable": trainable, "optimiser": {"layer_decay": 0.8}})
-
-    @pytest.mark.slow
-    def test_a_classifier_that_starts_as_a_linear_probe_in_balanced_batches(self, repeats: Repeats) -> None:
-        task = {"sampler": "class_balanced", "imbalance": 3.0}
-        repeats({"objective": objective(SCL, CE)}, classifier_start="probe", task=task)
-
-    @pytest.mark.slow
-    def test_other_optimisers(self, repeats: Repeats) -> None:
-        first = {"objective": objective(CE), "optimiser": {"name": "adafactor", "learning_rate": 1e-3}}
-        second = {"objective": objective(CE), "optimiser": {"bias_correction": False, "warmup_fraction": 0.5}}
-        repeats(first, second)
-
-    @pytest.mark.slow
-    def test_more_vectors_than_one_matrix_holds(self, repeats: Repeats) -> None:
-        scl = SCL | {"views": [{"view": "dropout"}] * 4}
-        repeats({"objective": objective(scl), "batch_size": 80, "steps": 2}, {"objective": objective(CE), "steps": 1})
-
-    @pytest.mark.slow
-    def test_bfloat16(self, repeats: Repeats) -> None:
-        repeats({"objective": objective(SCL, CE)}, precision="bfloat16")
-
-    @pytest.mark.slow
-    def test_noisy_pairs(self, repeats: Repeats, nli: Path) -> None:
-        task = {"path": str(nli), "label_noise": 0.2}
-        repeats({"objective": objective(SCL | {"views": [{"view": "dropout"}]}, CE)}, task=task)
+HEADS = [{"view": "head_dropout"}]
+LOGITS = SCL | {"level": "logits", "views": HEADS, "variant": "in"}
+DSCL = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
+MASKED = {"loss": "simcse", "weight": 0.2, "views": HEADS}
+BOTH, CE_ALONE = objective(SCL, CE), {"objective": objective(CE)}
+# What presets leave as it is: the phases and the other settings of a run.
+SETTINGS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "terms that share what they read": ([{"objective": objective(LOGITS, DSCL, MASKED, CE | {"views": HEADS})}], {}),
+    **{
+        f"training of {part}": (
+            [{"objective": BOTH, "trainable": {"part": part, "blocks": 1}, "optimiser": {"layer_decay": 0.8}}],
+            {},
+        )
+        for part in ("last_blocks", "classifier")
+    },
+    "a linear probe at the start, balanced batches": (
+        [{"objective": BOTH}],
+        {"classifier_start": "probe", "task": {"sampler": "class_balanced", "imbalance": 3.0}},
+    ),
+    "other optimisers": (
+        [
+            CE_ALONE | {"optimiser": {"name": "adafactor", "learning_rate": 1e-3}},
+            CE_ALONE | {"optimiser": {"bias_correction": False, "warmup_fraction": 0.5}},
+        ],
+        {},
+    ),
+    "more vectors than one matrix holds": (
+        [
+            {"objective": objective(SCL | {"views": [{"view": "dropout"}] * 4}), "batch_size": 80, "steps": 2},
+            CE_ALONE | {"steps": 1},
+        ],
+        {},
+    ),
+    "bfloat16": ([{"objective": BOTH}], {"precision": "bfloat16"}),
+}
 
 
-@pytest.fixture
-def repeats_with(
-    store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
-) -> Callable[..., dict[str, float]]:
-    """The same on an encoder of another type."""
+@pytest.mark.parametrize("name", slow_but(("terms that share what they read",), SETTINGS))
+def test_other_settings(repeats: Repeats, name: str) -> None:
+    phases, more = SETTINGS[name]
+    repeats(*phases, **more)
 
-    def check(model_type: str, *phases: dict[str, Any], pooling: str) -> dict[str, float]:
-        folder = encoder_of(model_type, tiny_encoder, tmp_path / model_type)
-        run = run_of(*phases, encoder={"id": str(folder), "pooling": pooling})
-        return repeated(store, run, interpreter, folder, tmp_path)
 
-    return check
+@pytest.mark.slow
+def test_noisy_pairs(repeats: Repeats, nli: Path) -> None:
+    task = {"path": str(nli), "label_noise": 0.2}
+    repeats({"objective": objective(SCL | {"views": [{"view": "dropout"}]}, CE)}, task=task)
 
 
 def encoder_of(model_type: str, tiny_encoder: Path, folder: Path) -> Path:
@@ -238,10 +233,11 @@ class TestEncoders:
         "model_type", [name for name in CONFIGS if name not in ("bert", "camembert", "xlm-roberta")]
     )
     def test_every_kind_of_family(
-        self, repeats_with: Callable[..., dict[str, float]], model_type: str, pooling: str
+        self, repeats: Repeats, tiny_encoder: Path, tmp_path: Path, model_type: str, pooling: str
     ) -> None:
         part = {"part": "last_blocks", "blocks": 1} if pooling == "mean" else {"part": "all"}
-        repeats_with(model_type, {"objective": objective(SCL, CE), "trainable": part}, pooling=pooling)
+        folder = encoder_of(model_type, tiny_encoder, tmp_path / model_type)
+        repeats({"objective": BOTH, "trainable": part}, encoder={"id": str(folder), "pooling": pooling})
 
     def test_another_encoder_is_told_by_its_first_loss_or_its_kind(
         self, plain: Plain, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
