@@ -36,7 +36,6 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = numbered(tmp_path / "answers", 1)
     write(path, ANSWER)
     found = read(Answer, path)
-    assert found is not None
     np.testing.assert_array_equal(found.points, PLACES.T)
     assert (found.read, found.scores, found.steps) == (ANSWER.read, ANSWER.scores, ANSWER.steps)
     assert [kept.name for kept in path.parent.iterdir()] == [path.name]
@@ -55,7 +54,6 @@ def test_a_value_is_computed_where_none_is_current(tmp_path: Path) -> None:
         assert cached(Answer, path, compute, is_current).steps == (0, 40)
     assert asked[0] is None
     assert len(asked) == 2
-    assert asked[1] is not None
     assert asked[1].scores == ANSWER.scores
 
 

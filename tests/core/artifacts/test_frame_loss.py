@@ -80,51 +80,56 @@ def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, 
     assert "one vector of the text itself, without dropout" in found.remarks[0]
 
 
-def test_tokens_layers_and_a_projection_head_are_named() -> None:
-    term = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
-    found = shown_contrast(made(term), 1, None, 6)
-    assert found.law.views == 1
-    assert found.remarks == (
+TOKENS = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
+AVERAGED = "The run averages this loss over layers 3 and 6; these are the forces of layer {}."
+OTHER = "The run contrasts the pooled vectors of {}; this is the same loss on those of {}."
+
+
+@each(
+    ("term", "layer", "blocks", "remarks"),
+    [
         (
-            "The run contrasts the 30 tokens of a text that [CLS] attends to most, in 5 clusters, from layers 3 and 6. "
-            "Frames hold no token vectors, so this is the same loss on the pooled vectors of layer 6."
+            TOKENS,
+            None,
+            6,
+            (
+                (
+                    "The run contrasts the 30 tokens of a text that [CLS] attends to most, in 5 clusters, from layers "
+                    "3 and 6. Frames hold no token vectors, so this is the same loss on the pooled vectors of layer 6."
+                ),
+                "The run contrasts what an MLP makes of these vectors, which frames do not hold.",
+            ),
         ),
-        "The run contrasts what an MLP makes of these vectors, which frames do not hold.",
-    )
+        ({"loss": "supcon", "layers": [3, 6]}, None, 6, (AVERAGED.format(6),)),
+        ({"loss": "supcon", "layers": [3, 6]}, 3, 6, (AVERAGED.format(3),)),
+        ({"loss": "supcon", "layers": [3, 6]}, 4, 6, (OTHER.format("layers 3 and 6", "layer 4"),)),
+        ({"loss": "supcon"}, 6, 6, ()),
+        ({"loss": "supcon"}, 2, 6, (OTHER.format("layer 6", "layer 2"),)),
+        ({"loss": "supcon"}, None, None, ()),
+        (
+            {"loss": "supcon", "layers": "last_third"},
+            None,
+            None,
+            (OTHER.format("the last third of the layers", "the last layer"),),
+        ),
+        ({"loss": "supcon", "layers": [1]}, None, None, (OTHER.format("layer 1", "the last layer"),)),
+        ({"loss": "supcon", "queue": 64}, 6, 6, ("Its queue of 64 past vectors, further candidates, is left out.",)),
+    ],
+)
+def test_tokens_layers_a_projection_head_and_a_queue_are_named(
+    term: dict[str, Any], layer: int | None, blocks: int | None, remarks: tuple[str, ...]
+) -> None:
+    config = made(term)
+    found = shown_contrast(config, 1, layer, blocks)
+    assert (found.law.views, found.remarks) == (1, remarks)
+    assert names_layers(config) == ("layers" in term)
 
 
-def test_the_layer_that_is_looked_at_counts() -> None:
-    config = made({"loss": "supcon", "layers": [3, 6]})
-    averaged = "The run averages this loss over layers 3 and 6; these are the forces of layer {}."
-    assert shown_contrast(config, 1, None, 6).remarks == (averaged.format(6),)
-    assert shown_contrast(config, 1, 3, 6).remarks == (averaged.format(3),)
-    other = "The run contrasts the pooled vectors of layers 3 and 6; this is the same loss on those of layer 4."
-    assert shown_contrast(config, 1, 4, 6).remarks == (other,)
-    last = made({"loss": "supcon"})
-    assert shown_contrast(last, 1, 6, 6).remarks == ()
-    assert "of layer 6; this is the same loss on those of layer 2" in shown_contrast(last, 1, 2, 6).remarks[0]
-
-
-@each("layers", ["last_third", [1]])
-def test_without_the_encoder_layers_keep_the_name_that_the_run_gave_them(layers: Any) -> None:
-    config = made({"loss": "supcon", "layers": layers})
-    assert names_layers(config)
-    assert not names_layers(made({"loss": "supcon"}))
-    named = "the last third of the layers" if layers == "last_third" else "layer 1"
-    assert (
-        f"of {named}; this is the same loss on those of the last layer"
-        in shown_contrast(config, 1, None, None).remarks[0]
-    )
-    assert shown_contrast(made({"loss": "supcon"}), 1, None, None).remarks == ()
-
-
-def test_logits_layers_as_views_and_a_queue_are_named() -> None:
+def test_logits_and_layers_as_views_are_compared() -> None:
     found = shown_contrast(made({"loss": "supcon", "level": "logits"}), 1, None, 6)
     assert (found.source, found.own) == ("logits", True)
     found = shown_contrast(made({"loss": "supcon", "views": [{"view": "layers", "layers": [2, 4, 6]}]}), 1, None, 6)
     assert found.law.views == 3
-    queued = shown_contrast(made({"loss": "supcon", "queue": 64}), 1, None, 6)
-    assert queued.remarks == ("Its queue of 64 past vectors, further candidates, is left out.",)
 
 
 def test_of_several_terms_the_heaviest_is_shown() -> None:

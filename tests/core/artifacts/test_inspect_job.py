@@ -47,13 +47,11 @@ def no_encoding(*_: Any, **__: Any) -> None:
 
 
 def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord) -> None:
-    assert run.probe is not None
     folder, tokens = store.run_folder(run.id), store.tokens(run.id)
     ends = np.cumsum([text.length for text in tokens.texts])
     for row in (0, 7, run.probe.held_out + 2):
         answer = asked(store, run, "sentence", text=run.probe.texts[row], second=None)
         found = inspected(folder, run.probe.texts[row])
-        assert found is not None
         assert answer["steps"] == [0, 2, 4, 8] == list(found.steps)
         assert (folder / answer["file"]).exists()
         assert found.read == tokens.texts[row]
@@ -62,7 +60,6 @@ def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord)
             np.testing.assert_allclose(found.vectors[number], store.embeddings(run.id, step)[row], atol=3e-6)
             np.testing.assert_allclose(found.logits[number], store.logits(run.id, step)[row], atol=3e-6)
             rows = store.attention(run.id, step)
-            assert rows is not None
             kept = rows[:, :, ends[row] - found.read.length : ends[row]]
             np.testing.assert_allclose(found.attention[number].astype(float), kept.astype(float), atol=1e-3)
 
@@ -79,8 +76,6 @@ def test_only_steps_with_new_weights_are_computed(
     monkeypatch.setattr(inspect_job, "load_at", lambda s, r, step: loaded.append(step) or real(s, r, step))
     asked(store, run, "sentence", text=TEXT, second=None)
     after = inspected(folder, TEXT)
-    assert before is not None
-    assert after is not None
     assert loaded == [0, 2], "step 0 for its tokenizer, and the step that changed"
     np.testing.assert_array_equal(after.vectors[1], before.vectors[2])
     np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
@@ -99,7 +94,6 @@ def test_only_steps_with_new_weights_are_computed(
 def test_any_text_comes_back_as_it_was(store: Store, run: RunRecord, text: str) -> None:
     asked(store, run, "sentence", text=text, second=None)
     found = inspected(store.run_folder(run.id), text)
-    assert found is not None
     assert found.read.sides == (text,)
     assert np.isfinite(found.vectors).all()
 
@@ -130,7 +124,6 @@ def test_a_pair_has_words_of_both_its_texts(store: Store, pair_run: RunRecord) -
     asked(store, pair_run, "sentence", text="a lovely film", second="a dull film")
     folder = store.run_folder(pair_run.id)
     found = inspected(folder, "a lovely film", "a dull film")
-    assert found is not None
     assert [found.read.surface(word) for word in found.read.words] == ["a", "lovely", "film", "a", "dull", "film"]
     assert inspected(folder, "a lovely film") is None
     assert inspected(folder, "a dull film", "a lovely film") is None
@@ -140,7 +133,6 @@ def test_a_pair_has_words_of_both_its_texts(store: Store, pair_run: RunRecord) -
 
 
 def test_layers_are_what_the_encoder_says_of_each_text_alone(store: Store, run: RunRecord) -> None:
-    assert run.probe is not None
     folder = store.run_folder(run.id)
     assert layer_count(folder, 4) == 0
     assert asked(store, run, "layers", step=4) == {"file": "layers/0000004.safetensors", "steps": [4]}
@@ -149,7 +141,6 @@ def test_layers_are_what_the_encoder_says_of_each_text_alone(store: Store, run: 
     encoder, tokenizer = load_at(store, run, 4)
     for layer in (1, 2):
         vectors = layer_vectors(folder, 4, layer)
-        assert vectors is not None
         assert vectors.shape == (len(run.probe.ids), 16)
         with torch.inference_mode():
             alone = [encoder.encode(tokenizer([text]), Taps((layer,))).pooled[layer][0] for text in run.probe.texts]
@@ -172,7 +163,6 @@ def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, pa
 def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, run: RunRecord) -> None:
     assert asked(store, run, "deletions", text=TEXT, second=None, step=8)["steps"] == [8]
     found = read(Deletions, deletions_path(store.run_folder(run.id), TEXT, None, 8))
-    assert found is not None
     encoder, tokenizer = load_at(store, run, 8)
 
     def shares(text: str) -> np.ndarray:
@@ -189,7 +179,6 @@ def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, ru
 def test_deletions_of_a_pair_take_words_from_both_texts(store: Store, pair_run: RunRecord) -> None:
     asked(store, pair_run, "deletions", text="warm film", second="dull", step=0)
     found = read(Deletions, deletions_path(store.run_folder(pair_run.id), "warm film", "dull", 0))
-    assert found is not None
     encoder, tokenizer = load_at(store, pair_run, 0)
     shorter = [("film", "dull"), ("warm", "dull"), ("warm film", "")]
     with torch.inference_mode():
@@ -201,7 +190,6 @@ def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) 
     text = "lovely " * 100
     asked(store, run, "deletions", text=text, second=None, step=0)
     found = read(Deletions, deletions_path(store.run_folder(run.id), text, None, 0))
-    assert found is not None
     assert len(found.read.words) == len(found.deleted) == 30
     np.testing.assert_allclose(found.deleted, np.tile(found.base, (30, 1)), atol=1e-6)
 
@@ -280,7 +268,6 @@ def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store,
     task = scored_task(store)
     assert asked(store, run, "similarity", task=task)["steps"] == [0, 2, 4, 8]
     found = read_similarity(store.run_folder(run.id), task)
-    assert found is not None
     assert found.pairs == 4
     rows = TaskLibrary(store.folder).rows(task)
     for step in (0, 2, 4, 8):
@@ -334,7 +321,6 @@ def test_what_is_known_of_dropped_weights_is_kept_and_more_is_refused_in_a_sente
     monkeypatch.setattr(inspect_job, "encode", no_encoding)
     assert asked(store, run, "sentence", text=TEXT, second=None)["steps"] == [0]
     known = inspected(store.run_folder(run.id), TEXT)
-    assert known is not None
     assert known.steps == (0, 2, 4, 8)
     for what in ("layers", "deletions"):
         with pytest.raises(StoreError, match=r"Its weights were dropped on .* raise SCL_DISK_GB and run the same"):

@@ -66,8 +66,6 @@ def test_each_map_says_how_far_it_can_be_believed(store: Store, run: RunRecord) 
     folder = placed(store, run, UMAP)
     for step in FRAMES:
         points, honesty = read_points(folder, step), read_honesty(folder, step)
-        assert points is not None
-        assert honesty is not None
         expected = map_honesty(store.embeddings(run.id, step), points)
         assert honesty.trustworthiness == pytest.approx(expected.trustworthiness)
         assert honesty.overlap == pytest.approx(expected.overlap)
@@ -174,11 +172,9 @@ def test_measures_are_those_of_the_validation_texts_and_clusters_are_numbered_as
     store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = measure(run_request(run), store.folder, silent)
-    assert run.probe is not None
     held_out, labels = run.probe.held_out, np.asarray(run.probe.labels)
     for step in FRAMES:
         found = measured(store, run, step)
-        assert found is not None
         expected = representation_metrics(store.embeddings(run.id, step)[:held_out], run.probe.labels[:held_out])
         assert {name: found.values[name] for name in expected} == pytest.approx(expected, nan_ok=True)
         assert found.values["within_between_ratio"] is not None

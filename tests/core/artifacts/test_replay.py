@@ -33,7 +33,6 @@ def queued_run(store: Store) -> str:
 def begun_run(store: Store) -> tuple[str, Attempt]:
     run_id = queued_run(store)
     claim = store.claim_next([0])
-    assert claim is not None
     attempt = store.attempt(run_id, claim[1])
     attempt.started(Started(0, 4, "cpu", PROBE, {"train_rows": 10.0}))
     return run_id, attempt
@@ -69,8 +68,8 @@ class TestWrite:
         self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_id = ended_run(store)
-        write_replay(store, run_id, tmp_path / "one.zip")
         later = time.time() + 100
+        write_replay(store, run_id, tmp_path / "one.zip")
         monkeypatch.setattr(time, "time", lambda: later)
         write_replay(store, run_id, tmp_path / "two.zip")
         assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
@@ -95,15 +94,19 @@ class TestWrite:
         assert (config.task.path, config.encoder.id) == (small_csv.name, tiny_encoder.name)
         assert config.task.translators == ("there", "back")
 
-    def test_turned_knobs_stay_turned(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
+    def test_turned_knobs_and_numbers_beyond_half_precision_stay(
+        self, store: Store, elsewhere: Store, tmp_path: Path
+    ) -> None:
         run_id, attempt = begun_run(store)
-        attempt.frame(Frame(0, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
+        vectors = np.array([[1e6, 1, 0], [0, 2, -3e5]], np.float32)
+        attempt.frame(Frame(0, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
         attempt.knob_turned(2, "lambda", 0.25)
         attempt.steps([Step(step, {"loss": 0.5}) for step in (1, 2, 3, 4)])
         attempt.end(Status.FINISHED)
         write_replay(store, run_id, tmp_path / "replay.zip")
         opened = open_replay(elsewhere, tmp_path / "replay.zip")
         assert elsewhere.knob_turns(opened) == store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.25)]
+        assert np.array_equal(elsewhere.embeddings(opened, 0), vectors)
 
     @pytest.mark.parametrize(
         ("make", "why"),
@@ -133,15 +136,6 @@ class TestWrite:
         assert run.frames == (0,)
         assert [dict(step.values) for step in run.steps] == [{"loss": 0.5}, {"loss": 0.5}]
 
-    def test_numbers_beyond_half_precision_keep_theirs(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
-        run_id, attempt = begun_run(store)
-        vectors = np.array([[1e6, 1, 0], [0, 2, -3e5]], np.float32)
-        attempt.frame(Frame(0, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
-        attempt.end(Status.STOPPED)
-        write_replay(store, run_id, tmp_path / "replay.zip")
-        opened = open_replay(elsewhere, tmp_path / "replay.zip")
-        assert np.array_equal(elsewhere.embeddings(opened, 0), vectors)
-
 
 class TestOpen:
     @pytest.fixture
@@ -167,13 +161,9 @@ class TestOpen:
         for read, other in ((elsewhere.embeddings, filled.embeddings), (elsewhere.map_points, filled.map_points)):
             assert read(opened.id, step) == pytest.approx(other(run.id, step), rel=1e-3, abs=1e-4)
         attention, whole = elsewhere.attention(opened.id, step), filled.attention(run.id, step)
-        assert attention is not None
-        assert whole is not None
         assert attention[:, 0] == pytest.approx(whole.mean(1, dtype=np.float32), abs=1e-3)
         assert elsewhere.tokens(opened.id) == filled.tokens(run.id)
         test, same_test = elsewhere.predictions(opened.id), filled.predictions(run.id)
-        assert test is not None
-        assert same_test is not None
         assert test.labels == same_test.labels
         assert test.logits == pytest.approx(same_test.logits, rel=1e-3, abs=1e-4)
 

@@ -40,7 +40,6 @@ def test_mean_and_sample_deviation_of_each_group() -> None:
     for row in rows:
         of_row = [values[i] for i in row.runs]
         found = row.scores["accuracy"]
-        assert found is not None
         assert (found.mean, found.std, found.seeds) == (pytest.approx(mean(of_row)), pytest.approx(stdev(of_row)), 4)
 
 
@@ -50,7 +49,6 @@ def test_one_seed_has_no_deviation_and_the_same_seed_twice_is_one_draw() -> None
     configs = [run(0), run(0), run(1)]
     (row,) = scores_over_seeds(configs, [{"accuracy": a} for a in (0.5, 0.7, 0.8)], [ACCURACY])
     found = row.scores["accuracy"]
-    assert found is not None
     assert (found.mean, found.std, found.seeds) == (pytest.approx(0.7), pytest.approx(stdev([0.6, 0.8])), 2)
 
 
@@ -59,7 +57,6 @@ def test_a_score_that_is_not_there_is_left_out_and_counted(absent: float | None)
     configs = [run(0), run(1), run(2)]
     scores: list[dict[str, float | None]] = [{"accuracy": 0.5}, {"accuracy": absent}, {"accuracy": 0.7}]
     found = accuracy(scores_over_seeds(configs, scores, [ACCURACY]), 0)
-    assert found is not None
     assert (found.mean, found.seeds) == (pytest.approx(0.6), 2)
     assert accuracy(scores_over_seeds(configs, [{}, {}, {}], [ACCURACY]), 0) is None
 
@@ -84,20 +81,13 @@ class TestBest:
     def test_marks(self, values: list[float | None], better: Any, marks: list[bool]) -> None:
         assert list(best(values, better)) == marks
 
-    def test_the_mean_decides_and_each_measure_has_its_way(self) -> None:
+    def test_the_mean_decides_and_each_measure_has_its_way_unless_seeds_differ(self) -> None:
         configs = [run(0), run(1), run(0, 8), run(1, 8)]
         scores = [{"accuracy": a, "cross_entropy": c} for a, c in ((0.9, 0.4), (0.7, 0.4), (0.75, 0.5), (0.75, 0.5))]
-        rows = scores_over_seeds(configs, scores, [ACCURACY, LOSS])
-        marks = [[spread.best for spread in row.scores.values() if spread] for row in rows]
-        assert marks == [[True, True], [False, False]]
-
-    def test_groups_of_unequal_seeds_have_no_best(self) -> None:
-        configs = [run(0), run(1), run(0, 8)]
-        scores = [{"accuracy": value, "cross_entropy": value} for value in (0.9, 0.8, 0.7)]
-        scores[1]["cross_entropy"] = math.nan  # it leaves one seed in both
-        rows = scores_over_seeds(configs, scores, [ACCURACY, LOSS])
-        marks = [[spread.best for spread in row.scores.values() if spread] for row in rows]
-        assert marks == [[False, False], [False, True]]
+        for last, marks in ((0.75, [[True, True], [False, False]]), (math.nan, [[False, True], [False, False]])):
+            scores[3]["accuracy"] = last
+            rows = scores_over_seeds(configs, scores, [ACCURACY, LOSS])
+            assert [[spread.best for spread in row.scores.values() if spread] for row in rows] == marks
 
     @each(
         ("configs", "marked"),

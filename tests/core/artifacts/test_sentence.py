@@ -48,7 +48,6 @@ def test_deletions_are_read_for_their_step_and_weights_alone(tmp_path: Path) -> 
     found = Deletions(read_of("a b", "c"), np.zeros(2, np.float32), np.full((3, 2), 0.5, np.float32), 77)
     write(deletions_path(tmp_path, "a b", "c", 5), found)
     again = deletions(tmp_path, "a b", "c", 5, 77)
-    assert again is not None
     assert again.read == found.read
     np.testing.assert_array_equal(again.deleted, found.deleted)
     assert deletions(tmp_path, "a b", "c", 5, 78) is None

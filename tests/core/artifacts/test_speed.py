@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from core.artifacts.speed import measured_speed
 from core.config import RunConfig
 from core.events import Step
@@ -19,45 +17,25 @@ def ends(attempt: Attempt, step_s: float) -> None:
     attempt.end(Status.FINISHED)
 
 
-@pytest.fixture
-def claimed(store: Store, draft: Callable[..., RunConfig]) -> Callable[[], Attempt]:
-    def make() -> Attempt:
-        run_id = store.create(draft(steps=10))
-        claim = store.claim_next(range(100))
-        assert claim is not None
-        attempt = store.attempt(run_id, claim[1])
-        attempt.register()
-        return attempt
-
-    return make
+def own_run(store: Store, config: RunConfig) -> Attempt:
+    run_id = store.create(config)
+    attempt = store.attempt(run_id, store.claim_next(range(100))[1])
+    attempt.register()
+    return attempt
 
 
-def test_a_run_from_elsewhere_says_nothing_of_this_machine(
-    store: Store, draft: Callable[..., RunConfig], claimed: Callable[[], Attempt]
+def test_the_speed_is_that_of_the_newest_run_here_that_measured_something_on_the_same_hardware(
+    store: Store, draft: Callable[..., RunConfig]
 ) -> None:
     config = draft(steps=10)
     ends(store.adopt("a" * 12, config, "", 1.0), step_s=0.001)
-    assert measured_speed(store, config) is None
-    ends(claimed(), step_s=0.2)
+    assert measured_speed(store, config) is None, "a run from elsewhere says nothing of this machine"
+    ends(own_run(store, config), step_s=0.2)
     own = measured_speed(store, config)
     assert own is not None
-    ends(store.adopt("b" * 12, config, "", 1.0), step_s=0.001)
-    assert measured_speed(store, config) == own
-
-
-def test_a_run_on_other_hardware_says_nothing_of_this_one(
-    store: Store, draft: Callable[..., RunConfig], claimed: Callable[[], Attempt]
-) -> None:
-    ends(claimed(), step_s=0.001)
-    config = draft(steps=10)
-    assert measured_speed(store, config) is not None
     assert measured_speed(store, config.model_copy(update={"device": "auto"})) is None
-
-
-def test_a_run_that_measured_nothing_is_passed_over(
-    store: Store, draft: Callable[..., RunConfig], claimed: Callable[[], Attempt]
-) -> None:
-    ends(claimed(), step_s=0.2)
-    own = measured_speed(store, draft(steps=10))
-    ends(claimed(), step_s=0.0)
-    assert measured_speed(store, draft(steps=10)) == own is not None
+    ends(store.adopt("b" * 12, config, "", 1.0), step_s=0.001)
+    ends(own_run(store, config), step_s=0.0)
+    assert measured_speed(store, config) == own
+    ends(own_run(store, config), step_s=0.1)
+    assert measured_speed(store, config) > own

@@ -5,28 +5,37 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from core.artifacts.waiting_time import Place, places, simulate_queue, until_ended
 from core.config import parse_config
 from core.store import Status, Store, Waiting
+from tests.cases import each
 
 
 def waiting(name: str, owner: str | None = None, *, background: bool = False, at: float = 0.0) -> Waiting:
     return Waiting(name, owner, background, 0.0, at)
 
 
-def test_one_after_the_other_behind_what_goes_on() -> None:
-    line = [waiting("a", at=1), waiting("b", at=2)]
-    found = simulate_queue(line, {"a": 10.0, "b": 5.0}, [(None, 3.0)], 1, None)
-    assert found == {"a": Place(0, 3.0, 13.0), "b": Place(1, 13.0, 18.0)}
-
-
-def test_two_at_a_time_begin_where_one_ends_first() -> None:
-    line = [waiting(name, at=i) for i, name in enumerate("abc")]
-    found = simulate_queue(line, {"a": 10.0, "b": 4.0, "c": 1.0}, [], 2, None)
-    assert found == {"a": Place(0, 0.0, 10.0), "b": Place(1, 0.0, 4.0), "c": Place(2, 4.0, 5.0)}
+@each(
+    ("takes", "owners", "going", "slots", "most", "found"),
+    [
+        ({"a": 10.0, "b": 5.0}, {}, [(None, 3.0)], 1, None, {"a": (0, 3.0, 13.0), "b": (1, 13.0, 18.0)}),
+        ({"a": 9.0, "b": 4.0, "c": 1.0}, {}, [], 2, None, {"a": (0, 0.0, 9.0), "b": (1, 0.0, 4.0), "c": (2, 4.0, 5.0)}),
+        ({"a": 9.0, "b": 9.0}, {"a": "ada"}, [("ada", 7.0)], 5, 1, {"b": (0, 0.0, 9.0), "a": (1, 7.0, 16.0)}),
+        ({"a": None, "b": 1.0}, {}, [], 1, None, {"a": (0, 0.0, None), "b": (1, None, None)}),
+        ({"a": 1.0, "b": 1.0}, {}, [(None, None)], 1, None, {"a": (0, None, None), "b": (1, None, None)}),
+        ({"a": None, "b": 1.0}, {}, [], 2, None, {"a": (0, 0.0, None), "b": (1, 0.0, 1.0)}),
+    ],
+)
+def test_runs_begin_behind_what_goes_on_and_behind_the_unknown_at_unknown_times(
+    takes: dict[str, float | None], owners: dict[str, str], going: Any, slots: int, most: int | None, found: Any
+) -> None:
+    line = [waiting(name, owners.get(name, "bob"), at=at) for at, name in enumerate(takes)]
+    expected = {name: Place(*place) for name, place in found.items()}
+    assert simulate_queue(line, takes, going, slots, most) == expected
 
 
 def test_people_take_turns_and_experiments_wait_behind_them() -> None:
@@ -40,23 +49,6 @@ def test_people_take_turns_and_experiments_wait_behind_them() -> None:
     found = simulate_queue(line, takes, [], 1, None)
     assert sorted(found, key=lambda name: found[name].before) == ["a1", "b1", "a2", "x"]
     assert found["x"].seconds == 30.0
-
-
-def test_who_has_as_many_as_they_may_waits_for_their_own() -> None:
-    line = [waiting("a", "ada", at=1), waiting("b", "bob", at=2)]
-    found = simulate_queue(line, {"a": 10.0, "b": 10.0}, [("ada", 7.0)], 5, 1)
-    assert found == {"b": Place(0, 0.0, 10.0), "a": Place(1, 7.0, 17.0)}
-
-
-def test_behind_what_takes_nobody_knows_how_long_times_are_unknown() -> None:
-    line = [waiting("a", at=1), waiting("b", at=2)]
-    assert simulate_queue(line, {"a": None, "b": 1.0}, [], 1, None) == {
-        "a": Place(0, 0.0, None),
-        "b": Place(1, None, None),
-    }
-    unknown = {"a": Place(0, None, None), "b": Place(1, None, None)}
-    assert simulate_queue(line, {"a": 1.0, "b": 1.0}, [(None, None)], 1, None) == unknown
-    assert simulate_queue(line, {"a": None, "b": 1.0}, [], 2, None)["b"] == Place(1, 0.0, 1.0)
 
 
 def test_a_long_line_is_played_through_at_once() -> None:

@@ -44,7 +44,6 @@ def test_a_run_whose_knobs_were_turned_is_another(experiments: Here, engine: Ins
     made = design()
     turned = engine.store.create(engine.prepared(made.draft(made.cells[0], 0))[0])
     claim = engine.store.claim_next(range(1))
-    assert claim is not None
     attempt = engine.store.attempt(turned, claim[1])
     attempt.knob_turned(3, "lambda", 0.5)
     attempt.end(Status.FINISHED)
@@ -101,7 +100,6 @@ def test_a_run_that_has_begun_is_stopped_and_kept(experiments: Here, engine: Ins
     engine.holding = True
     experiment_id = experiments.begin(design())
     claim = engine.store.claim_next(range(1))
-    assert claim is not None
     assert experiments.stop(experiment_id) == 4
     [run] = experiments.table.runs(experiment_id)
     assert run.run_id == claim[0]

@@ -49,7 +49,6 @@ def test_it_measures_the_last_frame_of_runs_that_are_not_measured_for_the_table(
     assert found.split == "validation"
     for row in runs:
         run = store.run(str(row.run_id))
-        assert run.probe is not None
         vectors = store.embeddings(run.id, run.steps)[: run.probe.held_out]
         expected = frame_measures(vectors, run.probe.labels[: run.probe.held_out])["knn1"]
         assert found.cells[0].scores[row.seed] == expected
