@@ -29,7 +29,7 @@ def check_host() -> None:
 
     Raises: EngineError.
     """
-    host = _called_by()
+    host: str | None = st.context.headers.get("Host")
     if host is None:  # not a browser: every browser sends a Host header
         return
     name, known = _name(f"//{host}"), settings()
@@ -119,11 +119,6 @@ def _changed(session: AppSession, asked: ClientState) -> list[str]:
     sent.clear()
     sent |= {one.id: one.SerializeToString() for one in asked.widget_states.widgets}
     return changed
-
-
-def _called_by() -> str | None:
-    host: str | None = st.context.headers.get("Host")
-    return host
 
 
 def _name(address: str) -> str:

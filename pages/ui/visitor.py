@@ -27,7 +27,6 @@ from core.store.secret import server_secret
 from core.workers.limits import ask_for_trust
 from pages.ui import state
 from pages.ui.parts import escaped
-from pages.ui.reads import cached
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
@@ -62,14 +61,15 @@ class Visitor:
 
 
 def visitor() -> Visitor:
-    """Return the visitor of this page."""
+    """Return the visitor of this page: by login, by a cookie that this server has signed, or a new one."""
     known = settings()
     if not known.shared:
         return Visitor(None, is_admin=True)
     email = _email()
     if email is not None:
         return Visitor(f"login:{email}", is_admin=email in known.admins or state.remembered(ADMIN, bool))
-    return Visitor(state.remembered(VISITOR, _from_cookie), is_admin=state.remembered(ADMIN, bool))
+    known_id = state.remembered(VISITOR, lambda: _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id())
+    return Visitor(known_id, is_admin=state.remembered(ADMIN, bool))
 
 
 def greet() -> None:
@@ -127,11 +127,11 @@ def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
     if owner == me.id:
         # Translators: whose a run is.
         return _("you")
-    return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else _nameless(owner))
+    return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else default_name(owner))
 
 
-def _nameless(visitor_id: str) -> str:
-    """Return a name made of digits, as random letters may spell a word."""
+def default_name(visitor_id: str) -> str:
+    """Return the name of a visitor who has given none. It is made of digits, as random letters may spell a word."""
     number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS
     # Translators: somebody without a name, such as "visitor 0381".
     return _("visitor {number}", number=f"{number:04d}")
@@ -216,7 +216,7 @@ def _forget_form(store: Store, me: str) -> None:
             _(
                 "This browser becomes a new visitor, without a name. Your runs stay, as those of {visitor}, and only "
                 "an admin can change them.",
-                visitor=_nameless(me),
+                visitor=default_name(me),
             )
         )
         st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=forget)
@@ -229,23 +229,17 @@ def _email() -> str | None:
     return str(email) if email else None
 
 
-def _from_cookie() -> str:
-    """Return the visitor's id in a cookie that this server has signed, otherwise a new id."""
-    return _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id()
-
-
 def _visitor_of(signed: str) -> str | None:
     """Return the visitor's id in a cookie, None if this server has not signed it."""
     try:
-        return str(_signer(str(default_folder().absolute())).loads(signed))
+        return str(_signer().loads(signed))
     except BadSignature:
         return None
 
 
 def _signed(visitor_id: str) -> str:
-    return str(_signer(str(default_folder().absolute())).dumps(visitor_id))
+    return str(_signer().dumps(visitor_id))
 
 
-@cached(4)
-def _signer(folder: str) -> URLSafeSerializer:
-    return URLSafeSerializer(server_secret(Path(folder)), salt=SALT)
+def _signer() -> URLSafeSerializer:
+    return URLSafeSerializer(server_secret(default_folder()), salt=SALT)

@@ -28,6 +28,7 @@ from core.store import Store
 from core.tasks import load_task
 from core.workers import Jobs, LocalEngine, limits
 from pages.ui import serving, text_details, visitor
+from tests.pages.conftest import cookie_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "open sesame, please"
@@ -43,8 +44,8 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    monkeypatch.setattr(visitor, "_from_cookie", lambda: "ada")
     store = Store(tmp_path / "runs")
+    monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", store.folder))
     yield store
     store.close()
 
@@ -112,7 +113,8 @@ class TestFilesOfTheServer:
     ) -> None:
         run_id = LocalEngine(shared, slots=range(0)).submit(draft(), "eve")
         monkeypatch.setenv("SCL_ADMINS", '["eve@school.example"]')
-        monkeypatch.setattr(visitor, "_email", lambda: "eve@school.example")
+        login = {"is_logged_in": True, "email": "eve@school.example"}
+        monkeypatch.setattr(type(streamlit.user), "to_dict", lambda _: login)
         drawn = page("fine_tune", **{"from": run_id})
         assert not drawn.error
         assert not next(button for button in drawn.button if button.label == "Launch").disabled
@@ -269,7 +271,7 @@ class TestServing:
         self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shared.create(draft(more={"name": "secret run"}))
-        monkeypatch.setattr(serving, "_called_by", lambda: "rebound.example:8501")
+        monkeypatch.setattr(type(streamlit.context), "headers", {"Host": "rebound.example:8501"})
         drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         assert any("This server is not called" in error.value for error in drawn.error)
         assert not any("secret run" in text.value for text in drawn.markdown)
@@ -281,7 +283,7 @@ class TestServing:
     def test_a_browser_that_calls_it_by_its_own_is_answered(self, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_ADDRESS", "https://lab.example:8443/scl")
         monkeypatch.setenv("SCL_HOST", "other.example, scl.example")
-        monkeypatch.setattr(serving, "_called_by", lambda: host)
+        monkeypatch.setattr(type(streamlit.context), "headers", {"Host": host})
         serving.check_host()
 
     def test_the_server_takes_no_larger_upload_than_a_page(

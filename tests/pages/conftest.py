@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from itsdangerous import URLSafeSerializer
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
+from core.store.secret import server_secret
 from core.workers import Jobs, LocalEngine, machine
+from pages.ui.visitor import COOKIE, SALT
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
 # A function that opens a page, and one that makes a draft.
@@ -43,6 +46,11 @@ def opened(folder: Path) -> Pages:
         return checked(app.switch_page(f"pages/{name}.py").run())
 
     return open_page
+
+
+def cookie_of(visitor_id: str, folder: Path) -> dict[str, str]:
+    """The cookies of a browser that the server of this store knows as a visitor."""
+    return {COOKIE: str(URLSafeSerializer(server_secret(folder), salt=SALT).dumps(visitor_id))}
 
 
 def checked(app: AppTest) -> AppTest:

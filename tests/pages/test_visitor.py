@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+import streamlit
 from streamlit.testing.v1 import AppTest
 
 from core.config import parse_config
@@ -17,7 +17,7 @@ from core.store.secret import NAME, server_secret
 from core.workers import LocalEngine
 from pages.ui import visitor
 from pages.ui.visitor import Visitor
-from tests.pages.conftest import APP
+from tests.pages.conftest import APP, cookie_of
 
 KEY = "open sesame, please"
 
@@ -30,11 +30,9 @@ def shared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 @pytest.fixture
-def as_visitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Whoever looks has this id."""
-    who = {"id": "ada"}
-    monkeypatch.setattr(visitor, "_from_cookie", lambda: who["id"])
-    return who
+def as_ada(shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks is ada."""
+    monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", shared.folder))
 
 
 def run_of(store: Store, owner: str | None, status: Status = Status.STOPPED) -> str:
@@ -59,22 +57,21 @@ def labels(drawn: AppTest) -> list[str]:
     return [button.label for button in drawn.button]
 
 
-def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, as_visitor: dict[str, str]) -> None:
+def pressed(drawn: AppTest, label: str) -> AppTest:
+    return next(button for button in drawn.button if button.label == label).click().run()
+
+
+def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, as_ada: None) -> None:
     shared.name_visitor("bob", "Bob <b>")
-    drawn = page("fine_tune", run=run_of(shared, "bob", Status.RUNNING))
+    own, drawn = (page("fine_tune", run=run_of(shared, owner, Status.RUNNING)) for owner in ("ada", "bob"))
+    assert not own.exception
     assert not drawn.exception
+    assert "Stop" in labels(own)
     assert "Stop" not in labels(drawn)
     assert any("Run of Bob" in caption.value and "<b>" not in caption.value for caption in drawn.caption)
 
 
-def test_a_run_of_one_s_own_can_be_stopped(shared: Store, as_visitor: dict[str, str]) -> None:
-    run_id = run_of(shared, "ada", Status.RUNNING)
-    drawn = page("fine_tune", run=run_id)
-    assert not drawn.exception
-    assert "Stop" in labels(drawn)
-
-
-def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as_visitor: dict[str, str]) -> None:
+def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as_ada: None) -> None:
     for owner in ("ada", "bob"):
         shared.discard(run_of(shared, owner, Status.FINISHED))
     lines = [text.value for text in page("runs").markdown if text.value.startswith("Deleted")]
@@ -82,11 +79,11 @@ def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as
     assert "“of ada”" in lines[0]
 
 
-def test_the_list_says_whose_runs_are(shared: Store, as_visitor: dict[str, str]) -> None:
+def test_the_list_says_whose_runs_are(shared: Store, as_ada: None) -> None:
     for owner in ("ada", "bob", None):
         run_of(shared, owner)
     (table,) = page("runs").dataframe
-    assert list(table.value["By"]) == ["the server", visitor._nameless("bob"), "you"]
+    assert list(table.value["By"]) == ["the server", visitor.default_name("bob"), "you"]
 
 
 def test_where_nobody_shares_the_server_nothing_is_said_of_anybody(folder: Path) -> None:
@@ -99,18 +96,33 @@ def test_where_nobody_shares_the_server_nothing_is_said_of_anybody(folder: Path)
 
 
 def test_the_admin_s_key_opens_everything_and_another_does_not(
-    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visitor, "WRONG_KEY_S", 0.0)
     drawn = page("runs")
-    field = next(field for field in drawn.text_input if field.label == "Key")
-    field.set_value("guess")
-    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
-    assert any("That is not the key" in error.value for error in drawn.error)
-    next(field for field in drawn.text_input if field.label == "Key").set_value(KEY)
-    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
+    for key in ("guess", KEY):
+        assert not any(", an admin" in caption.value for caption in drawn.caption)
+        next(field for field in drawn.text_input if field.label == "Key").set_value(key)
+        drawn = pressed(drawn, "Become an admin")
+        assert any("That is not the key" in error.value for error in drawn.error) == (key != KEY)
     assert any(", an admin" in caption.value for caption in drawn.caption)
     assert "Become an admin" not in labels(drawn)
+    drawn.query_params["run"] = run_of(shared, "bob", Status.RUNNING)
+    watched = drawn.switch_page("pages/fine_tune.py").run()
+    assert any("Run of visitor" in caption.value for caption in watched.caption)
+    assert "Stop" in labels(watched)
+    drawn = pressed(drawn.switch_page("pages/runs.py").run(), "Stop being an admin")
+    assert "Become an admin" in labels(drawn)
+    assert not any("an admin:" in caption.value for caption in drawn.caption)
+
+
+def test_a_name_that_somebody_has_is_refused_in_a_sentence(shared: Store, as_ada: None) -> None:
+    shared.name_visitor("bob", "Berta")
+    drawn = page("runs")
+    next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
+    drawn = pressed(drawn, "Save")
+    assert any("somebody else here has it" in error.value for error in drawn.error)
+    assert shared.visitor_names() == {"bob": "Berta"}
 
 
 def test_who_may_change_what() -> None:
@@ -121,7 +133,7 @@ def test_who_may_change_what() -> None:
 
 
 def test_an_old_page_cannot_turn_what_is_somebody_else_s(
-    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    shared: Store, as_ada: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visitor, "visitor", lambda: Visitor("ada", False))
     visitor.require_own("ada")
@@ -171,19 +183,15 @@ class TestSignature:
     def test_only_what_this_server_signed_is_believed(
         self, shared: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        from itsdangerous import URLSafeSerializer
+        def known_as(cookie: str) -> str:
+            monkeypatch.setattr(type(streamlit.context), "cookies", {visitor.COOKIE: cookie})
+            app = AppTest.from_string("import streamlit, pages.ui.visitor as v; streamlit.text(v.visitor().id)").run()
+            return str(app.text[0].value)
 
-        class Context:
-            cookies: ClassVar[dict[str, str]] = {}
-
-        monkeypatch.setattr(visitor.st, "context", Context)
-        mine = URLSafeSerializer(server_secret(shared.folder), salt=visitor.SALT).dumps("ada")
-        Context.cookies = {visitor.COOKIE: str(mine)}
-        assert visitor._from_cookie() == "ada"
-        other = URLSafeSerializer(server_secret(tmp_path / "other"), salt=visitor.SALT).dumps("ada")
-        for forged in (str(other), str(mine)[:-1], "ada", "", "x.y", "\0"):
-            Context.cookies = {visitor.COOKIE: forged}
-            assert visitor._from_cookie() != "ada"
+        mine, other = (cookie_of("ada", folder)[visitor.COOKIE] for folder in (shared.folder, tmp_path / "other"))
+        assert known_as(mine) == "ada"
+        for forged in (other, mine[:-1], "ada", "", "x.y", "\0"):
+            assert known_as(forged) != "ada"
 
     def test_the_secret_is_the_server_s_alone_and_stays(self, tmp_path: Path) -> None:
         first = server_secret(tmp_path)
@@ -203,33 +211,7 @@ def test_a_session_without_a_cookie_stays_the_same_visitor(shared: Store) -> Non
     assert [caption.value for caption in drawn.run().caption if "You are" in caption.value] == first
 
 
-def test_an_admin_sees_whose_a_run_is_and_may_be_none_any_more(
-    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_id = run_of(shared, "bob", Status.RUNNING)
-    drawn = page("runs")
-    next(field for field in drawn.text_input if field.label == "Key").set_value(KEY)
-    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
-    drawn.query_params["run"] = run_id
-    watched = drawn.switch_page("pages/fine_tune.py").run()
-    assert any("Run of visitor" in caption.value for caption in watched.caption)
-    assert "Stop" in labels(watched)
-    drawn = drawn.switch_page("pages/runs.py").run()
-    drawn = next(button for button in drawn.button if button.label == "Stop being an admin").click().run()
-    assert "Become an admin" in labels(drawn)
-    assert not any("an admin:" in caption.value for caption in drawn.caption)
-
-
-def test_a_name_that_somebody_has_is_refused_in_a_sentence(shared: Store, as_visitor: dict[str, str]) -> None:
-    shared.name_visitor("bob", "Berta")
-    drawn = page("runs")
-    next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
-    drawn = next(button for button in drawn.button if button.label == "Save").click().run()
-    assert any("somebody else here has it" in error.value for error in drawn.error)
-    assert shared.visitor_names() == {"bob": "Berta"}
-
-
-def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_visitor: dict[str, str]) -> None:
+def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_ada: None) -> None:
     for owner in ("ada", "ada", "bob"):
         run_of(shared, owner, Status.QUEUED)
     (table,) = page("runs").dataframe
@@ -237,7 +219,7 @@ def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_
     assert [status for _, status in rows] == ["queued, 1 before it", "queued, 2 before it", "queued, next"]
 
 
-def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_visitor: dict[str, str], draft: Any) -> None:
+def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_ada: None, draft: Any) -> None:
     from core.experiments.design import Design
     from core.experiments.lifecycle import Experiments
 
