@@ -8,7 +8,7 @@ from core.lab.choices import ABOUT_SPACES, FEWEST_POINTS, LAYOUTS, MOST_POINTS, 
 from core.messages import _, pgettext
 from pages.ui import state
 from pages.ui.address import LossLab
-from pages.ui.bound import bound, bound_switch
+from pages.ui.bound import bound, bound_choice, bound_switch
 from pages.ui.lab import lab
 from pages.ui.parts import page_head
 
@@ -28,16 +28,10 @@ def page() -> None:
 
 def _stage() -> tuple[Stage, bool]:
     """Draw the controls of the stage; return the stage and whether a second setting is shown."""
-    space, tied = bound(LossLab.SPACE, list(SPACES))
-    st.selectbox(_("Space"), list(SPACES), format_func=lambda one: _(SPACES[one]), **tied.by_index)
+    space = bound_choice(_("Space"), LossLab.SPACE, {name: _(label) for name, label in SPACES.items()})
     st.caption(_(ABOUT_SPACES[space]))
-    layout, tied = bound(LossLab.LAYOUT, list(LAYOUTS))
-    st.selectbox(
-        pgettext("where points lie at first", "Start"),
-        list(LAYOUTS),
-        format_func=lambda one: _(LAYOUTS[one]),
-        **tied.by_index,
-    )
+    layouts = {name: _(label) for name, label in LAYOUTS.items()}
+    layout = bound_choice(pgettext("where points lie at first", "Start"), LossLab.LAYOUT, layouts)
     points, tied = bound(LossLab.POINTS, range(FEWEST_POINTS, MOST_POINTS + 1))
     st.select_slider(_("Points"), range(FEWEST_POINTS, MOST_POINTS + 1), **tied.by_value)
     classes, tied = bound(LossLab.CLASSES, [2, 3, 4])

@@ -49,7 +49,7 @@ class Item(Generic[Value]):
     def put(self, value: Value | None, default: Value | None = None) -> None:
         """Write a value to the address; None and the default remove the parameter."""
         usual = self.default if default is None else default
-        state.put_in_url(**{self.name: None if value is None or value == usual else as_text(value)})
+        state.put_in_url(self.name, None if value is None or value == usual else as_text(value))
 
     def say(self, texts: str | list[str]) -> None:
         """Write one or more texts that the caller has formatted."""
@@ -84,7 +84,7 @@ class Item(Generic[Value]):
         return by_text[text]
 
     def forget(self) -> None:
-        state.put_in_url(**{self.name: None})
+        state.put_in_url(self.name, None)
 
     def run(self, store: Store) -> RunRecord | None:
         """Return the run that the address names, or None; complain if no run has that id."""
@@ -114,6 +114,11 @@ def as_text(value: Any) -> str | None:
 def split(text: str) -> list[str]:
     """Split a list in the address into its non-empty items."""
     return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
+
+
+def positive_number(text: str) -> int | None:
+    """Parse a whole number above 0; return None if the text is invalid."""
+    return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 class Address:

@@ -143,7 +143,7 @@ def bound_nearest(
     """
     wanted = _as_number(item.text, default)
     if wanted is not None and wanted not in options and (known is None or wanted in known):
-        state.put_in_url(**{item.name: nearest(options, wanted)})
+        state.put_in_url(item.name, str(nearest(options, wanted)))
     return bound(item, options, default, problem)
 
 
@@ -169,6 +169,19 @@ def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], defa
     """
     value, tied = bound(item, list(choices), default)
     segments(label, choices, tied, wrap=True)
+    return value
+
+
+def bound_choice(
+    label: str, item: Item[str], labels: Mapping[str, str], default: str | None = None, **look: Any
+) -> str:
+    """Draw a list of choices and return the chosen one.
+
+    Args:
+        labels: labels by value, translated; look: further arguments of `st.selectbox`.
+    """
+    value, tied = bound(item, labels, default, labels=labels.values())
+    st.selectbox(label, list(labels), format_func=labels.__getitem__, **look, **tied.by_index)
     return value
 
 

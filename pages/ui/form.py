@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 from pydantic import BaseModel
+from streamlit.delta_generator import DeltaGenerator
 
 from core.advice.defaults import DEFAULT_STEPS, Usual, default_sampler, usual
 from core.catalogue.encoders import ENGLISH, LISTED
@@ -45,14 +46,13 @@ SUMMARISED = ("train_size", "sampler", *HARDER)
 def task_field(start: TaskConfig) -> dict[str, Any]:
     """Draw the choice of a task and read it; for a file, include the settings of its source."""
     own = reads.own_tasks()
-    names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
-
-    if start.id not in names:
+    labels = task_names(own, start)
+    names = list(labels)
+    if start.id not in labels:
         missing, instead = escaped(shown(start.id)), _(TASKS[names[0]].label)
         st.warning(_("Task {task} is not here; showing {instead}.", task=missing, instead=instead))
 
-    labels = task_names(own) | {FILE_TASK: _("{path} (a file)", path=start.path)}
-    key, first = state.form_key("task"), start.id if start.id in names else names[0]
+    key, first = state.form_key("task"), start.id if start.id in labels else names[0]
     picked = st.selectbox(
         _("Task"),
         names,
@@ -175,25 +175,31 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         ngettext("{count} token", "{count} tokens", now["max_length"] or 0),
     ]
     with summarised(summary, "form.encoder_fold"):
-        known = [*LISTED, *([given.id] if given.id not in LISTED else [])]
-        foreign = {name for name, listed in LISTED.items() if listed.language != ENGLISH}
         left, middle, right = st.columns([5, 4, 3])
-        encoder_id = left.selectbox(
-            _(fields["id"].label),
-            known,
-            index=known.index(given.id),
-            accept_new_options=True,
-            # A Hub name, with its language unless that is English.
-            format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
-            help=_(fields["id"].help),
-            key=keys["id"],
-        )
+        encoder_id = encoder_field(left, given.id, keys["id"])
         labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
         pooling = choice_field(
             middle, fields["pooling"], given.pooling, format_func=lambda one: _(labels[one]), key=keys["pooling"]
         )
         length = number_field(right, fields["max_length"], given.max_length, step=32, key=keys["max_length"])
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
+
+
+def encoder_field(place: DeltaGenerator, start: str, key: str) -> str | None:
+    """Draw the choice of an encoder and read it; None if the field is empty."""
+    field = fields_of(EncoderConfig)["id"]
+    known = [*LISTED, *([start] if start not in LISTED else [])]
+    foreign = {name for name, listed in LISTED.items() if listed.language != ENGLISH}
+    return place.selectbox(
+        _(field.label),
+        known,
+        index=known.index(start),
+        accept_new_options=True,
+        # A Hub name, with its language unless that is English.
+        format_func=lambda one: with_more(one, _(LISTED[one].language)) if one in foreign else one,
+        help=_(field.help),
+        key=key,
+    )
 
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:

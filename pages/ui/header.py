@@ -10,7 +10,7 @@ from core.figures.map_script import script_words
 from core.messages import ENGLISH, LANGUAGES, _, ask_for_language, script_messages
 from core.settings import settings
 from pages.ui import state
-from pages.ui.address import EveryPage
+from pages.ui.address import EveryPage, positive_number
 
 SPOKEN = "language"
 FOLDER = Path(__file__).parent
@@ -30,7 +30,7 @@ def speak() -> None:
     # The browser's language if there is a catalogue for it, English otherwise. zh-CN and zh-TW count as zh.
     code, asked = (st.context.locale or "").split("-")[0].casefold(), EveryPage.LANGUAGE.text
     own = code if code in LANGUAGES else ENGLISH
-    known = None if asked is None else _known(asked)
+    known = asked if asked in LANGUAGES else None
     # Navigation drops the address of the previous page; the session keeps the language.
     state.remember(SPOKEN, known or state.remembered(SPOKEN, str) or own)
     if asked is None or known:
@@ -39,7 +39,7 @@ def speak() -> None:
 
 def language_switch() -> None:
     """Draw the language switch; complain if the address asks for an unknown language."""
-    EveryPage.LANGUAGE.read(_known, ENGLISH)
+    EveryPage.LANGUAGE.read(LANGUAGES.get, ENGLISH)
     with st.container(key="language_switch"):
         given = {
             "name": EveryPage.LANGUAGE.name,
@@ -52,10 +52,6 @@ def language_switch() -> None:
 
 def _spoken() -> str:
     return (state.remembered(SPOKEN, str) if state.in_session() else "") or ENGLISH
-
-
-def _known(text: str) -> str | None:
-    return text if text in LANGUAGES else None
 
 
 # Version of links. A link of a later version may have parameters that this one does not know.
@@ -81,7 +77,7 @@ def copy_link() -> None:
 def take_version() -> None:
     """Read the version of the link and remove it from the address; complain about a later version."""
     item = EveryPage.VERSION
-    version = item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, VERSION)
+    version = item.read(positive_number, VERSION)
     if version > VERSION:
         problem = _("this app reads links up to version {version}: what it does not know is left out", version=VERSION)
         state.complain(item.name, str(version), problem, everywhere=True)

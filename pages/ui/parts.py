@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.config import FILE_TASK, TaskConfig
 from core.events import Probe
 from core.glossary import GLOSSARY, Term
 from core.messages import Text, _, ngettext, with_more
@@ -43,11 +44,14 @@ def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
     return [label if count[label] == 1 else with_more(label, mark) for label, mark in zip(labels, marks, strict=True)]
 
 
-def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
-    """Return the displayed names of the bundled tasks and of the users' own, by id."""
+def task_names(own: Mapping[str, LibraryTask], start: TaskConfig | None = None) -> dict[str, str]:
+    """Return the displayed names of the bundled tasks, of the users' own and, if it is one, of the file `start`."""
     # Translators: a task that somebody brought, in the list of all tasks.
     yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
-    return {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
+    names = {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
+    if start is not None and start.id == FILE_TASK:
+        names[FILE_TASK] = _("{path} (a file)", path=start.path)
+    return names
 
 
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:

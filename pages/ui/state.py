@@ -64,13 +64,12 @@ def put_all_in_url(name: str, texts: Sequence[str]) -> None:
         st.query_params[name] = list(texts)
 
 
-def put_in_url(**values: str | float | None) -> None:
-    """Set parameters of this page's URL; None drops a parameter."""
-    for name, value in values.items():
-        if value is None:
-            st.query_params.pop(name, None)
-        elif st.query_params.get(name) != str(value):
-            st.query_params[name] = str(value)
+def put_in_url(name: str, text: str | None) -> None:
+    """Set a URL parameter; None drops it."""
+    if text is None:
+        st.query_params.pop(name, None)
+    elif st.query_params.get(name) != text:
+        st.query_params[name] = text
 
 
 def complain(name: str, text: str, problem: str, *, everywhere: bool = False) -> None:

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from core.advice.defaults import DEFAULT_STEPS
-from core.catalogue.encoders import LISTED
 from core.config import FILE_TASK, PhaseConfig, RunConfig
 from core.config.describe import value_text
 from core.config.edit import changed, settings_text
@@ -34,8 +33,9 @@ from core.experiments.shared_settings import shared_settings
 from core.messages import N_, _, called
 from core.parameters import Parameter, Value
 from pages.ui import reads, state
-from pages.ui.address import Experiments, FineTune, Item, split
-from pages.ui.bound import bound, bound_switch
+from pages.ui.address import Experiments, FineTune, Item, positive_number, split
+from pages.ui.bound import bound_choice, bound_switch
+from pages.ui.form import encoder_field
 from pages.ui.form_start import draft_of_link
 from pages.ui.parameter_widget import number_field, report_problem
 from pages.ui.parts import escaped, task_names
@@ -60,43 +60,28 @@ Values = Sequence[Value | None]
 
 def chosen_base(base: RunConfig, key: str) -> RunConfig:
     """Draw the fields for task, encoder and steps. Return the draft with their values."""
-    labels = task_names(reads.own_tasks())
-    if base.task.id == FILE_TASK:
-        labels[FILE_TASK] = _("{path} (a file)", path=base.task.path)
+    labels = task_names(reads.own_tasks(), base.task)
     left, middle, right = st.columns([5, 5, 3])
     with left:
         usual = base.task.id if base.task.id in labels else next(iter(labels))
-        task, tied = bound(Experiments.TASK, list(labels), usual, labels=labels.values())
-        st.selectbox(_("Task"), list(labels), format_func=labels.__getitem__, **tied.by_index)
-    known = [*LISTED, *([base.encoder.id] if base.encoder.id not in LISTED else [])]
-    encoder = middle.selectbox(
-        _("Encoder"),
-        known,
-        index=known.index(base.encoder.id),
-        accept_new_options=True,
-        key=f"experiment.{key}.encoder",
-    )
+        task = bound_choice(_("Task"), Experiments.TASK, labels, usual)
+    encoder = encoder_field(middle, base.encoder.id, f"experiment.{key}.encoder")
     settings: dict[str, Any] = {"encoder.id": encoder or base.encoder.id}
     if task != base.task.id:
         settings |= {"task.id": task, "task.path": None, "task.name": None}
     if len(base.phases) == 1 and base.phases[0].epochs is None:
         steps = base.phases[0].steps or DEFAULT_STEPS
         settings["steps"] = number_field(
-            right, STEPS, _number(Experiments.STEPS, steps), key=f"experiment.{key}.steps.{steps}"
+            right, STEPS, Experiments.STEPS.read(positive_number, steps), key=f"experiment.{key}.steps.{steps}"
         )
         Experiments.STEPS.put(settings["steps"], steps)
     chosen = changed(base, settings)
     return chosen.model_copy(update={"task": reads.library().named(chosen.task)})
 
 
-def _number(item: Item[int], usual: int) -> int:
-    """Return the address's number; for anything but a whole number above 0, warn and return the default."""
-    return item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, usual)
-
-
 def seeds_field(usual: int, key: str) -> int:
     """Draw the field for the number of seeds. Args: usual: the default; key: of the form."""
-    start = min(_number(Experiments.SEEDS, usual), MOST_SEEDS)
+    start = min(Experiments.SEEDS.read(positive_number, usual), MOST_SEEDS)
     seeds = int(number_field(st, SEEDS, start, key=f"experiment.seeds.{key}"))
     Experiments.SEEDS.put(seeds, usual)
     return seeds
@@ -115,11 +100,10 @@ def early_stopping_fields() -> dict[str, int] | None:
     )
     if not wanted:
         return None
-    fields, usual = fields_of(EarlyStopping), EarlyStopping()
-    left, right, _rest = st.columns(3)
+    usual = EarlyStopping()
     return {
-        "grace_steps": int(number_field(left, fields["grace_steps"], usual.grace_steps, key="experiment.grace")),
-        "reduction": int(number_field(right, fields["reduction"], usual.reduction, key="experiment.reduction")),
+        name: int(number_field(column, field, getattr(usual, name), key=f"experiment.{name}"))
+        for column, (name, field) in zip(st.columns(3), fields_of(EarlyStopping).items(), strict=False)
     }
 
 
@@ -175,13 +159,14 @@ def grid_form() -> Design:
         "seeds": seeds,
         "early_stopping": early_stopping_fields(),
     }
-    # Drawn after every control has written into the address, because the link carries it.
-    about.page_link(
-        "pages/fine_tune.py",
-        label=_("Change the other settings"),
-        icon=":material/tune:",
-        query_params=_query(base),
-    )
+    # The link carries the grid, so it is drawn after every control has written into the address.
+    of_draft = (Experiments.TASK, Experiments.STEPS)
+    grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
+    query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
+    if base.task.id != FILE_TASK:
+        query |= {"set": settings_text(base), "task": base.task.id}
+    label = _("Change the other settings")
+    about.page_link("pages/fine_tune.py", label=label, icon=":material/tune:", query_params=query)
     return build(Design, given | compared)
 
 
@@ -193,8 +178,7 @@ def _axis(
     names |= {path: _(one.label) for path, one in offered.items()}
     left, right = st.columns([2, 3], vertical_alignment="top")
     with left:
-        path, tied = bound(item, names, NOTHING, labels=names.values())
-        st.selectbox(label, list(names), format_func=names.__getitem__, **tied.by_index)
+        path = bound_choice(label, item, names, NOTHING)
     if path == NOTHING:
         values.forget()
         return None
@@ -275,14 +259,8 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
         labels[AGAINST_CE] = _("Cross-entropy alone, as one more cell")
     if len(labels) == 1:
         return {}
-    chosen, tied = bound(Experiments.AGAINST, labels, NOTHING, labels=labels.values())
-    st.selectbox(
-        _("Compared with"),
-        list(labels),
-        format_func=labels.__getitem__,
-        help=_("Differences are paired: the same seeds, and where they were kept the same test examples."),
-        **tied.by_index,
-    )
+    about = _("Differences are paired: the same seeds, and where they were kept the same test examples.")
+    chosen = bound_choice(_("Compared with"), Experiments.AGAINST, labels, NOTHING, help=about)
     if chosen == AGAINST_CE:
         return {"reference": CE}
     if chosen == NOTHING:
@@ -290,14 +268,6 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
     of_axis, _dot, of_level = chosen.partition(".")
     against = axes[int(of_axis)]
     return {"baseline": {against.name: against.levels[int(of_level)].label}}
-
-
-def _query(base: RunConfig) -> dict[str, Any]:
-    """Return the query that opens Fine-tune's form with this draft and the grid."""
-    of_draft = (Experiments.TASK, Experiments.STEPS)
-    grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
-    query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
-    return query if base.task.id == FILE_TASK else query | {"set": settings_text(base), "task": base.task.id}
 
 
 def protocol_form(protocol: Protocol) -> Design:

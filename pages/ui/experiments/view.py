@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from statistics import mean
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -30,8 +31,8 @@ from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
 from pages.ui import state
-from pages.ui.address import Experiments, Item
-from pages.ui.bound import bound, bound_segments, forget
+from pages.ui.address import Experiments
+from pages.ui.bound import bound_choice, bound_segments, forget
 from pages.ui.compare.picking import group_name
 from pages.ui.controls import ask, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
@@ -115,30 +116,18 @@ def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
     """Draw the choices of view, measure and split, and return them."""
     usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
 
-    def choice(label: str, item: Item[str], names: Mapping[str, str], default: str) -> str:
-        value, tied = bound(item, names, default)
-        st.selectbox(
-            label,
-            list(names),
-            format_func=lambda name: _(names[name]),
-            label_visibility="collapsed",
-            width=200,
-            **tied.by_index,
-        )
-        return value
-
+    look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         show = bound_segments(_("Shown as"), Experiments.SHOW, SHOWN, "map")
         st.space("stretch")
-        measures = {name: one.label for name, one in MEASURES.items()}
+        measures = {name: _(one.label) for name, one in MEASURES.items()}
         # Translators: a noun, what is measured.
-        measure = choice(_("Measure"), Experiments.MEASURE, measures, usual[0])
+        measure = bound_choice(_("Measure"), Experiments.MEASURE, measures, usual[0], **look)
         # Translators: a noun, a part of a data set.
-        split_label = _("Split")
+        split_label, splits = _("Split"), {name: _(label) for name, label in SPLITS.items()}
         if measure in SCORES:
-            return show, measure, choice(split_label, Experiments.SPLIT, SPLITS, usual[1])
-        only, key = [_(SPLITS[VALIDATION])], "experiment.split.vectors"
-        st.selectbox(split_label, only, label_visibility="collapsed", width=200, disabled=True, key=key)
+            return show, measure, bound_choice(split_label, Experiments.SPLIT, splits, usual[1], **look)
+        st.selectbox(split_label, [splits[VALIDATION]], disabled=True, key="experiment.split.vectors", **look)
         return show, measure, VALIDATION
 
 
