@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import cycle
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +15,7 @@ from core.catalogue.views import VIEWS
 from core.config.describe import term_latex, term_words, total_latex
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
-from core.config.term import TermConfig, ViewConfig
+from core.config.term import ViewConfig
 from core.glossary import GLOSSARY
 from core.messages import N_, _, called, sentences
 from core.parameters import Parameter
@@ -50,7 +49,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
         terms = [_term(number, i, term, len(objective["terms"])) for i, term in enumerate(objective["terms"])]
         _combine_and_add(number, objective)
     edited = {"terms": terms, "combine": objective["combine"]}
-    phases_state.keep_objective(number, edited)
+    phases_state.keep(number, {"objective": edited})
     with above:
         turned = _knobs(number, build(ObjectiveConfig, edited))
         _equation(turned)
@@ -63,8 +62,9 @@ def objective_form(number: int, objective: JSON) -> JSON:
                 )
                 st.caption(about)
         _sources(turned)
-    phases_state.keep_objective(number, turned.model_dump(mode="json"))
-    return turned.model_dump(mode="json")
+    read = turned.model_dump(mode="json")
+    phases_state.keep(number, {"objective": read})
+    return read
 
 
 def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
@@ -280,17 +280,3 @@ def _combine_and_add(number: int, objective: JSON) -> None:
             args=(number,),
             key=key(number, "combine"),
         )
-
-
-def structure(objective: ObjectiveConfig) -> tuple[Any, ...]:
-    """Return the structure of an objective, regardless of the values of its knobs."""
-
-    def of_term(term: TermConfig) -> tuple[Any, ...]:
-        extras = [
-            bool(term.parameters.get(name)) for name in ("label_smoothing", "margin", "mixup", "clusters", "queue")
-        ]
-        views = tuple(view.view for view in term.views)
-        projection = term.parameters.get("projection")
-        return (term.loss, views, term.level, term.layers, term.original, projection, *extras)
-
-    return (objective.combine, *map(of_term, objective.terms))

@@ -6,7 +6,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -60,7 +60,6 @@ def field_problem() -> ConfigError | None:
 
 
 CHOSEN = "chosen"
-CHOSEN_BLOCKS = N_("Chosen blocks")
 # Spans up to this width need steps finer than hundredths.
 NARROW = 0.2
 # Spans wider than this need only whole numbers.
@@ -73,9 +72,19 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
     Raises: ConfigError for invalid block numbers.
     """
     if parameter.automatic:
-        return _automatic(place, parameter, value, key)
+        words = {AUTO: parameter.automatic, CHOSEN: N_("Chosen")}
+        if _named_or_chosen(place, parameter, words, value, key) == AUTO:
+            return AUTO
+        span = parameter.slider or (0.0, 1.0)
+        start = span[0] if value == AUTO else float(value)
+        if parameter.kind == "integer":
+            # Translators: a number that somebody chose, where it could have been left to the app.
+            number = replace(parameter, label=N_("Chosen"), help="", automatic="")
+            return int(number_field(place, number, int(start), key=f"{key}.chosen"))
+        return number_slider(place, Knob(N_("Chosen"), start, span), "", f"{key}.chosen")
     if parameter.kind == "layers":
-        return _layers(place, parameter, value, key)
+        picked = _named_or_chosen(place, parameter, {**RELATIVE_LAYERS, CHOSEN: N_("Chosen blocks")}, value, key)
+        return _blocks(place, parameter, value, key) if picked == CHOSEN else picked
     if parameter.kind == "number":
         knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
         return number_slider(place, knob, parameter.help, key)
@@ -123,29 +132,32 @@ def _offered(parameter: Parameter) -> dict[str, Any]:
     return {"options": parameter.options, "format_func": partial(value_text, parameter=parameter)}
 
 
-def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
-    """Draw a number that is either automatic or chosen, and read it."""
-    options = [AUTO, CHOSEN]
-    picked = place.selectbox(
-        _(parameter.label),
-        options,
-        index=options.index(AUTO if value == AUTO else CHOSEN),
-        format_func=lambda option: _(parameter.automatic) if option == AUTO else _("Chosen"),
-        help=_(parameter.help),
-        key=key,
+def _named_or_chosen(place: Any, parameter: Parameter, words: Mapping[str, str], value: Any, key: str) -> str:
+    """Draw the choice between values with a name and a value of the user's own, and read it. Args: words: labels."""
+    options = list(words)
+    index = options.index(value if value in options else CHOSEN)
+    picked: str = place.selectbox(
+        _(parameter.label), options, index, format_func=lambda one: _(words[one]), help=_(parameter.help), key=key
     )
-    if picked == AUTO:
-        return AUTO
-    span = parameter.slider or (0.0, 1.0)
-    start = span[0] if value == AUTO else float(value)
-    if parameter.kind == "integer":
-        # Translators: a number that somebody chose, where it could have been left to the app.
-        number = replace(parameter, label=N_("Chosen"), help="", automatic="")
-        return int(number_field(place, number, int(start), key=f"{key}.chosen"))
-    return number_slider(place, Knob(N_("Chosen"), start, span), "", f"{key}.chosen")
+    return picked
 
 
-def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:
+def _blocks(place: Any, parameter: Parameter, value: Any, key: str) -> tuple[int, ...]:
+    """Draw the field for block numbers, and read it."""
+    typed = place.text_input(
+        _("Blocks"),
+        "" if isinstance(value, str) else ", ".join(map(str, value)),
+        placeholder="1, 2",
+        help=_("Numbers from 1, the block behind the embeddings."),
+        key=f"{key}.blocks",
+    )
+    try:
+        return tuple(int(part) for part in typed.replace(",", " ").split())
+    except ValueError:
+        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None
+
+
+def number_slider(place: Any, knob: Knob, about: str, key: str) -> float:
     """Draw a slider at a knob's value and read it; a value outside the knob's span widens the scale."""
     scale = slider_scale(knob.slider, [knob.value])
     return float(
@@ -157,7 +169,6 @@ def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Calla
             step=scale.step,
             format=scale.format,
             help=_(about) or None,
-            on_change=on_change,
             key=key,
         )
     )
@@ -186,30 +197,3 @@ def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
     if high - low > WIDE and fits[0] and low == round(low) and high == round(high):
         return Scale(low, high, 0)
     return Scale(low, high, 2 if high - low > NARROW and fits[2] else 3 if fits[3] else 4)
-
-
-def _layers(place: Any, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:
-    """Draw the choice of layers, relative or as typed block numbers, and read it."""
-    named = value if isinstance(value, str) else CHOSEN
-    options = [*RELATIVE_LAYERS, CHOSEN]
-    picked = place.selectbox(
-        _(parameter.label),
-        options,
-        index=options.index(named),
-        format_func=lambda name: _(RELATIVE_LAYERS.get(name, CHOSEN_BLOCKS)),
-        help=_(parameter.help),
-        key=key,
-    )
-    if picked != CHOSEN:
-        return str(picked)
-    typed = place.text_input(
-        _("Blocks"),
-        "" if isinstance(value, str) else ", ".join(map(str, value)),
-        placeholder="1, 2",
-        help=_("Numbers from 1, the block behind the embeddings."),
-        key=f"{key}.blocks",
-    )
-    try:
-        return tuple(int(part) for part in typed.replace(",", " ").split())
-    except ValueError:
-        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None

@@ -17,12 +17,13 @@ from core.config.describe import number_text, part_label
 from core.config.fields import build, fields_of
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
+from core.config.term import TermConfig
 from core.errors import PlaygroundError
 from core.messages import N_, _, called, ngettext
 from core.models.source import EncoderShape, encoder_shape
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
-from pages.ui.objective_form import objective_form, structure
+from pages.ui.objective_form import objective_form
 from pages.ui.parameter_widget import number_field, parameter_field, segmented_field
 from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
@@ -32,13 +33,9 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "last_blocks": {"blocks": 1},
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
+# Settings of a term that change its structure when they are above 0.
+EXTRAS = ("label_smoothing", "margin", "mixup", "clusters", "queue")
 CUSTOM = N_("Your own")
-# Widget names that differ from the field's name.
-WIDGETS = {
-    "name": "optimiser",
-    "classifier_learning_rate": "classifier_rate",
-    "gradient_checkpointing": "checkpointing",
-}
 
 
 def phases_form(
@@ -56,8 +53,7 @@ def phases_form(
     editable = [
         phase.model_dump(mode="json") | {"steps": phase.steps or DEFAULT_STEPS, "epochs": None} for phase in start
     ]
-    phases_state.start_from(editable, origin)
-    phases = phases_state.take_usual(now, origin)
+    phases = phases_state.edited_phases(editable, origin, now)
     _preset(phases, preset_place)
     if now != usual(0, 0):
         st.caption(
@@ -117,11 +113,20 @@ def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
         st.caption(_("{summary} Source: {source}.", summary=_(preset.summary), source=_(preset.source)))
 
 
-def _structure(objective: JSON) -> Any:
+def _structure(given: JSON) -> Any:
+    """Return the structure of an objective, regardless of the values of its knobs; None if it is invalid."""
     try:
-        return structure(build(ObjectiveConfig, objective))
+        objective = build(ObjectiveConfig, given)
     except ValueError:
-        return None  # not valid at the moment, so no preset
+        return None
+
+    def of_term(term: TermConfig) -> tuple[Any, ...]:
+        extras = [bool(term.parameters.get(name)) for name in EXTRAS]
+        views = tuple(view.view for view in term.views)
+        projection = term.parameters.get("projection")
+        return (term.loss, views, term.level, term.layers, term.original, projection, *extras)
+
+    return (objective.combine, *map(of_term, objective.terms))
 
 
 def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool = False) -> JSON:
@@ -178,8 +183,7 @@ def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
     default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
 
     def field(place: DeltaGenerator, section: type[BaseModel], values: JSON, name: str, **more: Any) -> JSON:
-        widget = key(number, WIDGETS.get(name, name))
-        return {name: parameter_field(place, fields_of(section)[name], values[name], key=widget, **more)}
+        return {name: parameter_field(place, fields_of(section)[name], values[name], key=key(number, name), **more)}
 
     def rate(place: DeltaGenerator, name: str, usual: float | None) -> JSON:
         """Draw a learning rate and read it. An empty field means the default, its placeholder if known."""

@@ -22,21 +22,19 @@ CONTRAST = "supcon"
 CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}], "combine": "additive"}
 
 
-def start_from(phases: list[JSON], origin: str) -> list[JSON]:
-    """Return the phases being edited; a new origin replaces them with those given."""
-    if state.remembered("phases.origin", lambda: None) != origin:
-        state.remember("phases.origin", origin)
-        state.remember("phases.preset", _made_for_showing(phases))
-        _replace(phases)
-    return state.remembered("phases", lambda: phases)
+def edited_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
+    """Return the phases being edited; a new origin replaces them with `start`.
 
-
-def take_usual(now: Usual, origin: str) -> list[JSON]:
-    """Replace the previous task's usual settings in the phases with those of the current task, and return the phases.
+    When the task changes, what was usual for the previous task becomes what is usual for the current one. The settings
+    of a link, a file or a run stay as they are.
 
     Args:
-        origin: source of the phases; the settings of a link, a file or a run stay as they are.
+        origin: source of `start`; now: usual settings for the task.
     """
+    if state.remembered("phases.origin", lambda: None) != origin:
+        state.remember("phases.origin", origin)
+        state.remember("phases.preset", _made_for_showing(start))
+        _replace(start)
     known = state.remembered("phases.usual", dict[str, Usual])
     before = known.get(origin, now if origin else usual(0, 0))
     state.remember("phases.usual", {origin: now})
@@ -71,13 +69,9 @@ def key(number: int, name: str) -> str:
     return f"form.{number}.{name}.{state.remembered('phases.revision', lambda: 0)}"
 
 
-def keep(number: int, phase: JSON) -> None:
-    """Store the current settings of a phase."""
-    _phases()[number] = phase
-
-
-def keep_objective(number: int, objective: JSON) -> None:
-    _phases()[number] = _phases()[number] | {"objective": objective}
+def keep(number: int, settings: JSON) -> None:
+    """Store current settings of a phase."""
+    _phases()[number] = _phases()[number] | settings
 
 
 def apply_preset(widget: str) -> None:
