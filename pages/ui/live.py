@@ -18,8 +18,7 @@ from pages.ui.address import FineTune
 from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
-from pages.ui.live_progress import draw_messages, draw_progress, waiting_words
-from pages.ui.live_scores import draw_scores
+from pages.ui.live_progress import draw_messages, draw_progress, draw_scores, waiting_words
 from pages.ui.parts import escaped, status_badge, tab_title
 from pages.ui.reads import run_now
 from pages.ui.waiting import beat

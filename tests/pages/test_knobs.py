@@ -154,6 +154,9 @@ def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, 
     assert runs.dataframe[0].value["Objective"][0] == "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"
     home = AppTest.from_file(APP, default_timeout=30).run()
     assert "τ 0\\.3 → 0\\.08" in words(home)
+    home.query_params["run"] = attempt.run_id
+    explore = home.switch_page("pages/explore.py").run()
+    assert "τ 0.3 → 0.08" in explore.selectbox(key="explore.run").options[0]
 
 
 @each(
