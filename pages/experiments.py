@@ -94,12 +94,12 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             {
                 "Experiment": one.title,
                 "By": whose(engine.store, one.owner),
-                "Protocol": _(PROTOCOLS[design.protocol].label) if design.protocol in PROTOCOLS else "",
-                "Cells": len(design.cells),
-                "Seeds": len(design.seeds),
+                _("Protocol"): _(PROTOCOLS[design.protocol].label) if design.protocol in PROTOCOLS else "",
+                _("Cells"): len(design.cells),
+                _("Seeds"): len(design.seeds),
                 "Finished": hundredths([finished / design.runs])[0],
-                "Runs": _("{finished} of {total}", finished=f"{finished:,}", total=f"{design.runs:,}"),
-                "Status": status,
+                _("Runs"): _("{finished} of {total}", finished=f"{finished:,}", total=f"{design.runs:,}"),
+                _("Status"): status,
                 "Created": datetime.fromtimestamp(one.created_at),
             }
         )
@@ -115,14 +115,9 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             "Experiment": st.column_config.TextColumn(_("Experiment"), width="medium"),
             # Translators: who started an experiment.
             "By": st.column_config.TextColumn(_("By"), width="small", help=_("Who started it")),
-            "Protocol": st.column_config.Column(_("Protocol")),
-            "Cells": st.column_config.Column(_("Cells")),
-            "Seeds": st.column_config.Column(_("Seeds")),
             "Finished": st.column_config.ProgressColumn(
                 _("Finished"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
             ),
-            "Runs": st.column_config.Column(_("Runs")),
-            "Status": st.column_config.Column(_("Status")),
             # Translators: a day and a time in the letters of moment.js: day, month, hours and minutes.
             "Created": st.column_config.DatetimeColumn(_("Created"), format=_("D MMM, HH:mm")),
         },

@@ -95,11 +95,9 @@ def _start(request: HubRequest) -> None:
 
 def running_fetches() -> None:
     """Draw a line for each data set that is being fetched, or whose fetch has ended."""
-    jobs = [job for job in reads.jobs().jobs() if job.kind == JOB]
-    if jobs:
-        st.fragment(_lines, run_every=POLL_S if any(job.active for job in jobs) else None)(
-            any(job.active for job in jobs)
-        )
+    active = [job.active for job in reads.jobs().jobs() if job.kind == JOB]
+    if active:
+        st.fragment(_lines, run_every=POLL_S if any(active) else None)(any(active))
 
 
 def _lines(polling: bool) -> None:
@@ -110,7 +108,13 @@ def _lines(polling: bool) -> None:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escaped(job.label)}**", width="content")
-                _active(job) if job.active else _ended(job)
+                if not job.active:
+                    _ended(job)
+                else:
+                    st.caption(escaped(job.message or _("Starting")), width="stretch")
+                    if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
+                        reads.jobs().cancel(job.id)
+                        st.rerun()
             if job.active and job.total:
                 words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
                 st.progress(min(1.0, job.done / job.total), words)
@@ -123,13 +127,6 @@ def _lines(polling: bool) -> None:
                 if log:
                     with st.expander(_("What it printed"), icon=":material/receipt_long:"):
                         st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)
-
-
-def _active(job: JobRecord) -> None:
-    st.caption(escaped(job.message or _("Starting")), width="stretch")
-    if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
-        reads.jobs().cancel(job.id)
-        st.rerun()
 
 
 def _ended(job: JobRecord) -> None:

@@ -183,14 +183,15 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
     shares = results.measure.name in SHARES
     table = pd.DataFrame(
         {
-            "Seed": [run.seed for run in runs],
-            "Run": [_("Run {number}", number=run.number) if run.number else "–" for run in runs],
-            "Status": [_(str(run.status)) if run.status else _("not made") for run in runs],
+            _("Seed"): [run.seed for run in runs],
+            _("Run"): [_("Run {number}", number=run.number) if run.number else "–" for run in runs],
+            _("Status"): [_(str(run.status)) if run.status else _("not made") for run in runs],
             "Score": hundredths([scores.get(run.seed) for run in runs])
             if shares
             else [scores.get(run.seed) for run in runs],
-            "Steps": [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
-            "Took": [duration(run.seconds) if run.seconds else "" for run in runs],
+            _("Steps"): [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
+            # Translators: how long a run took.
+            _("Took"): [duration(run.seconds) if run.seconds else "" for run in runs],
         }
     )
     picked = st.dataframe(
@@ -201,15 +202,7 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
         selection_mode="single-cell",
         height="content",
         key=f"experiment.runs.{hash(tuple(run.run_id for run in runs))}",
-        column_config={
-            "Seed": st.column_config.Column(_("Seed")),
-            "Run": st.column_config.Column(_("Run")),
-            "Status": st.column_config.Column(_("Status")),
-            "Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f"),
-            "Steps": st.column_config.Column(_("Steps")),
-            # Translators: how long a run took.
-            "Took": st.column_config.Column(_("Took")),
-        },
+        column_config={"Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f")},
     )
     for row, _column in picked.selection.cells:
         if row < len(runs) and runs[row].run_id:

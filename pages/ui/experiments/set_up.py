@@ -53,9 +53,7 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
         design, problem = None, str(of_field)
     with right, st.container(border=True, key="before_launch"):
         st.header(_("Before launch"))
-        started = launch_card(engine, design, problem)
-    if started:
-        leave()
+        _launch_card(engine, design, problem)
 
 
 def leave() -> None:
@@ -66,8 +64,8 @@ def leave() -> None:
     st.rerun()
 
 
-def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
-    """Draw the launch card. Args: problem: why there is no design. Returns: whether an experiment has just started."""
+def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
+    """Draw the launch card. Args: problem: why there is no design."""
     found = None
     if design is not None:
         try:
@@ -102,7 +100,17 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
             )
         for title, reason in found.refused:
             st.warning(escaped(_("{cell} is left out: {reason}", cell=title, reason=reason)))
-        _seeds_note(design)
+        comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
+        if comparisons and len(design.seeds) < (needed := fewest_seeds(LEVEL / comparisons)):
+            st.info(
+                _(
+                    "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it "
+                    "takes {needed} seeds. Seeds can be added later.",
+                    seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
+                    comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
+                    needed=needed,
+                )
+            )
     if st.button(
         _("Start the experiment"),
         type="primary",
@@ -115,25 +123,9 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
             experiment_id = open_experiments(engine).begin(design, visitor().id)
         except PlaygroundError as error:
             st.error(escaped(problem_text(error)))
-            return False
+            return
         Experiments.EXPERIMENT.put(experiment_id)
-        return True
-    return False
-
-
-def _seeds_note(design: Design) -> None:
-    """Warn if there are too few seeds to show any difference."""
-    comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
-    if comparisons and len(design.seeds) < fewest_seeds(LEVEL / comparisons):
-        st.info(
-            _(
-                "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it takes "
-                "{needed} seeds. Seeds can be added later.",
-                seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
-                comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
-                needed=fewest_seeds(LEVEL / comparisons),
-            )
-        )
+        leave()
 
 
 def published(protocol: Protocol) -> None:
@@ -142,10 +134,10 @@ def published(protocol: Protocol) -> None:
         return
     st.subheader(_("Figures of the papers and notes"))
     for number, table in enumerate(protocol.published):
-        rows = pd.DataFrame([dict(zip(table.header, map(_, row), strict=True)) for row in table.rows])
-        columns = {name: st.column_config.Column(_(name)) for name in table.header}
-        key = f"published.{protocol.name}.{number}"
-        st.dataframe(rows, hide_index=True, height="content", column_config=columns, key=key)
+        rows = pd.DataFrame(
+            [[_(cell) for cell in row] for row in table.rows], columns=[_(name) for name in table.header]
+        )
+        st.dataframe(rows, hide_index=True, height="content", key=f"published.{protocol.name}.{number}")
         st.caption(escaped(_("{setting}; {source}.", setting=_(table.setting), source=_(table.source))))
 
 
@@ -158,22 +150,17 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         wrong = field_problem() is not None
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
-            _begin(engine, draft, seeds)
+            base = draft.model_copy(update={"task": reads.library().named(draft.task)})
+            given = {"name": base.name or grid_name(base, ()), "base": base.model_dump(mode="json")}
+            try:
+                design = build(Design, given | {"seeds": list(range(base.seed, base.seed + seeds))})
+                experiment_id = open_experiments(engine).begin(design, visitor().id)
+            except PlaygroundError as error:
+                st.error(escaped(problem_text(error)))
+            else:
+                forget_start()
+                st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})
         query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}
         if draft.task.id != FILE_TASK:  # an address cannot name a file; the grid starts from the form's draft
             query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
         st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
-
-
-def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
-    draft = draft.model_copy(update={"task": reads.library().named(draft.task)})
-    name = draft.name or grid_name(draft, ())
-    try:
-        given = {"name": name, "base": draft.model_dump(mode="json")}
-        design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})
-        experiment_id = open_experiments(engine).begin(design, visitor().id)
-    except PlaygroundError as error:
-        st.error(escaped(problem_text(error)))
-        return
-    forget_start()
-    st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})
