@@ -33,12 +33,8 @@ from pages.ui.reads import cached
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)
-# Fields of ReadingConfig that the form offers, with the suffixes of their widgets' keys.
-HOW_READ = {
-    "encoding": "encoding",
-    "delimiter": "comma",
-    "header": "header",
-}
+# Fields of ReadingConfig that the form offers.
+HOW_READ = ("encoding", "delimiter", "header")
 DIALECT_ICONS = {"delimiter": ":material/view_column:", "quote": ":material/format_quote:", "escape": None}
 MAX_LISTED = 1_000
 PREVIEWED = 5
@@ -53,7 +49,7 @@ def add_file() -> None:
     show_added()
     round_number: int = state.remembered("upload.round", lambda: 0)
     left, right = st.columns([2, 1])
-    most = _max_mb()
+    most = settings().max_file_mb
     train = left.file_uploader(
         _("Your file"), TYPES, max_upload_size=most, key=f"upload.train.{round_number}", help=_accepted()
     )
@@ -88,11 +84,6 @@ def add_file() -> None:
     _add(rows, together, train.name)
 
 
-def _max_mb() -> int:
-    """Return the size limit of an upload: the smaller of the app's and the server's limit, in MB."""
-    return min(settings().max_file_mb, int(st.get_option("server.maxUploadSize")))
-
-
 def _accepted() -> str:
     limits = settings()
     rows = f"{limits.max_rows:,}"
@@ -103,7 +94,7 @@ def _accepted() -> str:
     said = [
         _(
             "CSV, TSV, JSON lines or Parquet of up to {size} MB and {columns} columns.",
-            size=_max_mb(),
+            size=limits.max_file_mb,
             columns=limits.max_columns,
         ),
         excess,
@@ -120,8 +111,8 @@ def _options(file: Any) -> ReadingConfig:
         place = st.container(horizontal=True)
         with st.expander(_("Encoding, delimiter, header")):
             chosen = {
-                name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
-                for column, (name, widget) in zip(st.columns(3), HOW_READ.items(), strict=True)
+                name: choice_field(column, READING[name], None, key=f"{key}.{name}")
+                for column, name in zip(st.columns(3), HOW_READ, strict=True)
             }
         form = build(ReadingConfig, chosen)
         table = _table(file, form)

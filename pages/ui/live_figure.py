@@ -7,10 +7,9 @@ file.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
-from importlib.metadata import version
+from importlib.metadata import distribution
 from pathlib import Path
 
 import streamlit as st
@@ -35,15 +34,12 @@ def plotly_url() -> str:
         with atomic_write(target) as partial:
             shutil.copyfile(source, partial)
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"{'/' + base if base else ''}/app/static/{source.name}?v={version('plotly')}"
+    return f"{'/' + base if base else ''}/app/static/{source.name}?v={distribution('plotly').version}"
 
 
 def plotly_script() -> Path:
-    """Return the path of plotly.min.js in the plotly package. Raises: RuntimeError if plotly is not installed."""
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("plotly is not installed: run `make run`, which installs what is needed.")
-    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    """Return the path of plotly.min.js in the plotly package, which is not imported."""
+    return Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
 
 
 _mount = st.components.v2.component(

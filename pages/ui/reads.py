@@ -79,24 +79,14 @@ def cached(
 
 
 @st.cache_resource(show_spinner=False)
-def _store(folder: str) -> Store:
-    return Store(folder)
+def _open(kind: Callable[[str], Made], folder: str) -> Made:
+    return kind(folder)
 
 
 @st.cache_resource(show_spinner=False)
 def engine_of(folder: str) -> Engine:
     """Return the engine of a store's folder; callers need not start it."""
-    return chosen_engine(_store(folder))
-
-
-@st.cache_resource(show_spinner=False)
-def _library(folder: str) -> TaskLibrary:
-    return TaskLibrary(folder)
-
-
-@st.cache_resource(show_spinner=False)
-def _jobs(folder: str) -> Jobs:
-    return Jobs(folder)
+    return chosen_engine(Store(folder))
 
 
 def open_engine() -> Engine:
@@ -111,7 +101,7 @@ def open_engine() -> Engine:
 
 def library() -> TaskLibrary:
     """Return the library of tasks that users added to this server's store."""
-    return _library(str(default_folder().absolute()))
+    return _open(TaskLibrary, str(default_folder().absolute()))
 
 
 def own_tasks() -> dict[str, LibraryTask]:
@@ -121,7 +111,7 @@ def own_tasks() -> dict[str, LibraryTask]:
 
 def jobs() -> Jobs:
     """Return the long jobs of this server's store, such as fetching a data set."""
-    return _jobs(str(default_folder().absolute()))
+    return _open(Jobs, str(default_folder().absolute()))
 
 
 class StepLog:

@@ -49,11 +49,13 @@ def text_table(
     count = len(next(iter(columns.values()), ()))
     head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(_(name))}</th>' for name in names)
     colours = {name: class_colour(label) for label, name in enumerate(classes)}
-    rows = "".join(
-        f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
-        f"{_text(columns[WIDE][row], len(names) + 1) if WIDE in columns else ''}</tbody>"
-        for row in range(min(count, MAX_ROWS))
-    )
+    rows = ""
+    for row in range(min(count, MAX_ROWS)):
+        rows += f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
+        if WIDE in columns:
+            text = cut(" ".join(str(columns[WIDE][row])[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
+            rows += f'<tr><td class="wide" colspan="{len(names) + 1}" dir="auto">{html.escape(text)}</td></tr>'
+        rows += "</tbody>"
     st.html(
         f'<div class="text-table" style="max-height:{height}px;--word-room:calc((100cqw - {rest:.1f}rem) / {worded})" '
         f'tabindex="0" role="region" aria-label="{html.escape(_(label))}">'
@@ -68,11 +70,6 @@ def _kind(values: Sequence[Cell]) -> str:
     if any(isinstance(value, bool) for value in values):
         return "mark"
     return "number" if any(isinstance(value, float) for value in values) else "words"
-
-
-def _text(value: Cell, width: int) -> str:
-    text = cut(" ".join(str(value)[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
-    return f'<tr><td class="wide" colspan="{width}" dir="auto">{html.escape(text)}</td></tr>'
 
 
 def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:

@@ -176,16 +176,6 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     other.close()
 
 
-def test_a_link_opens_the_part_and_nonsense_is_said(page: Page, server: Server) -> None:
-    settled(page, f"{server.url}/loss_lab?lesson=margin.2&a=out_1_0.1_0.5")
-    expect(panel(page).get_by_text("2 of")).to_be_visible()
-    settled(page, f"{server.url}/loss_lab?lesson=nothing.2")
-    expect(page.get_by_text("there is no such lesson")).to_be_visible()
-    settled(page, f"{server.url}/lessons?open=margin.99")
-    expect(page.get_by_text("there is no such lesson")).to_be_visible()
-    expect(page.get_by_role("button", name="Begin").first).to_be_visible()
-
-
 def test_on_a_phone_it_lies_below_the_page(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")

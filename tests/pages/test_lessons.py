@@ -227,10 +227,9 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     assert app.session_state["remembered.lesson.answers"].checked == {"at": (1, 2)}
 
 
-@pytest.mark.parametrize("page", ["home", "runs", "explore", "lessons"])
-@pytest.mark.parametrize("text", ["zzz", "temperature.99"])
-def test_what_is_no_part_of_a_lesson_is_said_on_every_page(opened: Pages, page: str, text: str) -> None:
-    app = opened(page, lesson=text)
-    sentence = f"The address asks for lesson = '{text}', but there is no such lesson, or no such part of it"
+@pytest.mark.parametrize(("page", "name"), [("home", "lesson"), ("lessons", "lesson"), ("lessons", "open")])
+def test_what_is_no_part_of_a_lesson_is_said_on_every_page(opened: Pages, page: str, name: str) -> None:
+    app = opened(page, **{name: "temperature.99"})
+    sentence = f"The address asks for {name} = 'temperature.99', but there is no such lesson, or no such part of it"
     assert sum(sentence in warning.value.replace("\\", "") for warning in app.warning) == 1
-    assert "lesson" not in app.query_params
+    assert name not in app.query_params

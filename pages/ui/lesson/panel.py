@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -178,7 +177,7 @@ def _draw(at: At) -> None:
                 st.caption(block.label)
                 with st.container(horizontal=True, gap="small", key=f"{key}.try"):
                     for place, (label, choice) in enumerate(block.choices.items()):
-                        st.button(label, key=f"{key}.{place}", on_click=_change, args=(choice, part.shown.page))
+                        st.button(label, key=f"{key}.{place}", on_click=change, args=(choice, part.shown.page))
             case Predict():
                 if not _predicted(block, key):
                     return
@@ -214,14 +213,6 @@ def right_checks(lesson: Lesson) -> set[str]:
 @cached(512, spinner=N_("Reading the runs"))
 def _number(store: Store, lesson: str, name: str) -> Value:
     return value_of(store, lessons()[lesson].numbers[name])
-
-
-def _change(choice: Mapping[str, Any], page: str) -> None:
-    """Apply a choice. This is a callback: the click survives when another click interrupts the rerun."""
-    try:
-        change(choice, page)
-    except PlaygroundError as error:
-        st.error(escaped(str(error)))
 
 
 def _predicted(block: Predict, key: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import streamlit as st
 from pydantic import Field, TypeAdapter, ValidationError
 
+from core.errors import PlaygroundError
 from core.lessons.lesson import Lesson, Part, lessons
 from core.lessons.numbers import experiment_id_of, run_id_of
 from core.messages import _
@@ -20,6 +21,7 @@ from pages.ui.address import SEPARATOR, Address, EveryPage, Lessons
 from pages.ui.bound import forget
 from pages.ui.form_start import forget_links
 from pages.ui.lab import forget_lab
+from pages.ui.parts import escaped
 
 BETWEEN = "."
 # Keys of the visitor's answers, of the last part, and of the part that the visitor is going to.
@@ -142,12 +144,19 @@ def open_beside(at: At) -> None:
 
 
 def change(choice: Mapping[str, Any], page: str) -> None:
-    """Apply a choice to the page beside a part."""
+    """Apply a choice to the page beside a part.
+
+    This is a callback: the click survives when another click interrupts the rerun.
+    """
     items = TABLES[page].items()
-    store = reads.open_engine().store
-    for name, value in choice.items():
-        forget([items[name]])
-        items[name].say(_texts(store, name, value))
+    try:
+        store = reads.open_engine().store
+        for name, value in choice.items():
+            forget([items[name]])
+            items[name].say(_texts(store, name, value))
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
+        return
     forget_lab()
     forget_links()
 
