@@ -37,9 +37,10 @@ expect.set_options(timeout=60_000)
 
 
 class Server:
-    """`streamlit run app.py` over one store; it can be killed and started again on the same port."""
+    """`streamlit run` of an app over one store; it can be killed and started again on the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, app: str | Path = "app.py") -> None:
+        self.app = str(app)
         self.store_folder = folder / "runs"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -58,7 +59,7 @@ class Server:
 
     def start(self) -> None:
         environment = os.environ | {"SCL_RUNS": str(self.store_folder)}
-        command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+        command = [sys.executable, "-m", "streamlit", "run", self.app]
         command += ["--server.headless=true", f"--server.port={self.port}"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + START_S

@@ -184,14 +184,6 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     assert fits(phone)
 
 
-@pytest.mark.slow
-def test_other_parts_fit_a_phone(phone: Page, server: Server) -> None:
-    for address in ("data?view=hub", "data?task=nli", "data?task=news_topics"):
-        phone.goto(f"{server.url}/{address}")
-        quiet(phone)
-        assert fits(phone)
-
-
 # Hugging Face Hub
 
 

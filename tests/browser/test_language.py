@@ -11,8 +11,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
-from core.lessons.lesson import Predict, lessons
-from core.messages import in_language
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.language import NATIVE
@@ -102,17 +100,3 @@ def test_on_a_phone_the_bar_has_room(page: Page, server: Server, code: str) -> N
     assert link is not None
     assert switch["x"] + switch["width"] <= link["x"] + 1
     assert fits(page)
-
-
-def test_a_lesson_goes_on_in_another_language(page: Page, server: Server) -> None:
-    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
-    panel = page.locator(".st-key-lesson")
-    panel.get_by_text("Yes, at one position").click()
-    panel.get_by_role("button", name="Reveal").click()
-    expect(panel.get_by_text("You predicted: Yes, at one position")).to_be_visible()
-    page.get_by_role("combobox", name="Language").select_option("zh")
-    with in_language("zh"):
-        block = lessons()["margin"].parts[0].blocks[1]
-    assert isinstance(block, Predict)
-    expect(panel.get_by_text(f"你的预测：{block.choices[0]}")).to_be_visible()
-    expect(panel.get_by_role("button", name="Reveal")).to_have_count(0)

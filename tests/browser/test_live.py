@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -61,23 +60,6 @@ def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -
         server.close()
     assert "numpy" in loaded
     assert [name for name in ("libtorch", "llvmlite", "pandas") if name in loaded] == []
-
-
-def test_the_home_page_moves_within_five_seconds_of_its_map(page: Page, server: Server) -> None:
-    page.goto(server.url)
-    drawn(page, MAP)
-    began, first = time.monotonic(), points(page)
-    while points(page) == first:
-        assert time.monotonic() - began < 5
-        page.wait_for_timeout(100)
-
-
-def test_plotly_is_served_as_javascript(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/data?task=nli")
-    page.locator(".live-figure[data-updates]").first.wait_for()
-    response = page.request.get(f"{server.url}/app/static/plotly.min.js")
-    assert response.status == 200
-    assert "javascript" in response.headers["content-type"]
 
 
 def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
@@ -255,20 +237,6 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hosti
     expect(hover).to_contain_text("<b>bad</b>")
     nothing_ran(page)
     assert alerts == []
-
-
-def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_store: Store, hostile_run: str) -> None:
-    from pages.ui.parts import escaped
-
-    assert escaped("$a$") == "\\$a\\$"
-    page.goto(f"{server.url}/explore?run={hostile_run}")
-    run = server_store.run(hostile_run)
-    server_store.discard(run.id)
-    page.goto(f"{server.url}/fine_tune?run={hostile_run}")
-    expect(page.get_by_text("no run has that id")).to_be_visible()
-    server_store.restore(run.id)
-    page.goto(f"{server.url}/fine_tune?run={hostile_run}")
-    expect(page.get_by_text("finished", exact=True)).to_be_visible()
 
 
 def test_a_map_is_drawn_again_only_for_a_new_frame(

@@ -18,6 +18,7 @@ from tests.browser.test_runs import press as tick
 
 UPDATES = 4
 DRAGGED = 3
+PRESSES = 8
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
 FIGURE = "document.querySelector('.live-figure').dataset.updates"
@@ -146,3 +147,24 @@ def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
     expect(field).to_be_focused()
     page.get_by_role("button", name="Save").click()
     wait_for(server_store, going, lambda run: run.title == "My thesis")
+
+
+@pytest.mark.slow
+def test_eight_presses_are_eight_steps_and_the_focus_stays(
+    page: Page, server: Server, server_store: Store, going: str
+) -> None:
+    settled(page, f"{server.url}/fine_tune?run={going}")
+    knob = page.get_by_role("slider", name="Temperature τ")
+    expect(knob).to_have_attribute("aria-valuetext", "0.30")
+    knob.focus()
+    page.evaluate(MARK)
+    # One after the other, then as fast as the keyboard gives them.
+    for key, rest_ms, value in (("ArrowRight", 150, 0.38), ("ArrowLeft", 0, 0.30)):
+        for _ in range(PRESSES):
+            page.keyboard.press(key)
+            page.wait_for_timeout(rest_ms)
+        used = [value]
+        wait_for(server_store, going, lambda run, used=used: [t.value for t in run.effective.knob_turns][-1:] == used)
+        see_updates(page, 2)
+        expect(knob).to_have_attribute("aria-valuetext", f"{value:.2f}")
+        assert page.evaluate(HELD)
