@@ -268,51 +268,35 @@ def test_settings_of_a_turned_run_are_used_as_it_ended_or_as_launched(
     ("key", "value", "sentence"),
     [
         ("form.0.batch_size", 4096, "training rows; give at most"),
-        ("form.train_size", 100_000, "give at most"),
         ("form.probe", 20_000, "validation split has"),
-        ("form.0.steps", 1, None),
     ],
 )
 def test_a_number_that_cannot_be_used_is_explained_and_nothing_is_created(
-    opened: Pages, folder: Path, key: str, value: int, sentence: str | None
+    opened: Pages, folder: Path, key: str, value: int, sentence: str
 ) -> None:
     app = opened("fine_tune")
     widget(app, key).set_value(value).run()
     assert not app.exception
-    assert button(app, "Launch").disabled == (sentence is not None)
-    if sentence is not None:
-        assert any(sentence in error.value.replace("\\", "") for error in app.error)
+    assert button(app, "Launch").disabled
+    assert any(sentence in error.value.replace("\\", "") for error in app.error)
     assert Store(folder).runs() == []
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("given", "sentence"),
     [
-        (None, "was not found"),
-        (b"", "is empty"),
-        (b"text,label\nx,1\ny,1\nz,1\n", "the one label"),
-        (b"text,label\n<script>alert(1)</script>,a\n", "the one label"),
+        ({"task": {"id": "file", "path": "/no/such/<script>.csv"}}, "was not found"),
+        ({"encoder": {"id": "/no/such/folder"}}, "is not a folder"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_explained_and_nothing_is_created(
-    opened: Pages, folder: Path, tmp_path: Path, content: bytes | None, sentence: str
+def test_a_file_or_an_encoder_that_cannot_be_used_is_explained_and_nothing_is_created(
+    opened: Pages, folder: Path, given: dict[str, Any], sentence: str
 ) -> None:
-    path = tmp_path / "rows.csv"
-    if content is not None:
-        path.write_bytes(content)
-    run = Store(folder).create(parse_config({"task": {"id": "file", "path": str(path)}, "phases": [{"steps": 5}]}))
-    app = opened("fine_tune", **{"from": run})
-    assert not app.exception
-    assert any(sentence in error.value.replace("\\", "") for error in app.error)
+    run_id = Store(folder).create(parse_config(given | {"phases": [{"steps": 5}]}))
+    app = opened("fine_tune", **{"from": run_id})
+    assert any(sentence in error.value.replace("\\", "") and "<script>" not in error.value for error in app.error)
     assert button(app, "Launch").disabled
     assert len(Store(folder).runs()) == 1
-
-
-def test_an_unknown_encoder_is_explained(opened: Pages, folder: Path) -> None:
-    unknown = parse_config({"encoder": {"id": "/no/such/folder"}, "phases": [{"steps": 5}]})
-    app = opened("fine_tune", **{"from": Store(folder).create(unknown)})
-    assert any("is not a folder" in error.value.replace("\\", "") for error in app.error)
-    assert button(app, "Launch").disabled
 
 
 def test_starving_anchors_are_offered_balanced_batches(opened: Pages, folder: Path) -> None:
@@ -339,10 +323,15 @@ def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Pages, folder:
     assert "60 rows · class-balanced batches · Label noise ρ 0.2" in labels
 
 
-def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Pages, folder: Path) -> None:
+@pytest.fixture
+def twenty(folder: Path) -> str:
+    """The id of a task of 20 classes."""
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
-    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
-    app = opened("fine_tune", task=task.id, set=["task.sampler=random", "phases.0.batch_size=8"])
+    return TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="").id
+
+
+def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Pages, twenty: str) -> None:
+    app = opened("fine_tune", task=twenty, set=["task.sampler=random", "phases.0.batch_size=8"])
     assert app.dataframe[0].value["No positive"].min() > 50
     button(app, "Use class-balanced batches").click().run()
     assert set(app.dataframe[0].value["No positive"]) == {0.0}
@@ -350,10 +339,10 @@ def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Pages, f
     assert not app.warning
 
 
-def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(opened: Pages, folder: Path) -> None:
-    rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
-    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
-    app = opened("fine_tune", task=task.id)
+def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
+    opened: Pages, folder: Path, twenty: str
+) -> None:
+    app = opened("fine_tune", task=twenty)
     assert "All rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
     usual = (widget(app, "form.0.knob.temperature").value, widget(app, "form.0.batch_size").value)
     assert usual == (0.07, 32)
@@ -371,17 +360,15 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(opene
 
 
 def test_what_was_chosen_for_many_classes_outlives_a_reload_and_what_is_usual_follows_the_task(
-    opened: Pages, folder: Path
+    opened: Pages, twenty: str
 ) -> None:
-    rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
-    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
-    app = opened("fine_tune", task=task.id)
+    app = opened("fine_tune", task=twenty)
     widget(app, "form.0.knob.temperature").set_value(0.3).run()
     widget(app, "form.0.batch_size").set_value(16).run()
-    again = opened("fine_tune", task=task.id, set=app.query_params["set"])
+    again = opened("fine_tune", task=twenty, set=app.query_params["set"])
     assert widget(again, "form.0.knob.temperature").value == 0.3
     assert widget(again, "form.0.batch_size").value == 16
-    app = opened("fine_tune", task=task.id)
+    app = opened("fine_tune", task=twenty)
     widget(app, "form.task").set_value("film_reviews").run()
     assert widget(app, "form.0.knob.temperature").value == 0.3
     assert widget(app, "form.0.batch_size").value == 16
@@ -568,11 +555,10 @@ def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predi
     assert reported in words(opened("fine_tune", run=run_id))
 
 
-@pytest.mark.parametrize("text", ["nonsense", "../../etc/passwd", "<script>", "x" * 5000])
-@pytest.mark.parametrize("name", ["run", "from"])
+@pytest.mark.parametrize(("name", "text"), [("run", "../../etc/<script>"), ("from", "x" * 5000)])
 def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Pages, name: str, text: str) -> None:
     app = opened("fine_tune", **{name: text})
-    assert any("no run has that id" in warning.value for warning in app.warning)
+    assert any("no run has that id" in w.value and "<script>" not in w.value for w in app.warning)
     assert not button(app, "Launch").disabled
 
 
@@ -745,14 +731,8 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
     ("key", "value", "sentence"),
     [
         ("form.0.steps", 0, "Steps = 0 cannot be used: give a whole number of steps from 1 up to 1,000,000."),
-        (
-            "form.0.steps",
-            20_000_000,
-            "Steps = 20000000 cannot be used: give a whole number of steps from 1 up to 1,000,000.",
-        ),
         ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 up to 1."),
         ("form.train_size", 1, "Training rows = 1 cannot be used: give a whole number of rows from 2 up."),
-        ("form.seed", -1, "Seed = -1 cannot be used: give a whole number from 0 up to 4,294,967,295."),
     ],
 )
 def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
@@ -770,28 +750,6 @@ def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
 
 
 class TestUndo:
-    @staticmethod
-    def deleted(opened: Pages, store: Store, run_id: str) -> AppTest:
-        store.rename(run_id, "Gone")
-        store.discard(run_id)
-        app = opened("runs")
-        assert any("Deleted “Gone”. This can be undone for 10 minutes" in text.value for text in app.markdown)
-        return app
-
-    def test_it_brings_the_run_back(self, opened: Pages, folder: Path, draft: Draft) -> None:
-        store, run_id = finished(folder, draft())
-        app = self.deleted(opened, store, run_id)
-        button(app, "Undo").click().run()
-        assert [run.id for run in store.runs()] == [run_id]
-        assert not any("Deleted" in text.value for text in app.markdown)
-
-    def test_a_press_that_comes_too_late_says_so(self, opened: Pages, folder: Path, draft: Draft) -> None:
-        store, run_id = finished(folder, draft())
-        app = self.deleted(opened, store, run_id)
-        store.purge_discarded(0.0)
-        button(app, "Undo").click().run()
-        assert any("is deleted for good" in warning.value for warning in app.warning)
-
     def test_runs_that_were_deleted_together_come_back_together_in_any_session(
         self, opened: Pages, folder: Path, draft: Draft
     ) -> None:
@@ -800,33 +758,34 @@ class TestUndo:
         _, other = finished(folder, draft())
         store.discard(first, second)
         store.discard(other)
-        before = opened("runs")
-        lines = [text.value for text in before.markdown if text.value.startswith("Deleted")]
+        app = opened("runs")
+        lines = [text.value for text in app.markdown if text.value.startswith("Deleted")]
         assert lines == [
             "Deleted “Run 3”. This can be undone for 10 minutes; then 3.5 MB will be freed.",
             "Deleted “Run 2”, “Run 1”. This can be undone for 10 minutes; then 7.0 MB will be freed.",
         ]
-        app = opened("runs")
         [_, together] = [one for one in app.button if one.label == "Undo"]
         together.click().run()
         assert {run.id for run in store.runs()} == {first, second}
         button(app, "Undo").click().run()
         assert {run.id for run in store.runs()} == {first, second, other}
+        assert "Deleted" not in words(app)
 
-    def test_the_line_says_how_long_is_left_and_goes_when_time_is_over(
-        self,
-        opened: Pages,
-        folder: Path,
-        draft: Draft,
+    def test_the_line_says_how_long_is_left_and_a_press_that_comes_too_late_says_so(
+        self, opened: Pages, folder: Path, draft: Draft
     ) -> None:
         store, run_id = finished(folder, draft())
         store.discard(run_id)
         with store.transaction() as db:
             db.execute("UPDATE runs SET discarded_at = discarded_at - 560")
-        assert any("can be undone for 1 minute;" in text.value for text in opened("runs").markdown)
+        app = opened("runs")
+        assert "can be undone for 1 minute;" in words(app)
         with store.transaction() as db:
             db.execute("UPDATE runs SET discarded_at = discarded_at - 60")
-        assert not any("Deleted" in text.value for text in opened("runs").markdown)
+        store.purge_discarded()
+        button(app, "Undo").click().run()
+        assert any("is deleted for good" in warning.value for warning in app.warning)
+        assert "Deleted" not in words(app)
 
 
 def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Pages) -> None:
