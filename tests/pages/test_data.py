@@ -708,11 +708,3 @@ def test_long_texts_are_offered_more_tokens(opened: Pages, library: TaskLibrary)
     assert widget(checked(app), "form.max_length").value == 256
     assert draft_of(app).encoder.max_length == 256
     assert "have more than 256 tokens and are cut" in said(app)
-
-
-def test_a_task_that_is_gone_is_a_sentence(opened: Pages, library: TaskLibrary) -> None:
-    task = own(library, made_rows(60))
-    library.discard(task.id)
-    app = opened("fine_tune", task=task.id)
-    assert f"Task '{task.id}' is not here" in said(app)
-    assert widget(app, "form.task").value == next(iter(TASKS))
