@@ -53,7 +53,7 @@ def phases_form(
     editable = [
         phase.model_dump(mode="json") | {"steps": phase.steps or DEFAULT_STEPS, "epochs": None} for phase in start
     ]
-    phases = phases_state.edited_phases(editable, origin, now)
+    phases = phases_state.current_phases(editable, origin, now)
     _preset(phases, preset_place)
     if now != usual(0, 0):
         st.caption(

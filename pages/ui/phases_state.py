@@ -22,7 +22,7 @@ CONTRAST = "supcon"
 CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}], "combine": "additive"}
 
 
-def edited_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
+def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
     """Return the phases being edited; a new origin replaces them with `start`.
 
     When the task changes, what was usual for the previous task becomes what is usual for the current one. The settings
