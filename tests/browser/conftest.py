@@ -37,10 +37,9 @@ expect.set_options(timeout=60_000)
 
 
 class Server:
-    """`streamlit run` of an app over one store; it can be killed and started again on the same port."""
+    """`streamlit run app.py` over one store; it can be killed and started again on the same port."""
 
-    def __init__(self, folder: Path, app: str | Path = "app.py") -> None:
-        self.app = str(app)
+    def __init__(self, folder: Path) -> None:
         self.store_folder = folder / "runs"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -59,7 +58,7 @@ class Server:
 
     def start(self) -> None:
         environment = os.environ | {"SCL_RUNS": str(self.store_folder)}
-        command = [sys.executable, "-m", "streamlit", "run", self.app]
+        command = [sys.executable, "-m", "streamlit", "run", "app.py"]
         command += ["--server.headless=true", f"--server.port={self.port}"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + START_S

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.figures.map_script import script_words
-from tests.browser.conftest import Server
+from tests.browser.apps.serving import served
 from tests.browser.seen import fits
 from tests.cases import slow_but
 
@@ -28,10 +28,8 @@ HIDDEN = "[...document.querySelector('.map-view').map.panels[0].screen].filter(N
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = Server(tmp_path_factory.mktemp("map"), APP)
-    server.start()
-    yield server.url
-    server.close()
+    with served(APP, tmp_path_factory.mktemp("map") / "server.log") as url:
+        yield url
 
 
 def opened(page: Page, address: str, query: str = FRAMES) -> Page:
