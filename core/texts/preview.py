@@ -5,18 +5,14 @@ The random numbers are not those of a run, which depend on its steps and rows: a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from core.catalogue.view_entry import ViewEntry
-from core.catalogue.views import VIEWS
+from core.catalogue.views import VIEWS, ViewEntry
 from core.errors import ConfigError
 from core.messages import _
 from core.registry import load
 from core.texts.eda import eda, row_generator, stream
 from core.texts.segments import Segment, Subject, ViewPreview, segments_of
-
-# Special tokens of the supported families' tokenizers; they keep their positions.
-SPECIAL_TOKENS = frozenset(["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"])
 
 
 def text_views(
@@ -25,7 +21,6 @@ def text_views(
     seed: int,
     rate: float,
     tokens: Sequence[str] | None = None,
-    special: Collection[str] = SPECIAL_TOKENS,
 ) -> list[ViewPreview]:
     """Return previews of all registered views of a text, in the registry's order.
 
@@ -33,7 +28,6 @@ def text_views(
         seed: ≥ 0; same arguments, same previews.
         rate: share of the words or tokens that change, in [0, 1), for views with a rate.
         tokens: of the text under the chosen encoder, special ones included; without them, token views are described.
-        special: tokens that no view changes.
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
@@ -41,14 +35,13 @@ def text_views(
     if seed < 0:
         raise ConfigError("seed", seed, "give a whole number from 0.")
     texts = (text,) if isinstance(text, str) else tuple(text)
-    subject = Subject(texts, None if tokens is None else tuple(tokens), special, seed, rate)
-    return [preview for entry in VIEWS.values() for preview in _previews(entry, subject)]
-
-
-def _previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
-    shown = load(entry.preview)(entry, subject) if entry.preview else []
-    on_request = bool(entry.by_model)
-    return shown or [ViewPreview(entry.name, _(entry.label), _sentence(entry), on_request=on_request)]
+    subject = Subject(texts, None if tokens is None else tuple(tokens), seed, rate)
+    found: list[ViewPreview] = []
+    for entry in VIEWS.values():
+        shown = load(entry.preview)(entry, subject) if entry.preview else []
+        on_request = bool(entry.by_model)
+        found += shown or [ViewPreview(entry.name, _(entry.label), _sentence(entry), on_request=on_request)]
+    return found
 
 
 def _sentence(entry: ViewEntry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -21,6 +21,8 @@ UNSPACED_LETTER = re.compile(
 UNSPACED_UNIT = re.compile(r"[A-Za-z0-9]+|.", re.DOTALL)
 # Beyond this many pairs of words, comparing two texts takes seconds, so only their ends are compared.
 MOST_COMPARED = 4_000_000
+# Special tokens of the supported families' tokenizers; they keep their positions.
+SPECIAL_TOKENS = frozenset(["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"])
 
 
 class Segment(NamedTuple):
@@ -64,14 +66,13 @@ class Subject(NamedTuple):
 
     texts: tuple[str, ...]
     tokens: tuple[str, ...] | None
-    special: Collection[str]
     seed: int
     rate: float
 
     @property
     def movable(self) -> list[int]:
         """Positions of the tokens that a view may change."""
-        return [place for place, token in enumerate(self.tokens or ()) if token not in self.special]
+        return [place for place, token in enumerate(self.tokens or ()) if token not in SPECIAL_TOKENS]
 
 
 def segments_of(before: str, after: str) -> tuple[Segment, ...]:
@@ -112,7 +113,8 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
         if next_j < len(new):
             pieces.append(Segment(new[next_j], "same"))
         i, j = next_i + 1, next_j + 1
-    return tuple(_merged(pieces))
+    runs = groupby(pieces, key=lambda piece: piece.mark)
+    return tuple(Segment("".join(piece.text for piece in run), mark) for mark, run in runs)
 
 
 def is_unspaced(text: str) -> bool:
@@ -167,8 +169,3 @@ def _places(part: Sequence[str], whole: Sequence[str]) -> list[int] | None:
             return None
         places.append(place)
     return places
-
-
-def _merged(pieces: Sequence[Segment]) -> Iterator[Segment]:
-    for mark, run in groupby(pieces, key=lambda piece: piece.mark):
-        yield Segment("".join(piece.text for piece in run), mark)

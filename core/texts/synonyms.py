@@ -32,9 +32,9 @@ def synonym_source() -> Literal["wordnet", "bundled"]:
     return "bundled" if _wordnet() is None else "wordnet"
 
 
-def read_groups(path: Path = BUNDLED_LIST) -> list[tuple[str, ...]]:
-    """Read the groups of a list: one per line, its words separated by spaces; lines that begin with # are comments."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+def read_groups() -> list[tuple[str, ...]]:
+    """Read the bundled list: one group a line, its words separated by spaces; lines that begin with # are comments."""
+    lines = BUNDLED_LIST.read_text(encoding="utf-8").splitlines()
     return [tuple(line.split()) for line in lines if line.strip() and not line.startswith("#")]
 
 

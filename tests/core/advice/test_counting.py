@@ -22,7 +22,7 @@ from core.encoders.packing import Tokens
 from core.encoders.tokenizer import Tokenizer as EncoderTokenizer
 from core.errors import EncoderError, PlaygroundError
 from core.models.source import BUNDLED, encoder_folder, tokenizer_file, tokenizer_folder
-from core.texts.preview import SPECIAL_TOKENS
+from core.texts.segments import SPECIAL_TOKENS
 from tests.cases import each
 from tests.core.models.test_source import FakeHub, check_sentence
 

@@ -114,11 +114,6 @@ class TestBundled:
         assert module.synonym_source() == "bundled"
         assert module.synonyms("film") == ("movie",)
 
-    def test_the_file_is_read_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        module.synonyms("film")
-        monkeypatch.setattr(module, "read_groups", lambda: pytest.fail("read again"))
-        assert module.synonyms("story") == ("tale",)
-
 
 class TestWordnet:
     def test_it_is_used_where_it_is_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
