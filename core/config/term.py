@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
-from core.catalogue.view_entry import ViewEntry
-from core.catalogue.views import VIEWS
+from core.catalogue.views import VIEWS, ViewEntry
 from core.errors import ConfigError
 from core.messages import N_, Message, Text, _, listed
 from core.parameters import AUTO, Value, checked, whole

@@ -10,8 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
-from core.catalogue.view_entry import ViewEntry
-from core.catalogue.views import VIEWS
+from core.catalogue.views import VIEWS, ViewEntry
 from core.config.describe import term_latex, term_words, total_latex
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.random import Generator
 
 from core.catalogue.loss_entry import Settings
-from core.catalogue.view_entry import ViewEntry
+from core.catalogue.views import ViewEntry
 from core.parameters import Parameter
 
 
