@@ -1,4 +1,4 @@
-"""Defaults of settings that a config leaves open: learning rates, steps, batches, the classifier's start, τ.
+"""Defaults of settings that a config leaves open: learning rates, steps, batches, the classifier's start, τ, momentum.
 
 Those of small encoders were chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger
 encoders cannot be measured on a laptop, so their rates are published ones: all weights at 2e-5 and 1e-5 (Devlin et al.
@@ -8,6 +8,7 @@ encoders cannot be measured on a laptop, so their rates are published ones: all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -21,6 +22,12 @@ DEFAULT_STEPS = 120
 # hold few positives.
 MANY_CLASSES = 7
 FEWEST_FOR_LARGE_BATCHES = 100
+# MoCo's momentum, for runs of hundreds of thousands of steps (He et al. 2020, arXiv:1911.05722).
+LARGEST_MOMENTUM = 0.999
+# A queue's copy of the encoder averages over about 1/(1 − m) steps, by default a tenth of the run. Its share of the
+# initial encoder at the end is then (1 − 10/steps)^steps < e⁻¹⁰.
+MEMORIES_IN_A_RUN = 10
+MOMENTUM_DECIMALS = 3
 
 
 class Rates(NamedTuple):
@@ -89,3 +96,9 @@ def with_rates(optimiser: OptimiserConfig, trainable: TrainableConfig, shape: En
     given = optimiser.learning_rate, optimiser.classifier_learning_rate
     encoder, classifier = (rate if rate is not None else other for rate, other in zip(given, default, strict=True))
     return optimiser.model_copy(update={"learning_rate": encoder, "classifier_learning_rate": classifier})
+
+
+def momentum_of(steps: int) -> float:
+    """Return 1 − 10/steps, rounded down to MOMENTUM_DECIMALS decimals and clipped to [0, LARGEST_MOMENTUM]."""
+    scale = 10**MOMENTUM_DECIMALS
+    return min(LARGEST_MOMENTUM, max(0.0, math.floor((1 - MEMORIES_IN_A_RUN / steps) * scale) / scale))

@@ -19,6 +19,8 @@ from core.tasks import TaskData
 # English word pieces. Every character from U+2E80 on (CJK) counts as one token.
 CHARACTERS_PER_TOKEN = 4.3
 SPECIAL_TOKENS = 2
+# Texts whose characters are counted.
+SAMPLED_TEXTS = 200
 # Operations per second of a recent core and a recent GPU in a training step, assumed until a run is measured.
 CPU_CORE_FLOPS = 4e10
 GPU_FLOPS = 4e13
@@ -123,14 +125,14 @@ def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
     return plan.keeps_frozen(phase.trainable.frozen(shape.blocks), shape.blocks, in_parts=in_parts)
 
 
-def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
+def mean_tokens(texts: Sequence[str], max_length: int) -> float:
     """Estimate the mean number of tokens read per text, from its characters."""
-    return mean(min(max_length, count) for count in estimated_tokens(texts, sample))
+    return mean(min(max_length, count) for count in estimated_tokens(texts, SAMPLED_TEXTS))
 
 
-def cut_share(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
+def cut_share(texts: Sequence[str], max_length: int) -> float:
     """Estimate the share of texts that are longer than `max_length`, from their characters."""
-    return mean(count > max_length for count in estimated_tokens(texts, sample))
+    return mean(count > max_length for count in estimated_tokens(texts, SAMPLED_TEXTS))
 
 
 def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:

@@ -1,4 +1,7 @@
-"""Expected positives per anchor, and anchors without any, from batches simulated before a run."""
+"""Expected positives per anchor, and anchors without any, from batches simulated before a run.
+
+At token level, k is a maximum, and a text may have fewer tokens, so the actual tokens are counted.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.advice.counting import token_counter
+from core.advice.estimate import SPECIAL_TOKENS, estimated_tokens
+from core.config.plan import TermPlan
+from core.models.source import tokenizer_file
+from core.parameters import whole
+from core.tasks import Split
 from core.tasks.batches import ClassTurns
 
 # Number of class-balanced batches to simulate: their shares follow from turns and sizes, not from a formula.
 COUNTED_BATCHES = 512
+# Texts whose tokens are counted, spread over the training rows.
+COUNTED_TEXTS = 2_000
 
 
 class ClassViews(NamedTuple):
@@ -68,8 +79,14 @@ def expected_positives(
         views: vectors of every text, or the `class_views` of each class.
         seed: of the run.
     """
-    texts = _other_texts(class_counts, batch_size, sampler, seed)
-    return [found * view.other + view.own for found, view in zip(texts, _views(class_counts, views), strict=True)]
+    if sampler == "random":
+        others = max(1, sum(class_counts) - 1)
+        companions = [(batch_size - 1) * max(0, count - 1) / others for count in class_counts]
+    else:
+        dealt = _dealt(tuple(class_counts), batch_size, sampler, seed)
+        pairs, anchors = (dealt * (dealt - 1)).sum(0), dealt.sum(0)
+        companions = [float(found) for found in pairs / np.maximum(1, anchors)]
+    return [texts * view.other + view.own for texts, view in zip(companions, _views(class_counts, views), strict=True)]
 
 
 def anchors_without_positive(
@@ -113,16 +130,6 @@ def _views(class_counts: Sequence[int], views: int | Sequence[ClassViews]) -> Se
     return [ClassViews(views, views - 1.0, views, float(views == 1), 1.0)] * len(class_counts)
 
 
-def _other_texts(class_counts: Sequence[int], batch_size: int, sampler: str, seed: int) -> list[float]:
-    """Return the expected number of other texts of an anchor's class in its batch, for each class."""
-    if sampler == "random":
-        others = max(1, sum(class_counts) - 1)
-        return [(batch_size - 1) * max(0, count - 1) / others for count in class_counts]
-    dealt = _dealt(tuple(class_counts), batch_size, sampler, seed)
-    pairs, anchors = (dealt * (dealt - 1)).sum(0), dealt.sum(0)
-    return [float(found) for found in pairs / np.maximum(1, anchors)]
-
-
 @lru_cache(maxsize=32)
 def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: int) -> NDArray[np.int64]:
     """Count the rows of each class in a run's first batches, [batches, C]; a class without rows has none."""
@@ -147,3 +154,50 @@ def _none_drawn(others: int, wanted: int, draws: int) -> float:
     draw = np.arange(draws)
     chances = (others - wanted - draw) / np.maximum(1, others - draw)
     return float(np.prod(np.clip(chances, 0.0, 1.0)))
+
+
+class TokenCounts(NamedTuple):
+    """Tokens that the encoder reads of some training texts, without special ones, with the labels of these texts.
+
+    `exact` is False if they are estimated from characters because the tokenizer is not on this machine yet.
+    """
+
+    labels: tuple[int, ...]
+    tokens: tuple[int, ...]
+    exact: bool
+
+
+def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
+    """Count the tokens of up to COUNTED_TEXTS training texts.
+
+    Raises: EncoderError or ConfigError for an encoder that cannot be read.
+    """
+    rows = np.linspace(0, len(train) - 1, min(COUNTED_TEXTS, len(train))).astype(int)
+    chosen = train.take([int(row) for row in rows])
+    exact = tokenizer_file(encoder_id) is not None
+    if exact:
+        empty = "" if chosen.seconds is None else ("", "")
+        special, *counts = token_counter(encoder_id)([empty, *chosen.inputs]).counts
+    else:
+        special, counts = SPECIAL_TOKENS, [int(count) for count in estimated_tokens(chosen.shown, len(chosen))]
+    tokens = tuple(max(0, min(max_length, count) - special) for count in counts)
+    return TokenCounts(tuple(chosen.labels), tokens, exact)
+
+
+def vectors_of(tokens: int, term: TermPlan) -> int:
+    """Return the number of vectors that represent a text of this length: at most k per pass, or its clusters.
+
+    A text with fewer tokens than clusters has none.
+    """
+    chosen, clusters = min(tokens, whole(term.term.parameters, "k")), whole(term.term.parameters, "clusters")
+    of_a_pass = chosen if not clusters else clusters if chosen >= clusters else 0
+    return of_a_pass * len(term.groups[0])
+
+
+def token_class_views(counted: TokenCounts, term: TermPlan, classes: int) -> list[ClassViews]:
+    """Return the ClassViews of each class; a class without counted texts uses the texts of all classes."""
+    vectors = [vectors_of(tokens, term) for tokens in counted.tokens]
+    of_class: list[list[int]] = [[] for _ in range(classes)]
+    for label, found in zip(counted.labels, vectors, strict=True):
+        of_class[label].append(found)
+    return [class_views(found or vectors) for found in of_class]

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from core.advice.defaults import DEFAULT_STEPS, default_classifier_start, default_sampler, with_rates
-from core.advice.momentum import momentum_of
-from core.advice.token_views import count_tokens
+from core.advice.defaults import (
+    DEFAULT_STEPS,
+    default_classifier_start,
+    default_sampler,
+    momentum_of,
+    with_rates,
+)
+from core.advice.positives import count_tokens
 from core.config import (
     FILE_TASK,
     TRAIN_POINTS_MAX,
@@ -91,7 +96,9 @@ def prepare(
     if task.test_path:
         task = task.model_copy(update={"test_path": _expanded(task.test_path)})
     if task.validation_size is None:
-        natural = load(_whole(task), draft.seed)
+        plain = TaskConfig()
+        changed = ("train_size", "imbalance", "label_noise", "text_noise", "content_hash")
+        natural = load(task.model_copy(update={name: getattr(plain, name) for name in changed}), draft.seed)
         task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
     data = load(task, draft.seed)
     probe, data = _fewer_where_groups_stay_whole(draft.probe, task.validation_size, data)
@@ -115,13 +122,6 @@ def prepare(
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
-
-
-def _whole(task: TaskConfig) -> TaskConfig:
-    """Return the task with all its training rows unchanged."""
-    plain = TaskConfig()
-    kept = {"train_size", "imbalance", "label_noise", "text_noise", "content_hash"}
-    return task.model_copy(update={name: getattr(plain, name) for name in kept})
 
 
 def _expanded(path: str) -> str:
@@ -218,13 +218,6 @@ def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> I
         yield "trainable.part", "classifier", remedy
 
 
-def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
-    """Return the labels of weighted terms that cannot move any weight because everything they contrast is frozen."""
-    frozen = phase.trainable.frozen(blocks)
-    counted = [term for term in plan_phase(phase.objective, blocks).terms if term.groups and term.term.weight > 0]
-    return tuple(term.term.entry.label for term in counted if term.highest_block(blocks) <= frozen)
-
-
 def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterator[Problem]:
     """Find batches and rows in which contrast has nothing to compare."""
     if phase.batch_size < 2:
@@ -307,7 +300,11 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
             rows=Message("{count} row", "{count} rows", count=available),
         )
     size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
-    beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
+    most = min(len(data.train), TRAIN_POINTS_MAX)
+    beside = min(most, size // TRAIN_SHARE) if probe.train_size is None else probe.train_size
+    if beside > most:
+        rows = Message("{count} training row", "{count} training rows", count=most)
+        raise ConfigError("probe.train_size", beside, "{rows} can be on the map; give at most that.", rows=rows)
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(
@@ -317,17 +314,6 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
             most=MAX_VECTORS_STORED,
         )
     return ProbeConfig(size=size, train_size=beside, frame_steps=frames)
-
-
-def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
-    if probe.train_size is None:
-        return min(available, size // TRAIN_SHARE)
-    if probe.train_size > available:
-        rows = Message("{count} training row", "{count} training rows", count=available)
-        raise ConfigError(
-            "probe.train_size", probe.train_size, "{rows} can be on the map; give at most that.", rows=rows
-        )
-    return probe.train_size
 
 
 def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:

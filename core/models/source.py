@@ -206,7 +206,13 @@ def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], obje
         folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
     if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
         # Without a network, the client returns what it has cached, perhaps only the config file.
-        raise EncoderError(_not_here(name, what) if not hub_answers() else _no_weights(name, what))
+        if not hub_answers():
+            raise EncoderError(_not_here(name, what))
+        raise EncoderError(
+            "{what} {name} has no weights in safetensors or torch format: choose another.",
+            what=Message(what),
+            name=shown(name),
+        )
     return folder
 
 
@@ -382,14 +388,6 @@ def _not_here(repository: str, what: str) -> Message:
     return Message(
         "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
         "folder.",
-        what=Message(what),
-        name=shown(repository),
-    )
-
-
-def _no_weights(repository: str, what: str) -> Message:
-    return Message(
-        "{what} {name} has no weights in safetensors or torch format: choose another.",
         what=Message(what),
         name=shown(repository),
     )

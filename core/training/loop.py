@@ -12,9 +12,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from core.advice.momentum import slow_queues
-from core.advice.prepare import inert_terms
-from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
+from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
 from core.config.schedule import objective_at
 from core.config.score_source import classifier_learned, classifier_note

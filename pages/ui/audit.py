@@ -13,10 +13,16 @@ import streamlit as st
 
 from core.advice.defaults import MANY_CLASSES
 from core.advice.estimate import cut_share
-from core.advice.momentum import slow_queues
-from core.advice.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
-from core.advice.prepare import inert_terms
-from core.advice.token_views import TokenCounts, count_tokens, token_class_views
+from core.advice.idle_terms import inert_terms, slow_queues
+from core.advice.positives import (
+    ClassViews,
+    TokenCounts,
+    anchors_without_positive,
+    class_shares,
+    count_tokens,
+    expected_positives,
+    token_class_views,
+)
 from core.catalogue.encoders import CHINESE, KOREAN, LISTED, knowing
 from core.config import PhaseConfig, RunConfig
 from core.config.plan import TermPlan, plan_phase

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.pace import PACE_STEPS, closing_work, pace
-from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.artifacts.waiting_time import Place, places
 from core.config.describe import objective_label, value_text
 from core.config.schedule import objective_at

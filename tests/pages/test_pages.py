@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import __version__
+from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.prepare import prepare
-from core.advice.starving import STEPS_IN_A_ROW, starving_sentences
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED, draft_of
 from core.catalogue.losses import LOSSES

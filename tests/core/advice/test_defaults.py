@@ -1,15 +1,20 @@
-"""The rates of a run that names none: by what learns, and by the encoder's size."""
+"""Rates and momentum of a run that names none: by what learns, the encoder's size and the steps."""
 
 from __future__ import annotations
 
 from typing import Any, get_args
 
-from core.advice.defaults import RATES, Size, default_rates, size_class
+import pytest
+
+from core.advice.defaults import LARGEST_MOMENTUM, RATES, Size, default_rates, momentum_of, size_class
 from core.advice.prepare import prepare
 from core.config import TrainableConfig, parse_config, peak_rates
 from core.config.presets import PRESETS
+from core.errors import ConfigError
 from core.models.source import BUNDLED, EncoderShape, encoder_shape
+from core.parameters import AUTO
 from tests.cases import each
+from tests.core.training.made import Draft
 
 
 def shape(hidden: int, blocks: int) -> EncoderShape:
@@ -69,3 +74,40 @@ def test_the_classifier_of_a_second_phase_has_its_own_rate() -> None:
     first, second = (peak_rates(phase.optimiser) for phase in config.phases)
     assert first[0] == 3e-5
     assert second == RATES["classifier"]["small"]
+
+
+def queued(**settings: Any) -> dict[str, Any]:
+    terms = [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 16} | settings]
+    return {"terms": terms, "combine": "additive"}
+
+
+@each("steps", [1, 2, 5, 10, 11, 60, 500, 9_999, 1_000_000])
+def test_by_default_no_more_than_a_tenth_of_the_start_is_left(steps: int) -> None:
+    momentum = momentum_of(steps)
+    assert 0 <= momentum <= LARGEST_MOMENTUM
+    assert momentum**steps <= 0.1
+    assert momentum == round(momentum, 3)
+
+
+def test_long_runs_have_the_momentum_of_moco_and_shorter_ones_less() -> None:
+    assert momentum_of(10_000) == momentum_of(300_000) == 0.999
+    assert [momentum_of(steps) for steps in (10, 20, 120, 1000)] == [0.0, 0.5, 0.916, 0.99]
+
+
+@each(
+    ("settings", "expected"),
+    [({}, [momentum_of(40), momentum_of(200)]), ({"momentum": 0.5}, [0.5, 0.5]), ({"queue": 0}, [AUTO, AUTO])],
+)
+def test_a_queue_takes_the_momentum_of_its_phase_unless_it_names_one(
+    draft: Draft, settings: dict[str, Any], expected: list[object]
+) -> None:
+    phases = [{"objective": queued(**settings), "steps": steps, "batch_size": 8} for steps in (40, 200)]
+    config, _ = prepare(draft(more={"phases": phases}), gpu=False)
+    assert [phase.objective.terms[1].parameters["momentum"] for phase in config.phases] == expected
+    assert prepare(config, gpu=False)[0] == config
+
+
+@each("given", ["fast", True, None, 1.0, -0.1])
+def test_what_is_neither_auto_nor_a_momentum_is_refused(given: Any) -> None:
+    with pytest.raises(ConfigError, match="from 0 and below 1 or auto"):
+        parse_config({"phases": [{"objective": queued(momentum=given)}]})

@@ -26,7 +26,6 @@ from core.config.objective import mixed_objective
 from core.config.score_source import PROBE_ROWS
 from core.events import Step
 from core.models.source import EncoderShape, encoder_shape
-from tests.cases import each
 
 Estimated = Callable[..., Estimate]
 MINI_LM = EncoderShape("bert", hidden_size=384, blocks=6, feed_forward=1536, positions=512, vocabulary=30_522)
@@ -41,16 +40,10 @@ def estimated(draft: Callable[..., RunConfig], tiny_encoder: Path) -> Estimated:
     return made
 
 
-def test_more_steps_take_longer_in_proportion(estimated: Estimated) -> None:
-    one, ten = estimated(steps=10), estimated(steps=100)
-    assert ten.steps_s == pytest.approx(10 * one.steps_s)
-    assert ten.memory_bytes == one.memory_bytes
-
-
-def test_a_larger_batch_takes_longer_and_more_memory(estimated: Estimated) -> None:
-    small, large = estimated(1e7, batch_size=8), estimated(1e7, batch_size=32)
-    assert large.steps_s == pytest.approx(4 * small.steps_s)
-    assert large.memory_bytes > small.memory_bytes
+def test_steps_and_batches_take_time_in_proportion_and_batches_memory(estimated: Estimated) -> None:
+    one, longer, wider = (estimated(1e7, steps=n, batch_size=b) for n, b in ((10, 8), (100, 8), (10, 32)))
+    assert (longer.steps_s, wider.steps_s) == pytest.approx((10 * one.steps_s, 4 * one.steps_s))
+    assert longer.memory_bytes == one.memory_bytes < wider.memory_bytes
 
 
 def test_a_linear_probe_reads_further_rows_at_every_frame_and_at_the_end(
@@ -89,12 +82,6 @@ def test_more_frames_take_longer(estimated: Estimated) -> None:
     many = estimated(more={"probe": {"frame_steps": list(range(30))}}, steps=30)
     assert many.frames_s > 5 * few.frames_s
     assert many.steps_s == few.steps_s
-
-
-def test_a_larger_encoder_costs_more(estimated: Estimated) -> None:
-    small, large = estimated(), estimated(shape=MINI_LM)
-    assert large.total_s > 100 * small.total_s
-    assert large.memory_bytes > small.memory_bytes
 
 
 def test_the_total_is_the_sum_of_its_parts(estimated: Estimated) -> None:
@@ -139,10 +126,7 @@ class TestObjectives:
     @pytest.mark.parametrize(
         ("term", "factor"),
         [
-            ({"loss": "rdrop", "views": [{"view": "head_dropout"}]}, 1),
             (seen("head_dropout", "layers"), 1),
-            ({"loss": "supcon", "level": "token"}, 1),
-            (seen("dropout"), 2),
             (seen("dropout", "eda"), 3),
             (seen("adversarial"), 4),
             ({"loss": "supcon", "queue": 64}, 2),
@@ -164,10 +148,6 @@ class TestObjectives:
         two = estimated(**costing(CE, {"loss": "supcon", "queue": 64}))
         same = estimated(**costing(CE, seen("dropout")))
         assert two.memory_bytes - same.memory_bytes == pytest.approx(4 * MINI_LM.parameters)
-
-    def test_a_weight_of_zero_that_is_left_out_costs_nothing(self, estimated: Estimated) -> None:
-        off = [seen("dropout") | {"weight": 0.0}, {"loss": "supcon", "queue": 64, "weight": 0.0}]
-        assert estimated(**costing(CE, *off)) == estimated(**costing(CE))
 
     def test_phases_add_up_in_time_and_the_larger_one_counts_in_memory(
         self, draft: Callable[..., RunConfig], tiny_encoder: Path
@@ -205,9 +185,8 @@ class TestWhatIsTrained:
         assert micro.memory_bytes == small.memory_bytes < whole.memory_bytes
         assert micro.steps_s == pytest.approx(whole.steps_s * 8 / 6)
 
-    @pytest.mark.parametrize("size", [32, 100])
-    def test_a_micro_batch_as_large_as_the_batch_changes_nothing(self, estimated: Estimated, size: int) -> None:
-        assert estimated(**costing(CE), batch_size=32, micro_batch=size) == estimated(**costing(CE), batch_size=32)
+    def test_a_micro_batch_as_large_as_the_batch_changes_nothing(self, estimated: Estimated) -> None:
+        assert estimated(**costing(CE), batch_size=32, micro_batch=32) == estimated(**costing(CE), batch_size=32)
 
     def test_checkpointing_saves_memory_and_costs_a_forward_more(self, estimated: Estimated) -> None:
         plain, saving = (estimated(**costing(CE), gradient_checkpointing=on) for on in (False, True))
@@ -221,11 +200,6 @@ class TestWhatIsTrained:
 
         first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows are two batches
         assert first / later == pytest.approx((2 * 6 + 4 * 2) / (6 * 2))
-
-    def test_the_classifier_alone_costs_next_to_nothing_once_all_rows_were_read(self, estimated: Estimated) -> None:
-        part = {"part": "classifier"}
-        once, often = (estimated(**costing(CE), trainable=part, steps=n, batch_size=34) for n in (2, 200))
-        assert often.steps_s == pytest.approx(once.steps_s)
 
     @pytest.mark.parametrize(
         "more",
@@ -266,13 +240,8 @@ def test_tokens_follow_the_characters() -> None:
     assert mean_tokens(["x" * 43], 128) == pytest.approx(43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
     assert mean_tokens(["x" * 10_000], 128) == 128
     assert mean_tokens(["猫" * 20], 128) == 20 + SPECIAL_TOKENS
-    assert mean_tokens(["x" * 43, "x" * 86], 128) == pytest.approx(1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
-
-
-def test_tokens_of_many_texts_come_from_a_sample_over_all_of_them() -> None:
-    assert mean_tokens(["x" * 43] * 1000 + ["x" * 86] * 1000, 128) == pytest.approx(
-        1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS
-    )
+    many = ["x" * 43] * 1000 + ["x" * 86] * 1000  # a sample over all of them
+    assert mean_tokens(many, 128) == pytest.approx(1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
 
 
 class TestMeasured:
@@ -290,12 +259,9 @@ class TestMeasured:
             self.STEPS, MINI_LM, TrainableConfig()
         )
 
-    @each("count", [0, 2, 4])
-    def test_too_few_steps_tell_nothing(self, count: int) -> None:
-        assert measured_flops(self.STEPS[:count], MINI_LM, TrainableConfig()) is None
-
-    def test_steps_without_a_time_tell_nothing(self) -> None:
-        assert measured_flops([Step(i, {"tokens": 100.0}) for i in range(10)], MINI_LM, TrainableConfig()) is None
+    def test_too_few_steps_or_steps_without_a_time_tell_nothing(self) -> None:
+        for steps in (self.STEPS[:0], self.STEPS[:4], [Step(i, {"tokens": 100.0}) for i in range(10)]):
+            assert measured_flops(steps, MINI_LM, TrainableConfig()) is None
 
 
 def test_a_gpu_is_assumed_to_be_faster() -> None:

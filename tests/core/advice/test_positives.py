@@ -1,17 +1,32 @@
-"""What is said of positives before launch equals what many batches of the real sampler show."""
+"""What is said of positives before launch equals what many batches of the real sampler show, also at token level."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from core.advice.positives import anchors_without_positive, class_shares, class_views, expected_positives
+from core.advice import positives as module
+from core.advice.positives import (
+    anchors_without_positive,
+    class_shares,
+    class_views,
+    count_tokens,
+    expected_positives,
+    token_class_views,
+    vectors_of,
+)
+from core.advice.prepare import prepare
+from core.config.plan import plan_phase
 from core.tasks.batches import make_sampler
+from core.training.outputs import Reader
 from tests.cases import each
+from tests.core.training.made import Draft, made_phase, nli_csv
 
 SAMPLERS = ["random", "class_balanced", "balanced"]
 
@@ -124,12 +139,6 @@ def test_a_class_without_rows_has_no_anchors(sampler: str) -> None:
     assert class_shares([6, 0, 6], 4, sampler) == pytest.approx([0.5, 0.0, 0.5])
 
 
-@each("sampler", ["random", "class_balanced"])
-def test_a_batch_of_everything_leaves_nobody_alone(sampler: str) -> None:
-    assert expected_positives([6, 4], 10, sampler) == pytest.approx([5.0, 3.0])
-    assert anchors_without_positive([6, 4], 10, sampler) == [0.0, 0.0]
-
-
 def test_chances_stay_chances_for_large_batches() -> None:
     assert np.isfinite(anchors_without_positive([100_000, 3], 4096, "random")).all()
     assert anchors_without_positive([2, 2], 100, "random") == [0.0, 0.0]
@@ -146,3 +155,64 @@ def test_the_views_of_a_class_are_those_of_its_anchors() -> None:
     assert found.present == 3 / 4
     assert class_views([0, 0]).own == class_views([0, 0]).present == 0.0
     assert class_views([4]).other == 0.0
+
+
+DROPOUT = {"views": [{"view": "dropout"}]}
+
+
+def tokens(k: int, **settings: Any) -> dict[str, Any]:
+    return {"terms": [{"loss": "supcon", "level": "token", "k": k, "weight": 1.0} | settings]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"k": 3}, {"k": 8}, {"k": 30}, {"k": 9, "clusters": 2}, {"k": 30, "clusters": 7}, {"k": 8} | DROPOUT],
+    ids=str,
+)
+def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings: dict[str, Any]) -> None:
+    """Texts of different lengths, some with fewer tokens than k or than clusters."""
+    made = made_phase(draft(objective=tokens(**settings)))
+    (term,) = made.plan.terms
+    counted = count_tokens(str(made.encoder.folder), made.data.train, 32)
+    assert counted.exact
+    for step in (1, 2):
+        batch = made.batch(step)
+        outputs, _ = made.passes.encode(step, batch)
+        found = Reader(outputs, made.encoder, made.plan)(term.key).layers[0]
+        assert found.view_mask is not None
+        real = found.view_mask.sum(1).tolist()
+        promised = [vectors_of(counted.tokens[row], term) for row in batch.rows]
+        if "clusters" in settings:  # equal tokens leave a cluster empty
+            assert all(mine <= most and (mine > 0) == (most > 0) for mine, most in zip(real, promised, strict=True))
+        else:
+            assert real == promised
+
+
+def test_special_tokens_are_none_and_long_texts_are_cut(draft: Draft, tmp_path: Path, tiny_encoder: Path) -> None:
+    made = made_phase(draft())
+    train = made.data.train
+    for length in (5, 32):
+        counted = count_tokens(str(tiny_encoder), train, length)
+        assert list(counted.tokens) == [min(length - 2, len(text.split())) for text in train.texts]
+    _, pairs = prepare(draft(task={"path": str(nli_csv(tmp_path / "nli.csv"))}), gpu=False)
+    assert pairs.train.seconds is not None
+    words = [len(a.split()) + len(b.split()) for a, b in zip(pairs.train.texts, pairs.train.seconds, strict=True)]
+    assert list(count_tokens(str(tiny_encoder), pairs.train, 64).tokens) == words
+
+
+def test_without_the_tokenizer_it_is_an_estimate(
+    draft: Draft, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = made_phase(draft()).data.train
+    monkeypatch.setattr(module, "tokenizer_file", lambda _: None)
+    counted = count_tokens(str(tiny_encoder), train, 32)
+    assert not counted.exact
+    characters = np.mean([len(text) for text in train.texts])
+    assert np.mean(counted.tokens) == pytest.approx(characters / 4.3, abs=1.0)
+    assert max(count_tokens(str(tiny_encoder), train, 6).tokens) == 4
+
+
+def test_a_class_of_which_no_text_was_counted_takes_those_of_all(draft: Draft) -> None:
+    (term,) = plan_phase(draft(objective=tokens(4)).phases[0].objective, 2).terms
+    counted = module.TokenCounts((0, 2, 0), (3, 1, 9), exact=True)
+    assert [views.mean for views in token_class_views(counted, term, 3)] == [3.5, pytest.approx(8 / 3), 1.0]

@@ -1,4 +1,4 @@
-"""A contrastive term that is 0 for want of positives is seen in the steps, and said once."""
+"""Terms that move nothing: 0 for want of positives, seen in the steps and said once; and queues that lag behind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from core.advice.idle_terms import STEPS_IN_A_ROW, slow_queues, starving_sentences, starving_terms
 from core.advice.prepare import prepare
-from core.advice.starving import STEPS_IN_A_ROW, starving_sentences, starving_terms
 from core.config import RunConfig
 from core.config.objective import mixed_objective
 from core.events import Event, Notice
+from core.tasks.batches import make_sampler
 from core.training.loop import train
 from tests.conftest import FILLERS, WORDS
 from tests.core.training.made import Draft, steps_of
@@ -65,8 +66,6 @@ def test_the_share_is_that_of_the_batch(draft: Draft, many_classes: Path) -> Non
     """Random batches: an anchor is active where another row of its batch has its label."""
     task = {"path": str(many_classes), "sampler": "random"}
     config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False)
-    from core.tasks.batches import make_sampler
-
     sampler = make_sampler("random", data.train.labels, 8, config.seed)
     shares = []
     for step in range(1, 9):
@@ -123,3 +122,21 @@ def test_the_remedy_follows_from_the_batches() -> None:
     (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
     assert str(random).endswith("Start a run with class-balanced batches, or a batch larger than 12.")
     assert str(balanced).endswith("Start a run with more rows of each class, or a batch larger than 12.")
+
+
+@pytest.mark.parametrize(("momentum", "steps", "slow"), [(0.999, 120, True), (0.999, 2302, False), (0.98, 120, False)])
+def test_a_queue_that_stays_where_it_began_is_said_so(draft: Draft, momentum: float, steps: int, slow: bool) -> None:
+    def found(**more: Any) -> list[str]:
+        terms = [CE, SCL | {"queue": 16, "momentum": momentum} | more]
+        config, _ = prepare(draft(objective={"terms": terms, "combine": "additive"}, steps=steps), gpu=False)
+        return [str(message) for message in slow_queues(config.phases[0])]
+
+    assert [("88.7% of its copy" in message) for message in found()] == [True] * slow
+    assert found(weight=0.0) == found(queue=0) == []
+
+
+def test_the_run_says_it_too(draft: Draft) -> None:
+    for momentum, said in ((0.999, 1), ("auto", 0)):
+        terms = [CE, SCL | {"queue": 16, "momentum": momentum}]
+        config, data = prepare(draft(objective={"terms": terms}, steps=3), gpu=False)
+        assert sum("The queue of SCL lags behind" in message for message in notices(list(train(config, data)))) == said
