@@ -136,17 +136,15 @@ class Setting(Section):
     def _check_loss(self) -> Setting:
         if self.loss not in lab_losses():
             raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(lab_losses()))
-        if self.extra is not None:
-            self._check_extra(self.extra)
+        if self.extra is None:
+            return self
+        knob = self.known.extra
+        if knob is None or knob.slider is None:
+            raise ConfigError("extra", self.extra, "leave it out: {loss} has no further knob.", loss=self.known.label)
+        low, high = knob.slider
+        if not low <= self.extra <= high:
+            raise ConfigError(knob.name, self.extra, "give a number from {low:g} to {high:g}.", low=low, high=high)
         return self
-
-    def _check_extra(self, value: float) -> None:
-        extra = self.known.extra
-        if extra is None or extra.slider is None:
-            raise ConfigError("extra", value, "leave it out: {loss} has no further knob.", loss=self.known.label)
-        low, high = extra.slider
-        if not low <= value <= high:
-            raise ConfigError(extra.name, value, "give a number from {low:g} to {high:g}.", low=low, high=high)
 
     @property
     def known(self) -> LabLoss:

@@ -138,15 +138,6 @@ def test_small_steps_lower_the_loss(space: str, loss: str) -> None:
     assert all(after < before for before, after in itertools.pairwise(losses))
 
 
-def test_steps_in_parts_are_the_steps_in_one_go() -> None:
-    stage, setting = stage_of("circle"), Setting(loss="dscl", weight=0.7)
-    whole = play(stage, setting, first_vectors(stage, setting), 12).moments
-    half = play(stage, setting, first_vectors(stage, setting), 5).moments[-1]
-    rest = play(stage, setting, half.vectors, 7).moments
-    assert rest[0].loss == whole[5].loss
-    np.testing.assert_array_equal(rest[-1].places, whole[-1].places)
-
-
 def test_without_normalisation_gradients_explode_and_with_it_they_do_not() -> None:
     """As the notes saw: dot products grow with the vectors, and the gradient with them."""
     settings: dict[str, Any] = {"temperature": 0.05, "learning_rate": 2.0}
@@ -179,16 +170,6 @@ def test_the_line_of_cross_entropy_is_what_one_prediction_for_all_reaches() -> N
     shares = np.array([54, 3, 3]) / 60
     entropy = -(shares * np.log(shares)).sum()
     assert played("circle", "ce", layout="imbalanced", points=60).collapse == pytest.approx(entropy)
-
-
-def test_identical_points_of_a_class_stay_together() -> None:
-    stage, setting = stage_of("plane", "duplicates", 30), Setting(loss="out", temperature=1.0, learning_rate=0.1)
-    labels = start_of(stage).labels
-    moments = play(stage, setting, first_vectors(stage, setting), 10).moments
-    first, last = (moment.places[:, 0] for moment in (moments[0], moments[-1]))
-    twins = [(i, j) for i in range(30) for j in range(i) if (first[i] == first[j]).all() and labels[i] == labels[j]]
-    assert twins
-    assert all(np.allclose(last[i], last[j]) for i, j in twins)
 
 
 @each("classes", [2, 3, 4])

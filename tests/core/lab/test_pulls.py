@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from core.lab.choices import Setting, Stage
-from core.lab.dynamics import first_vectors, play
+from core.lab.dynamics import Pull, first_vectors, play
 from core.lab.layouts import start_of
-from core.lab.pulls import Pull
 from core.lessons.lesson import lessons
 from pages.ui.lab import read_setting
 from tests.cases import each
