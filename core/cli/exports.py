@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from core.artifacts.replay import open_replay
 from core.cli.options import json_option, print_json, runs_option
-from core.config import RunConfig
 from core.config.schedule import as_ended, as_launched
 from core.errors import StoreError
-from core.exports.entry import Export, write_export
+from core.exports.entry import write_export
 from core.exports.recipes import config_json
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store, default_folder
@@ -60,21 +60,31 @@ def export(
     if beside is not None and chosen.write_pair is None:
         raise click.UsageError(f"--format {chosen.name} is of one run: leave {beside} out.")
     found = {"run_id": record.id, "format": chosen.name}
+    if knobs in ("launched", "ended"):
+        chosen = replace(chosen, write=_write_launched if knobs == "launched" else _write_ended)
     if output is None and chosen.text:
-        text = _printed(chosen, store, record, knobs)
+        with tempfile.TemporaryDirectory(prefix="scl-export-") as place:
+            path = Path(place) / chosen.file_name(record)
+            write_export(chosen, store, record.id, path)
+            text = path.read_text(encoding="utf-8")
         if as_json:
             print_json(found | {"text": text})
         else:
             click.echo(text, nl=False)
         return
     path = Path(output or chosen.file_name(record))
-    if knobs is None:
-        write_export(chosen, store, record.id, path, other)
-    else:
-        _write_text(path, config_json(_with_knobs(record, knobs)))
+    write_export(chosen, store, record.id, path, other)
     click.echo(f"Wrote {path}.", err=True)
     if as_json:
         print_json(found | {"path": str(path)})
+
+
+def _write_launched(_store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(config_json(as_launched(run.config)), encoding="utf-8")
+
+
+def _write_ended(_store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(config_json(as_ended(run.effective, run.last_step)), encoding="utf-8")
 
 
 @click.command(name="import")
@@ -92,25 +102,3 @@ def import_replay(file: str, folder: str | None, as_json: bool) -> None:
         print_json({"run_id": run.id, "name": run.title, "folder": str(store.folder)})
         return
     click.echo(f"{run.title} ({run.id}) is among the runs in {store.folder}.")
-
-
-def _printed(chosen: Export, store: Store, run: RunRecord, knobs: str | None) -> str:
-    if knobs is not None:
-        return config_json(_with_knobs(run, knobs))
-    with tempfile.TemporaryDirectory(prefix="scl-export-") as place:
-        path = Path(place) / chosen.file_name(run)
-        write_export(chosen, store, run.id, path)
-        return path.read_text(encoding="utf-8")
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
-
-
-def _with_knobs(run: RunRecord, knobs: str) -> RunConfig:
-    if knobs == "ended":
-        return as_ended(run.effective, run.last_step)
-    return as_launched(run.config) if knobs == "launched" else run.effective

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
@@ -346,7 +346,12 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
     store = engine.store
     click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
     stopping = False
-    with _progress(store.run(run_id)) as show:
+    with tqdm(total=store.run(run_id).steps, unit="step", disable=not sys.stderr.isatty()) as bar:
+
+        def show(now: RunRecord) -> None:
+            bar.set_description(str(now.status), refresh=False)
+            bar.update(now.last_step - bar.n)
+
         while not (run := store.run(run_id)).status.ended:
             try:
                 show(run)
@@ -369,18 +374,6 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
         click.echo(_sentence(run, result))
     if run.status != Status.FINISHED:
         sys.exit(EXIT_FAILED)
-
-
-@contextmanager
-def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    with tqdm(total=run.steps, unit="step", disable=not sys.stderr.isatty()) as bar:
-
-        def show(now: RunRecord) -> None:
-            bar.set_description(str(now.status), refresh=False)
-            bar.update(now.last_step - bar.n)
-
-        yield show
 
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:

@@ -26,17 +26,13 @@ COLUMNS = {"text_column": "text", "second_column": "text_b", "label_column": "la
 JSON_VERSION = 1
 
 
-def _folder(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
-    """The folder that was given after the command, else the one before it."""
-    return given or context.find_root().params.get("folder")
-
-
 runs_option = click.option(
     "--runs",
     "folder",
     metavar="DIR",
     default=None,
-    callback=_folder,
+    # The folder that was given after the command, else the one before it.
+    callback=lambda context, _parameter, given: given or context.find_root().params.get("folder"),
     help="Folder with the runs, before or after the command. [default: SCL_RUNS, else runs/]",
 )
 json_option = click.option(

@@ -26,7 +26,6 @@ from core.messages import Text, ngettext
 from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import CombinedFiles
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.load import joined, read_files, split_rows, usable_rows
 
@@ -82,7 +81,13 @@ def add(
     kinds = kinds_to_drop(drop)
     paths = [Path(path) for path in (file, test) if path is not None]
     together = read_files(paths, options)
-    _tell(together)
+    for reading in together.readings:
+        click.echo(reading.source.sentence, err=True)
+    for problem in together.problems[:MAX_PROBLEMS]:
+        file = f"{problem.file}: " if len(together.readings) > 1 else ""
+        click.echo(f"  {file}{problem.message}", err=True)
+    for kind, count in together.counts.items():
+        click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
     rows = joined(usable_rows(together, kinds), [path.name for path in paths])
     name = name or paths[0].stem
     if rows.kind == "classes":
@@ -91,17 +96,6 @@ def add(
     library = _library(folder)
     was_here = library.find_rows(rows) is not None
     _say(library.add(rows, name=name, source=together.source), as_json, was_here=was_here)
-
-
-def _tell(together: CombinedFiles) -> None:
-    """What was found in the files, on standard error."""
-    for reading in together.readings:
-        click.echo(reading.source.sentence, err=True)
-    several = len(together.readings) > 1
-    for problem in together.problems[:MAX_PROBLEMS]:
-        click.echo(f"  {problem.file}: {problem.message}" if several else f"  {problem.message}", err=True)
-    for kind, count in together.counts.items():
-        click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
 
 
 @tasks.command()

@@ -110,15 +110,9 @@ def test_a_failed_run_exits_with_one_and_one_line(
     ("words", "sentence"),
     [
         (["--lambda", "1.5"], "lambda = 1.5"),
-        (["--lambda", "nan"], "lambda = nan"),
         (["--temperature", "0"], "temperature = 0"),
-        (["--temperature", "-1"], "temperature = -1"),
-        (["--temperature", "nan"], "temperature = nan"),
-        (["--batch-size", "0"], "batch_size = 0"),
         (["--batch-size", "3000"], "batch_size = 3000"),
-        (["--steps", "0"], "steps = 0"),
         (["--steps", "many"], "'many' is not a valid integer"),
-        (["--train-size", "1"], "train_size = 1"),
         (["--train-size", "5000"], "train_size = 5000"),
         (["--encoder", "/no/such"], "is not a folder"),
         (["--encoder", "a b"], "encoder = 'a b'"),
@@ -126,51 +120,33 @@ def test_a_failed_run_exits_with_one_and_one_line(
         (["--task", "/no/such.csv"], "was not found"),
         (["--test", "/no/such.csv"], "was not found"),
         (["--trainable", "some"], "trainable = 'some'"),
-        (["--trainable", "last-99"], "trainable.blocks = 99"),
         (["--pooling", "max"], "pooling = 'max'"),
-        (["--max-length", "513"], "max_length = 513"),
-        (["--lr", "0"], "learning_rate = 0"),
-        (["--seed", "-1"], "seed = -1"),
         (["--epochs", "1", "--steps", "5"], "give steps or epochs"),
         (["--config", "/no/such.json"], "config = '/no/such.json'"),
-        (["--config", "x.json", "--seed", "1"], "--seed and --config"),
         (["--config", "x.json", "--set", "seed=1"], "--set and --config"),
         (["--nonsense"], "--nonsense"),
         (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, label-smoothing"),
         (["--preset", "simcse", "--steps", "1"], "steps = 1 cannot be used: SimCSE, then classifier has 2 phases"),
-        (["--preset", "cert", "--steps", "0"], "steps = 0 cannot be used: CERT"),
         (["--preset", "rdrop-one-stage", "--lambda", "0.5"], "this objective has no λ; set a weight, such as obj"),
         (["--preset", "simcse", "--lambda", "0.5"], "such as phases.0.objective.terms.0.weight=1"),
-        (["--preset", "token-scl", "--lambda", "-1"], "lambda = -1.0 cannot be used: give a number from 0 to 1000"),
         (["--preset", "ce", "--temperature", "0.5"], "this objective has no contrastive loss; leave it out"),
-        (["--preset", "dscl", "--temperature", "0"], "temperature = 0"),
         (["--preset", "simcse-supervised"], "Film reviews has no triplets"),
-        (["--preset", "multi-layer-sentence", "--set", "objective.terms.0.layers=[12]"], "supcon.layers = 12"),
-        (["--trainable", "lora", "--set", "trainable.lora_rank=0"], "phases.0.trainable.lora_rank = 0"),
         (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
-        (["--set", "=3"], "give FIELD=VALUE"),
-        (["--set", "task..id=x"], "give FIELD=VALUE"),
         (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
         (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: there is no such field; did you mean lambda?"),
         (
             ["--set", "optimiser.learning_rte=1"],
             "learning_rte = 1 cannot be used: there is no such field; did you mean",
         ),
-        (["--set", "objective.terms.0.temprature=1"], "did you mean temperature?"),
         (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 cannot be used: give a list, such as [12]."),
-        (["--set", "objective.terms.1.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
-        (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
         (["--set", "phases.1.steps=3"], "phases has 1; give 0"),
         (["--set", "objective.terms.0.views.0.view=dropout"], "is empty; give the whole list, such as"),
         (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' cannot be used: seed has no fields"),
-        (["--set", "objective.combine.x=1"], "combine has no fields"),
         (["--set", "phases=3", "--set", "steps=5"], "phases has no fields"),
         (["--preset", "simcse", "--set", "steps=5"], "there are two phases; give phases.0.steps or phases.1.steps"),
         (["--set", "name=" + "[" * 50_000], "name = "),
         (["--set", "steps=5", "--set", "epochs=2"], "give steps or epochs"),
-        (["--set", 'objective.terms.0.views=[{"view": "blur"}]'], "view = 'blur'"),
-        (["--set", "objective.terms.0.weight=NaN"], "terms.0.weight = nan"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
@@ -201,15 +177,8 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
     monkeypatch.setattr("core.cli.main._engine", lambda _: SimpleNamespace(submit=submitted.append))
     monkeypatch.setattr("core.cli.main._follow", lambda *_: None)
     rows = [(f"{text} {place}", f"c{place % 7}") for place, (text, _) in enumerate(made_rows(210))]
-    words = (
-        "fit",
-        "--task",
-        str(write_csv(tmp_path / "seven.csv", rows)),
-        "--encoder",
-        str(tiny_encoder),
-        "--max-length",
-        "32",
-    )
+    file = str(write_csv(tmp_path / "seven.csv", rows))
+    words = ("fit", "--task", file, "--encoder", str(tiny_encoder), "--max-length", "32")
     assert "With 7 classes τ is 0.07, in batches of 32." in run(*words)[2]
     assert run(*words, "--temperature", "0.3")[0] == 0
     phases = [config.phases[0] for config in submitted]
@@ -290,16 +259,12 @@ class TestDraft:
         ("setting", "read", "value"),
         [
             ("seed=7", lambda c: c.seed, 7),
-            ("name=some words", lambda c: c.name, "some words"),
             ('name="3"', lambda c: c.name, "3"),
             ("name=", lambda c: c.name, ""),
-            ("task.sampler=class_balanced", lambda c: c.task.sampler, "class_balanced"),
             ("task.train_size=null", lambda c: c.task.train_size, None),
             ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
             ("probe.frame_steps=0,12", lambda c: c.probe.frame_steps, (0, 12)),
-            ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
             ("phases.0.objective.terms.0.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
-            ("objective.terms.0.layers=[1, 2]", lambda c: c.phases[0].objective.terms[0].layers, (1, 2)),
             ("objective.terms.0.layers=last_third", lambda c: c.phases[0].objective.terms[0].layers, "last_third"),
             (
                 'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]',
@@ -307,10 +272,7 @@ class TestDraft:
                 0.3,
             ),
             ("optimiser.bias_correction=false", lambda c: c.phases[0].optimiser.bias_correction, False),
-            ("gradient_checkpointing=true", lambda c: c.phases[0].gradient_checkpointing, True),
-            ("trainable.part=lora", lambda c: c.phases[0].trainable.part, "lora"),
             (" batch_size =4", lambda c: c.phases[0].batch_size, 4),
-            ("phases.0.steps=4", lambda c: c.phases[0].steps, 4),
             ("encoder.id=a=b", lambda c: c.encoder.id, "a=b"),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
@@ -338,10 +300,6 @@ class TestDraft:
 
     def test_the_last_of_two_settings_wins(self) -> None:
         assert draft_from({"seed": 1, "settings": ("seed=2", "seed=3")}).seed == 3
-
-    def test_a_setting_leaves_the_presets_as_they_were(self) -> None:
-        draft_from({"preset": "ce", "settings": ("objective.terms.0.margin=1",)})
-        assert "margin" not in PRESETS["ce"].objectives[0]["terms"][0]
 
 
 def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
