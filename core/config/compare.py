@@ -52,7 +52,7 @@ def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
 def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[Setting]]) -> tuple[Difference, ...]:
     """Return `config_differences` of configs whose settings are already computed."""
     found = [{setting.path: setting for setting in one} for one in settings_of]
-    unbound = _not_bound(configs)
+    unbound, two_phases = _not_bound(configs), any(len(config.phases) > 1 for config in configs)
     rows = []
     for path in _merged_order([list(one) for one in found]):
         given = [one.get(path) for one in found]
@@ -60,7 +60,10 @@ def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[
         decides = path.startswith(OF_ROWS) and path != BEYOND_ROWS
         hashes = [config.task.content_hash if decides else None for config in configs]
         if path not in unbound and _differs(given, hashes):
-            rows.append(Difference(_label(configs, given, path), path, _texts(given)))
+            label = next(setting.label for setting in given if setting is not None)
+            names = path.split(".")
+            phase = int(names[1]) if two_phases and names[0] == "phases" and len(names) > 1 else None
+            rows.append(Difference(in_phase(label, phase), path, _texts(given)))
     return tuple(rows)
 
 
@@ -107,15 +110,6 @@ def _not_bound(configs: Sequence[RunConfig]) -> set[str]:
         else:
             paths |= {f"{path}.terms.{key}.weight" for objective in objectives for key in objective.keys}
     return paths
-
-
-def _label(configs: Sequence[RunConfig], given: Sequence[Setting | None], path: str) -> str:
-    """Return a setting's label, with its phase if any run has two."""
-    label = next(setting.label for setting in given if setting is not None)
-    top, _, rest = path.partition(".")
-    if top != "phases" or not rest or all(len(config.phases) == 1 for config in configs):
-        return label
-    return in_phase(label, int(rest.split(".")[0]))
 
 
 def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:
@@ -179,26 +173,23 @@ def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
         configs: with the knob turns that were made.
         name: see `is_loss`.
     """
-    return len({_meaning(config, name) for config in configs}) <= 1
+    return len({_definition(config, name) for config in configs}) <= 1
 
 
-def _meaning(config: RunConfig, name: str) -> Hashable:
+def _definition(config: RunConfig, name: str) -> Hashable:
     """Return everything that determines the value of a loss, by phase; phases without the part are left out."""
     key = name.split(".")[1] if "." in name else None
-    found = [_in_phase(config, number, key) for number in range(len(config.phases))]
     file = config.task.path and PureWindowsPath(config.task.path).name  # replays store only the file's name
-    return (config.task.id, file, *(phase for phase in found if phase))
-
-
-def _in_phase(config: RunConfig, number: int, key: str | None) -> frozenset[tuple[str, Hashable]]:
-    phase, path = config.phases[number], f"phases.{number}."
-    objective = phase.objective
-    terms = [term for name, term in zip(objective.keys, objective.terms, strict=True) if key in (None, name)]
-    if not terms:
-        return frozenset()
-    start = f"{path}objective." if key is None else f"{path}objective.terms.{key}."
-    every = {setting.path: setting.value for setting in phase_settings(config, number)}
-    kept = {at: value for at, value in every.items() if at.startswith(start) and not (key and at == f"{start}weight")}
-    if any(term.entry.contrastive for term in terms):
-        kept[f"{path}batch_size"] = phase.batch_size
-    return frozenset((at.removeprefix(path), value) for at, value in kept.items()) | {("present", True)}
+    found: list[Hashable] = [config.task.id, file]
+    for number, phase in enumerate(config.phases):
+        objective, path = phase.objective, f"phases.{number}."
+        terms = [term for own, term in zip(objective.keys, objective.terms, strict=True) if key in (None, own)]
+        if not terms:
+            continue
+        start = f"{path}objective." if key is None else f"{path}objective.terms.{key}."
+        of_loss = [setting for setting in phase_settings(config, number) if setting.path.startswith(start)]
+        kept = {one.path.removeprefix(path): one.value for one in of_loss if not (key and one.path == f"{start}weight")}
+        if any(term.entry.contrastive for term in terms):
+            kept["batch_size"] = phase.batch_size
+        found.append(frozenset(kept.items()))
+    return tuple(found)

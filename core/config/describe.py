@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,6 +68,13 @@ TURNS_SHOWN = 3
 MOSTLY = {"sampler": "random", "classifier_start": "random"}
 # Fields of a task that name the source of its rows.
 SOURCE = ("test_path", "drop")
+# Fields of the trainable weights that have an effect, by the part that learns.
+USED_BY = {
+    "all": ("reinitialised_blocks",),
+    "last_blocks": ("blocks", "reinitialised_blocks"),
+    "lora": ("lora_rank", "lora_alpha", "lora_dropout"),
+    "classifier": (),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
     optimiser = (name for name in fields_of(OptimiserConfig) if of_adam or name != "bias_correction")
     return [
         *_over_steps(objectives),
-        *_trainable(phase.trainable, f"{path}.trainable"),
+        *_plain(phase.trainable, f"{path}.trainable", "part", *USED_BY[phase.trainable.part]),
         *_plain(phase.optimiser, f"{path}.optimiser", *optimiser),
         *_over_steps(rates),
         *_plain(phase, path),
@@ -248,29 +255,19 @@ def _counts(term: TermConfig, name: str) -> bool:
     return not (name == "alpha" and term.parameters.get("uniform"))
 
 
-def _trainable(trainable: TrainableConfig, path: str) -> list[Setting]:
-    used = {
-        "all": {"reinitialised_blocks"},
-        "last_blocks": {"blocks", "reinitialised_blocks"},
-        "lora": {"lora_rank", "lora_alpha", "lora_dropout"},
-    }.get(trainable.part, set())
-    return _plain(trainable, path, *(name for name in fields_of(TrainableConfig) if name == "part" or name in used))
-
-
 def _probe(config: RunConfig) -> list[Setting]:
     """Return the settings of the map.
 
     The number of points follows from the validation and training rows, the frame steps from the steps of the run.
     """
-    task = config.task
-    probe = config.probe.model_copy(update={"train_size": config.probe.train_points})
-    size, train_points = _plain(probe, "probe", "size", "train_size")
+    task, probe = config.task, config.probe
+    size, train_size = _plain(probe, "probe", "size", "train_size")
     frames, field = probe.frame_steps, fields_of(ProbeConfig)["frame_steps"]
     text = value_text(None if frames is None else len(frames), field)
     lengths = tuple((phase.steps, phase.epochs) for phase in config.phases)
     return [
         replace(size, follows=task.validation_size),
-        replace(train_points, follows=(probe.size, task.train_size, task.imbalance)),
+        replace(train_size, follows=(probe.size, task.train_size, task.imbalance)),
         Setting("probe.frame_steps", _(field.label), frames, text, listed=frames is not None, follows=lengths),
     ]
 
@@ -408,7 +405,11 @@ def term_latex(term: TermConfig) -> list[str]:
     changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
     words = {name: entry.latex_words[name]() for name in changed if name in entry.latex_words}
     notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
-    return [_filled(line, settings) for line in (equation, *notes)]
+
+    def filled(match: re.Match[str]) -> str:
+        return _shown(settings[match[1]]) if match[1] in settings else match[0]  # other braces belong to LaTeX
+
+    return [PLACE.sub(filled, line) for line in (equation, *notes)]
 
 
 def term_words(term: TermConfig) -> str:
@@ -448,11 +449,6 @@ def _tokens(term: TermConfig) -> str:
     if clusters:
         return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
     return _("the {tokens} that [CLS] attends to most", tokens=tokens)
-
-
-def _filled(latex: str, settings: Mapping[str, Value]) -> str:
-    """Fill in the settings; other braces belong to LaTeX."""
-    return PLACE.sub(lambda match: _shown(settings[match[1]]) if match[1] in settings else match[0], latex)
 
 
 def _shown(value: Value) -> str:

@@ -170,7 +170,7 @@ def _inside(place: Any, name: str, path: str) -> Any:
     above = path.rpartition(".")[0]
     if isinstance(place, list):
         if not place:
-            example = f"{above}={_example(above)}"
+            example = f"{above}=" + ('[{"view": "dropout"}]' if above.endswith("views") else "[1, 2]")
             raise ConfigError(
                 "set", path, "{field} is empty; give the whole list, such as {example}.", field=above, example=example
             )
@@ -197,10 +197,6 @@ def _place(items: list[Any], name: str, path: str) -> int:
             last=last,
         )
     raise ConfigError("set", path, remedy)
-
-
-def _example(field: str) -> str:
-    return '[{"view": "dropout"}]' if field.endswith("views") else "[1, 2]"
 
 
 def _value(text: str) -> Any:
@@ -246,17 +242,12 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
             if name in LENGTHS and PRESET in settings:  # the preset divides the length of both phases
                 given["phases"] = given["phases"][:1]
             put(given, name, value, (PRESET, LAMBDA, TEMPERATURE))
-            _keep_one_length(given["phases"], name, value)
-            if name.startswith("task.") or name == "seed":
+            length = re.fullmatch(r"(?:phases\.(\d+)\.)?(steps|epochs)", name)
+            if length and value is not None:  # steps clear the epochs of their phase, and the reverse
+                given["phases"][int(length[1] or 0)] |= {other: None for other in LENGTHS if other != length[2]}
+            if name.startswith("task.") or name == SEED:
                 given["task"]["content_hash"] = None
     return parse_config(given)
-
-
-def _keep_one_length(phases: Sequence[dict[str, Any]], name: str, value: Any) -> None:
-    """Clear a phase's epochs if its steps were given, and the reverse."""
-    found = re.fullmatch(r"(?:phases\.(\d+)\.)?(steps|epochs)", name)
-    if found and value is not None:
-        phases[int(found[1] or 0)] |= {other: None for other in LENGTHS if other != found[2]}
 
 
 def _order(name: str) -> int:
@@ -326,18 +317,35 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     Raises: ConfigError naming the field, its value and what would work.
     """
     given = config.model_dump(mode="json") | {"name": name}
-    given["probe"]["train_size"] = config.probe.train_points
     names = path.split(".")
-    if names[-1] == "objective":
-        value = _preset_objective(value)
-        given["knob_turns"] = [t.model_dump() for t in config.knob_turns if t.name == RATE]
-    else:
-        given["knob_turns"] = [t.model_dump() for t in config.knob_turns if not _turns(t, path, config)]
+    replaced = names[-1] == "objective"
+    kept = [turn for turn in config.knob_turns if turn.name == RATE or not (replaced or _turns(turn, path, config))]
+    given["knob_turns"] = [turn.model_dump() for turn in kept]
+    if replaced:
+        entry = preset(value)
+        if len(entry.objectives) > 1:
+            raise ConfigError(
+                "preset", value, "it has two phases, and one objective is replaced; take one of one phase."
+            )
+        value = entry.objectives[0]
     if names[-2:] == ["objective", "lambda"]:
-        objective = config.phases[_phase(config, path)].objective
-        names, value = names[:-1], objective.turned("lambda", value).model_dump(mode="json")
+        number, last = names[1], len(config.phases) - 1
+        if len(names) != 4 or not number.isdecimal() or int(number) > last:
+            raise ConfigError("setting", path, "give phases.0 to phases.{last}, and its objective.", last=last)
+        objective = config.phases[int(number)].objective
+        names, value = names[:-1], objective.turned(LAMBDA, value).model_dump(mode="json")
     put(given, ".".join(names), value)
-    _keep_consistent(given, path, value)
+    # Drop values of the original that do not hold for its twin.
+    task, probe = given["task"], given["probe"]
+    if path == SEED or (path.startswith("task.") and path != "task.sampler"):
+        task["content_hash"] = None
+    if path in ("task.id", "task.path"):
+        task["name"] = None
+    on_map = {"task.train_size": "train_size", "task.validation_size": "size"}.get(path)
+    if on_map is not None and probe[on_map] is not None and isinstance(value, int):
+        probe[on_map] = min(probe[on_map], max(value, 0))
+    if ".trainable." in path or path == "encoder.id":
+        given["checkpoint"]["snapshot_steps"] = None
     return parse_config(given)
 
 
@@ -373,37 +381,6 @@ def _turns(turn: KnobTurn, path: str, config: RunConfig) -> bool:
         return False
     own, _dot, knob = turn.name.rpartition(".")
     return names[-1] == knob and own in ("", names[-2])
-
-
-def _phase(config: RunConfig, path: str) -> int:
-    """Return the phase's number in `phases.0.objective.lambda`."""
-    number = path.split(".")[1]
-    if path.count(".") != 3 or not number.isdecimal() or int(number) >= len(config.phases):
-        raise ConfigError(
-            "setting", path, "give phases.0 to phases.{last}, and its objective.", last=len(config.phases) - 1
-        )
-    return int(number)
-
-
-def _preset_objective(name: Any) -> dict[str, Any]:
-    entry = preset(name)
-    if len(entry.objectives) > 1:
-        raise ConfigError("preset", name, "it has two phases, and one objective is replaced; take one of one phase.")
-    return entry.objectives[0]
-
-
-def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:
-    """Drop values of the original that do not hold for its twin."""
-    if path == SEED or (path.startswith("task.") and path != "task.sampler"):
-        given["task"]["content_hash"] = None
-    if path in ("task.id", "task.path"):
-        given["task"]["name"] = None
-    probe, rows_on_map = given["probe"], {"task.train_size": "train_size", "task.validation_size": "size"}
-    on_map = rows_on_map.get(path)
-    if on_map is not None and probe[on_map] is not None and isinstance(value, int):
-        probe[on_map] = min(probe[on_map], max(value, 0))
-    if ".trainable." in path or path == "encoder.id":
-        given["checkpoint"]["snapshot_steps"] = None
 
 
 def _short_label(label: str, config: RunConfig) -> str:

@@ -188,7 +188,24 @@ def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
         if not has_others:
             return Message("choose {name}.", name=last)
         return Message("choose {names} or {last}.", names=others, last=last)
-    return _structural(model, error)
+    # The value's form does not fit its place in the config.
+    above = _section_at(model, path[:-1] if kind == "extra_forbidden" else path)
+    names = tuple(above.model_fields) if above else ()
+    match kind:
+        case "extra_forbidden" if not names:
+            return Message("there is no such field; remove it.")
+        case "extra_forbidden":
+            meant = did_you_mean(path[-1], names)
+            return meant or Message("there is no such field; known are {names}.", names=names)
+        case "missing":
+            return Message("it is missing, and has no default.")
+        case "model_type":
+            return Message("give an object with {names}.", names=names)
+        case "tuple_type" if isinstance(error["input"], int | str) and not names:
+            return Message("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
+        case "tuple_type":
+            return Message("give a list.")
+    return re.sub(r"^\w+ should", "it should", error["msg"]) + "."
 
 
 OUT_OF_BOUNDS = {
@@ -212,26 +229,3 @@ UNFIT = {
     "bool_type": N_("it should be a valid boolean."),
     "bool_parsing": N_("it should be a valid boolean, unable to interpret input."),
 }
-
-
-def _structural(model: type[BaseModel], error: ErrorDetails) -> Text:
-    """Return the remedy for a value whose form does not fit its place in the config."""
-    path = error["loc"]
-    above = _section_at(model, path[:-1] if error["type"] == "extra_forbidden" else path)
-    names = tuple(above.model_fields) if above else ()
-    match error["type"]:
-        case "extra_forbidden" if not names:
-            return Message("there is no such field; remove it.")
-        case "extra_forbidden":
-            meant = did_you_mean(path[-1], names)
-            return meant or Message("there is no such field; known are {names}.", names=names)
-        case "missing":
-            return Message("it is missing, and has no default.")
-        case "model_type":
-            return Message("give an object with {names}.", names=names)
-        case "tuple_type" if isinstance(error["input"], int | str) and not names:
-            return Message("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
-        case "tuple_type":
-            return Message("give a list.")
-    said = re.sub(r"^\w+ should", "it should", error["msg"])
-    return f"{said}."

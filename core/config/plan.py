@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -147,7 +148,7 @@ def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
             terms[key] = planner.term(key, term)
     for key, term in weighted:
         if term.weight == 0:
-            tried = planner.copy()
+            tried = deepcopy(planner)
             planned = tried.term(key, term)
             if tried.needs() == planner.needs() and not whole(term.parameters, "queue"):
                 terms[key] = planned
@@ -163,11 +164,6 @@ class _Planner:
         self.passes: list[Pass] = []
         self.layers: set[int] = set()
         self.tokens: dict[int, int] = {}
-
-    def copy(self) -> _Planner:
-        twin = _Planner(self.blocks)
-        twin.passes, twin.layers, twin.tokens = [*self.passes], {*self.layers}, {**self.tokens}
-        return twin
 
     def needs(self) -> tuple[tuple[Pass, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
         return tuple(self.passes), tuple(sorted(self.layers)), tuple(sorted(self.tokens.items()))

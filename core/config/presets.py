@@ -32,8 +32,7 @@ class Preset:
 
     Attributes:
         group: one of GROUPS, which sort the lists.
-        objectives: one per phase, in the JSON form of ObjectiveConfig.
-        shares: fraction of the steps of each phase.
+        objectives: one per phase, in the JSON form of ObjectiveConfig; the phases share the steps equally.
         parts: weights that learn in each phase, if the paper specifies them, at their default rates; None keeps the
             setting.
         rates: learning rates of the optimiser, if a demonstration needs others than the defaults.
@@ -45,12 +44,11 @@ class Preset:
     summary: str
     source: str
     objectives: tuple[JSON, ...]
-    shares: tuple[float, ...] = (1.0,)
     parts: tuple[str | None, ...] = (None, None)
     rates: Mapping[str, float] = field(default_factory=dict)
 
     def phases(self, phase: JSON) -> list[JSON]:
-        """Return one phase per objective, each with its share of the steps or epochs.
+        """Return one phase per objective, each with an equal share of the steps or epochs.
 
         Args:
             phase: JSON form of a PhaseConfig; its steps or epochs, if given, are those of the whole run.
@@ -81,14 +79,11 @@ class Preset:
             )
         if epochs is not None and epochs <= 0:
             raise ConfigError("epochs", epochs, "give a number above 0.")
-        left = steps or 0
-        for number, (one, share) in enumerate(zip(made, self.shares, strict=True)):
+        for number, one in enumerate(made):
             if epochs is not None:
-                one["epochs"] = epochs * share
+                one["epochs"] = epochs / len(made)
             if steps is not None:
-                after = len(made) - number - 1  # phases that still need a step
-                one["steps"] = left if not after else min(left - after, max(1, round(steps * share)))
-                left -= one["steps"]
+                one["steps"] = round(steps * (number + 1) / len(made)) - round(steps * number / len(made))
         return made
 
 
@@ -110,7 +105,6 @@ def _views(*names: str) -> list[JSON]:
 
 
 CLASSIFIER = _objective(_ce())
-TWO_PHASES = (0.5, 0.5)
 
 
 def _back_translation(language: str) -> JSON:
@@ -231,8 +225,7 @@ _ALL = (
         N_("The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder."),
         "Khosla et al. 2020, arXiv:2004.11362",
         (_objective(_scl(1.0, 0.1)), CLASSIFIER),
-        TWO_PHASES,
-        (None, "classifier"),
+        parts=(None, "classifier"),
     ),
     Preset(
         "simcse",
@@ -241,7 +234,6 @@ _ALL = (
         N_("Two dropout passes of a text attract each other, without labels; then the classifier."),
         SIMCSE,
         (_objective({"loss": "simcse", "views": _views("dropout")}), CLASSIFIER),
-        TWO_PHASES,
     ),
     Preset(
         "simcse-supervised",
@@ -250,7 +242,6 @@ _ALL = (
         N_("Premises attract what they entail and repel what contradicts them; needs an NLI task."),
         SIMCSE,
         (_objective({"loss": "simcse_supervised"}), CLASSIFIER),
-        TWO_PHASES,
     ),
     Preset(
         "consert",
@@ -270,7 +261,6 @@ _ALL = (
             ),
             CLASSIFIER,
         ),
-        TWO_PHASES,
     ),
     Preset(
         "cert",
@@ -290,7 +280,6 @@ _ALL = (
             ),
             CLASSIFIER,
         ),
-        TWO_PHASES,
     ),
     Preset(
         "label-smoothing",

@@ -177,17 +177,6 @@ class RunConfig(Section):
             return given
         return given | {"classifier_start": "random"}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_version_1(cls, given: Any) -> Any:
-        """Convert version 1, in which a classifier without a rate used the encoder's."""
-        if not isinstance(given, dict) or given.get("version") != 1:
-            return given
-        phases = given.get("phases", [{}])
-        if isinstance(phases, list | tuple):
-            phases = [_with_one_rate(phase) for phase in phases]
-        return given | {"version": 2, "phases": phases}
-
     @model_validator(mode="after")
     def _check_turns(self) -> RunConfig:
         objective_turns = [turn for turn in self.knob_turns if turn.name != RATE]
@@ -228,17 +217,6 @@ class RunConfig(Section):
 
 RATE = "learning_rate"
 LEARNING_RATE_FACTOR_MAX = 100.0
-FORMER_RATE = 5e-5
-
-
-def _with_one_rate(phase: Any) -> Any:
-    """Return a phase of version 1 with explicit rates; a value that is no phase is left for validation to reject."""
-    optimiser = phase.get("optimiser", {}) if isinstance(phase, dict) else None
-    if not isinstance(optimiser, dict):
-        return phase
-    rate = optimiser.get("learning_rate", FORMER_RATE)
-    written = {"learning_rate": rate, "classifier_learning_rate": optimiser.get("classifier_learning_rate") or rate}
-    return phase | {"optimiser": optimiser | written}
 
 
 def peak_rates(optimiser: OptimiserConfig) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from core.config.fields import Section, setting
 from core.messages import N_
@@ -202,11 +202,6 @@ class TaskConfig(Section):
         """True if the task ships with the app, which then translates its name."""
         return self.id != FILE_TASK and not self.id.startswith(OWN_TASK)
 
-    @field_validator("id", mode="before")
-    @classmethod
-    def _former_name(cls, given: Any) -> Any:
-        return FILE_TASK if given == "csv" else given  # its id when only CSV was supported
-
 
 class EncoderConfig(Section):
     """The pre-trained encoder, and its pooling of a text into one vector.
@@ -391,12 +386,6 @@ class ProbeConfig(Section):
         {None: N_("The default")},
         max_length=2_000,
     )
-
-    @property
-    def train_points(self) -> int | None:
-        """Training rows on the map, None for the default. A run prepared before the map had training rows has 0."""
-        prepared = self.size is not None and self.frame_steps is not None
-        return 0 if prepared and self.train_size is None else self.train_size
 
 
 class ResourcesConfig(Section):

@@ -1,14 +1,31 @@
-"""Every field of a config is either named or left out on purpose."""
+"""A config in words: no field is forgotten, values are as people read them, and the formula has every number."""
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
-from core.config import RunConfig, TaskConfig, parse_config
-from core.config.describe import settings
+from core.catalogue.losses import LOSSES
+from core.catalogue.views import VIEWS
+from core.config import OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
+from core.config.describe import (
+    ABSENT,
+    PLACE,
+    number_text,
+    settings,
+    term_latex,
+    term_words,
+    total_latex,
+    value_text,
+)
+from core.config.fields import build, fields_of
+from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
+from core.config.term import TermConfig
 from tests.cases import each
 
 # Changes nothing that is learned, or is named by something else.
@@ -83,3 +100,126 @@ def test_uniform_leaves_the_own_view_no_weight_of_its_own() -> None:
     alpha = "phases.0.objective.terms.dscl.alpha"
     assert alpha in of(False)
     assert alpha not in of(True)
+
+
+@each(
+    ("value", "text"),
+    [(0.3, "0.3"), (5e-5, "5e-05"), (2e-4, "2e-04"), (1.0, "1"), (0.0, "0"), (-0.5, "-0.5"), (0.001, "0.001")],
+)
+def test_a_number_is_as_short_as_it_can_be(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_no_number_is_rounded() -> None:
+    rng = np.random.default_rng(0)
+    numbers = [*rng.normal(size=50), *(10.0 ** rng.uniform(-12, 12, 50)), 0.1 + 0.2, math.nextafter(0.3, 1)]
+    assert [float(number_text(float(value))) for value in numbers] == numbers
+
+
+@each(("value", "text"), [(None, ABSENT), (True, "On"), (1200, "1,200"), ((2, 4), "2, 4"), ("roberta", "roberta")])
+def test_other_values_without_words(value: object, text: str) -> None:
+    assert value_text(value) == text
+
+
+def test_words_stand_for_values() -> None:
+    assert value_text(None, fields_of(TaskConfig)["train_size"]) == "All"
+    assert value_text(None, fields_of(OptimiserConfig)["classifier_learning_rate"]) == "The default"
+    assert value_text(False, fields_of(OptimiserConfig)["bias_correction"]) == "Off"
+    assert value_text(None, fields_of(PhaseConfig)["epochs"]) == ABSENT
+
+
+def test_every_value_that_a_choice_has_can_be_read() -> None:
+    entries = [*LOSSES.values(), *VIEWS.values()]
+    choices = [p for entry in entries for p in entry.parameters if p.kind == "choice"]
+    assert choices
+    for parameter in choices:
+        assert parameter.choices is not None
+        assert [value_text(v, parameter) for v in parameter.choices] == list(parameter.choices.values())
+
+
+def test_layers_by_place_and_by_number() -> None:
+    layers = next(p for p in LOSSES["supcon"].parameters if p.name == "layers")
+    assert value_text("last_third", layers) == "Last third"
+    assert value_text((2, 4), layers) == "2, 4"
+
+
+DROPOUT = [{"view": "dropout"}]
+
+
+def objective(*terms: dict[str, Any], combine: str = "additive") -> ObjectiveConfig:
+    return build(ObjectiveConfig, {"terms": list(terms), "combine": combine})
+
+
+def term(loss: str, **fields: Any) -> TermConfig:
+    return build(TermConfig, {"loss": loss, "views": DROPOUT if LOSSES[loss].views[0] == 2 else [], **fields})
+
+
+@each(
+    ("made", "latex"),
+    [
+        (ObjectiveConfig(), r"\mathcal{L}=0.10\,\text{CE}+0.90\,\text{SCL}"),
+        (objective({"loss": "cross_entropy"}), r"\mathcal{L}=\text{CE}"),
+        (objective({"loss": "cross_entropy", "weight": 2}), r"\mathcal{L}=2.00\,\text{CE}"),
+        (
+            objective({"loss": "supcon"}, {"loss": "supcon", "weight": 0.125, "level": "token"}),
+            r"\mathcal{L}=1.00\,\text{SCL}+0.125\,\text{SCL}_{2}^{\text{token}}",
+        ),
+        (
+            objective({"loss": "cross_entropy"}, {"loss": "supcon", "weight": 0.001, "level": "logits"}),
+            r"\mathcal{L}=1.00\,\text{CE}+0.001\,\text{SCL}^{\text{logits}}",
+        ),
+    ],
+)
+def test_the_total_has_every_weight_and_term(made: ObjectiveConfig, latex: str) -> None:
+    assert total_latex(made) == latex
+
+
+@each("loss", LOSSES)
+def test_every_place_is_filled_with_the_number_that_holds(loss: str) -> None:
+    entry = LOSSES[loss]
+    values = {p.name: 0.123 for p in entry.parameters if p.knob and p.low is not None and p.name != "mixup"}
+    lines = term_latex(term(loss, **values))
+    names = {p.name for p in entry.parameters}
+    assert not names & set(PLACE.findall(" ".join(lines)))
+    for name in values:
+        places = [line for line in (entry.latex, *entry.latex_notes.values()) if f"{{{name}}}" in line]
+        assert not places or "0.123" in " ".join(lines)
+
+
+@each("loss", LOSSES)
+def test_braces_stay_balanced(loss: str) -> None:
+    for line in term_latex(term(loss)):
+        assert re.sub(r"\\[{}]", "", line).count("{") == re.sub(r"\\[{}]", "", line).count("}")
+
+
+def test_the_variant_has_an_equation_of_its_own() -> None:
+    assert term_latex(term("supcon", variant="in")) != term_latex(term("supcon"))
+    assert r"\log\Big[" in term_latex(term("supcon", variant="in"))[0]
+
+
+@each(
+    ("setting", "value", "part"),
+    [("label_smoothing", 0.1, "(1-0.10)"), ("margin", 0.5, "-0.50"), ("mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)")],
+)
+def test_an_extra_of_cross_entropy_has_a_line_where_it_is_in_use(setting: str, value: float, part: str) -> None:
+    plain, changed = term_latex(term("cross_entropy")), term_latex(term("cross_entropy", **{setting: value}))
+    assert len(plain) == 1
+    assert changed[0] == plain[0]
+    assert part in changed[1]
+
+
+@each(
+    ("made", "words"),
+    [
+        (term("supcon"), ""),
+        (term("supcon", level="token", k=9), "the 9 tokens that [CLS] attends to most"),
+        (
+            term("supcon", level="token", clusters=5, layers="last_third"),
+            "the 30 tokens that [CLS] attends to most, grouped into 5; one loss per layer (last third)",
+        ),
+        (term("supcon", layers=[1, 2]), "one loss per layer (1, 2)"),
+        (term("dscl", level="logits"), "the classifier's output; views: second dropout pass"),
+    ],
+)
+def test_what_the_formula_does_not_say_is_said_in_words(made: TermConfig, words: str) -> None:
+    assert term_words(made) == words

@@ -48,12 +48,6 @@ class TestTerms:
         assert found.parameters == {p.name: p.default for p in VIEWS[view].parameters}
         assert found.entry is VIEWS[view]
 
-    def test_a_term_survives_its_json_form(self) -> None:
-        found = term("supcon", level="token", k=9, clusters=3, layers=[4, 2], views=[{"view": "eda", "rate": 0.2}])
-        again = TermConfig.model_validate_json(found.model_dump_json())
-        assert again == found
-        assert again.layers == (2, 4)
-
     def test_terms_of_one_loss_are_numbered(self) -> None:
         made = objective(CE, SCL, SCL, {"loss": "rdrop", "views": DROPOUT}, SCL)
         assert made.keys == ("cross_entropy", "supcon", "supcon_2", "rdrop", "supcon_3")
@@ -61,10 +55,7 @@ class TestTerms:
 
 IMPOSSIBLE = [
     ("dscl", {}, "dscl.views", "the text itself", ["at least two views", "add one, such as dropout"]),
-    ("simcse", {}, "simcse.views", "the text itself", ["takes two views", "add one"]),
     ("simcse", {"original": False, "views": DROPOUT}, "simcse.views", "dropout", ["two views", "add one"]),
-    ("simcse", {"views": views("dropout", "eda")}, "simcse.views", "the text itself, dropout, eda", ["remove one"]),
-    ("rdrop", {}, "rdrop.views", "the text itself", ["takes two views"]),
     (
         "rdrop",
         {"views": views("dropout", "head_dropout")},
@@ -73,13 +64,12 @@ IMPOSSIBLE = [
         ["R-Drop takes two views, the text itself among them", "remove one"],
     ),
     ("simcse_supervised", {"views": DROPOUT}, "simcse_supervised.views", "the text itself, dropout", ["remove one"]),
-    ("supcon", {"original": False}, "supcon.original", False, ["keep the text itself, or add a view"]),
     (
         "supcon",
         {"original": False, "views": views("head_dropout", "layers")},
         "supcon.original",
         False,
-        ["that the encoder reads"],
+        ["keep the text itself, or add a view that the encoder reads"],
     ),
     (
         "supcon",
@@ -95,11 +85,9 @@ IMPOSSIBLE = [
         "head_dropout twice",
         ["name it once"],
     ),
-    ("supcon", {"views": views("layers", "layers")}, "supcon.views", "layers twice", ["name it once"]),
     ("supcon", {"level": "token", "views": views("layers")}, "supcon.views", "layers", ["tokens are contrasted here"]),
     ("supcon", {"level": "logits", "views": views("layers")}, "supcon.views", "layers", ["classifier’s output is"]),
     ("cross_entropy", {"views": views("layers")}, "cross_entropy.views", "layers", ["Cross-entropy takes none"]),
-    ("simcse", {"views": views("layers")}, "simcse.views", "layers", ["takes none", "take another view"]),
     (
         "supcon",
         {"layers": "last_third", "views": views("layers")},
@@ -121,7 +109,6 @@ IMPOSSIBLE = [
         ["unchanged texts", "set it to 0"],
     ),
     ("supcon", {"level": "token", "k": 5, "clusters": 5}, "supcon.clusters", 5, ["fewer clusters than the 5 tokens"]),
-    ("supcon", {"level": "token", "clusters": 40}, "supcon.clusters", 40, ["fewer clusters than the 30 tokens"]),
     ("cross_entropy", {"mixup": 0.2, "margin": 0.5}, "cross_entropy.mixup", 0.2, ["takes no margin", "to 0"]),
     (
         "cross_entropy",
@@ -152,17 +139,12 @@ def test_an_impossible_mix_is_explained_in_one_sentence(
     ("loss", "fields"),
     [
         ("dscl", {"views": views("dropout", "head_dropout", "layers")}),
-        ("dscl", {"original": False, "views": views("eda", "dropout")}),
         ("simcse", {"original": False, "views": views("token_shuffle", "feature_cutoff")}),
         ("simcse", {"level": "logits", "views": views("head_dropout")}),
-        ("rdrop", {"views": views("eda")}),
-        ("cross_entropy", {"views": views("dropout", "eda", "head_dropout")}),
         ("cross_entropy", {"margin": 0.5, "label_smoothing": 0.1}),
-        ("cross_entropy", {"mixup": 0.2, "views": DROPOUT}),
         ("supcon", {"level": "token", "k": 5, "clusters": 4, "layers": "every_third", "projection": "mlp"}),
         ("supcon", {"clusters": 40}),
-        ("supcon", {"queue": 64, "views": DROPOUT, "projection": "linear"}),
-        ("supcon", {"views": views("dropout", "dropout", "layers")}),
+        ("supcon", {"queue": 64, "views": views("dropout", "dropout"), "projection": "linear"}),
         ("simcse_supervised", {"layers": [1, 2], "projection": "mlp"}),
     ],
 )
@@ -305,22 +287,12 @@ class TestMixedObjective:
         objective = mixed_objective(2.5, 0.2, "additive")
         assert [(t.loss, t.weight) for t in objective.terms] == [("supcon", 2.5), ("cross_entropy", 1.0)]
 
-    def test_the_default_objective_is_the_papers_usual_best(self) -> None:
-        assert ObjectiveConfig().weight == mixed_objective(0.9, 0.3).weight
-        assert ObjectiveConfig().temperature == 0.3
-
     @each(("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")])
     def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
         with pytest.raises(ConfigError) as caught:
             mixed_objective(weight, combine=combine)
         assert caught.value.field == "lambda"
         assert caught.value.value is weight
-
-    @each("temperature", [0.0, -1.0, math.nan, math.inf])
-    def test_a_bad_temperature_is_named(self, temperature: float) -> None:
-        with pytest.raises(ConfigError) as caught:
-            mixed_objective(0.5, temperature)
-        assert caught.value.field == "temperature"
 
 
 class TestTurned:
@@ -330,37 +302,15 @@ class TestTurned:
         assert before.turned("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
         assert before == mixed_objective(0.9, 0.2, combine)
 
-    def test_temperature_moves_alone(self) -> None:
-        assert mixed_objective(0.9, 0.2).turned("temperature", 0.5) == mixed_objective(0.9, 0.5)
-
-    @each(("ce", "combine"), [(0.25, "convex"), (1.0, "additive"), (0.5, "additive")])
-    def test_a_knob_turned_to_where_it_stands_changes_nothing(self, ce: float, combine: str) -> None:
-        given = [
-            {"loss": "cross_entropy", "weight": ce},
-            {"loss": "supcon", "weight": 0.75, "temperature": 0.2},
-        ]
-        objective = build(ObjectiveConfig, {"terms": given, "combine": combine})
-        assert objective.turned("temperature", 0.2) == objective
-        assert objective.turned("lambda", 0.75) == objective
-
-    @each("name", ["lambda", "temperature", "learning_rate", ""])
-    def test_a_knob_that_the_objective_lacks_is_refused(self, name: str) -> None:
-        objective = build(ObjectiveConfig, {"terms": [{"loss": "cross_entropy"}]})
-        with pytest.raises(ConfigError, match=f"knob = '{name}' cannot be used"):
-            objective.turned(name, 0.5)
-
-    @each("weight", [1.1, -0.1, math.nan])
-    def test_a_convex_lambda_stays_between_0_and_1(self, weight: float) -> None:
-        with pytest.raises(ConfigError, match=r"lambda = .* give a number from 0 to 1"):
-            mixed_objective(0.9).turned("lambda", weight)
-
     @each(
         "name",
         ["supcon.temperature", "supcon.variant", "supcon.queue", "supcon.weight", "supcon_2.weight", ".weight", "k"],
     )
     def test_what_is_no_knob_of_a_convex_mix_is_answered_with_those_that_are(self, name: str) -> None:
-        with pytest.raises(ConfigError, match="it has learning_rate, lambda, temperature"):
+        with pytest.raises(ConfigError, match=f"knob = '{name}' .* it has learning_rate, lambda, temperature"):
             ObjectiveConfig().turned(name, 0.5)
+        with pytest.raises(ConfigError, match="it has learning_rate"):
+            objective(CE).turned("lambda", 0.5)
 
     def test_a_knob_stays_one_wherever_another_was_turned(self) -> None:
         made = objective(CE | {"weight": 0.5}, SCL | {"weight": 0.5})

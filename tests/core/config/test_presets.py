@@ -57,13 +57,6 @@ class TestEvery:
         prepared = [objective.with_tokens(16) for objective in objectives(entry.name)]
         assert all(plan_phase(objective, blocks).passes for objective in prepared)
 
-    def test_its_shares_are_those_of_a_whole(self, entry: Preset) -> None:
-        assert len(entry.shares) == len(entry.objectives)
-        assert sum(entry.shares) == 1
-
-    def test_the_last_phase_trains_the_classifier(self, entry: Preset) -> None:
-        assert objectives(entry.name)[-1].classifies
-
 
 def test_the_papers_numbers_are_the_defaults() -> None:
     (usual,) = objectives("ce-scl")
@@ -111,12 +104,6 @@ def test_a_presets_own_objective_cannot_be_changed_from_outside() -> None:
         for phase in entry.phases({"steps": 8}):
             phase["objective"]["terms"].clear()
         assert objectives(name) == before
-
-
-def test_what_a_phase_says_besides_stays() -> None:
-    given = {"batch_size": 4, "micro_batch": 2, "trainable": {"part": "lora"}}
-    for phase in PRESETS["cert"].phases(given):
-        assert given.items() <= phase.items()
 
 
 @each("name", ["", "CE", "scl", None, 3, ["ce"]])

@@ -1,4 +1,4 @@
-"""What one click offers can be had."""
+"""What one click offers can be had, and what a grid offers can be set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.compare import config_differences
-from core.config.edit import twin
+from core.config.edit import PRESET, changed, twin
 from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
-from core.config.vary import TwinSetting, twin_settings
+from core.config.vary import OBJECTIVE_PATH, TwinSetting, sweepable, twin_settings
 from core.errors import ConfigError
 from tests.cases import each
 
@@ -153,3 +153,40 @@ def test_the_part_that_learns_has_its_size() -> None:
     assert values(lora["LoRA rank"]) == [4, 16]
     blocks = offered(parse_config({"phases": [{"trainable": {"part": "last_blocks", "blocks": 1}}]}))
     assert values(blocks["Blocks that learn"]) == [2]
+
+
+@each("name", PRESETS)
+def test_every_suggestion_can_be_set(name: str) -> None:
+    base = changed(RunConfig(), {"preset": name, "steps": 20})
+    for path, setting in sweepable(base).items():
+        for suggestion in setting.suggestions:
+            assert changed(base, {path: suggestion.value}) != base, path
+
+
+@each("name", ["ce-scl", "simcse", "token-scl", "dscl"])
+def test_every_path_leads_to_a_field(name: str) -> None:
+    base = changed(RunConfig(), {"preset": name, "steps": 20})
+    given = base.model_dump(mode="json")
+    for path in sweepable(base):
+        if path == PRESET or path.endswith(".lambda"):
+            continue
+        place = given
+        for part in path.split("."):
+            if isinstance(place, list):
+                keys = [str(term.get("loss")) for term in place]
+                place = place[int(part) if part.isdecimal() else keys.index(part)]
+            else:
+                place = place[part]
+
+
+def test_it_has_all_that_a_twin_is_offered_and_every_label_once() -> None:
+    base = RunConfig()
+    found = sweepable(base)
+    assert {setting.path for setting in twin_settings(base)} - {OBJECTIVE_PATH} <= set(found)
+    labels = [setting.label for setting in found.values()]
+    assert len(labels) == len(set(labels))
+
+
+def test_a_run_of_two_phases_names_them() -> None:
+    found = sweepable(changed(RunConfig(), {"preset": "simcse", "steps": 20}))
+    assert found["phases.1.batch_size"].label == "Phase 2: Batch size"

@@ -1,4 +1,4 @@
-"""Several settings of a draft changed at once."""
+"""Several settings of a draft changed at once; settings as text, and what is made of it again."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from core.config import RunConfig
-from core.config.edit import changed
+from core.cli.main import draft_from
+from core.config import RunConfig, parse_config
+from core.config.edit import DEFAULT_PRESET, changed, from_settings, settings_text
 from core.config.presets import PRESETS
 from core.errors import ConfigError
 from tests.cases import each
-
-
-def test_nothing_changed_is_the_same_draft() -> None:
-    assert changed(RunConfig(), {}) == RunConfig()
 
 
 def test_fields_are_set_with_and_without_their_phase() -> None:
@@ -43,11 +40,6 @@ def test_a_preset_of_two_phases_shares_the_steps_and_one_of_one_phase_has_them_a
     assert [phase.steps for phase in two.phases] == [15, 15]
     assert [phase.batch_size for phase in two.phases] == [8, 8]
     assert changed(two, {"preset": "ce"}).phases[0].steps == 30
-
-
-def test_a_temperature_reaches_every_contrastive_loss() -> None:
-    found = changed(RunConfig(), {"preset": "simcse", "temperature": 0.4})
-    assert found.phases[0].objective.temperature == 0.4
 
 
 def test_rows_that_may_change_lose_their_hash() -> None:
@@ -79,13 +71,6 @@ def test_what_cannot_be_set_is_one_sentence(settings: dict[str, Any], sentence: 
     assert sentence in str(error.value)
 
 
-@each("name", PRESETS)
-def test_every_preset_can_be_a_change(name: str) -> None:
-    found = changed(RunConfig(), {"preset": name, "steps": 12})
-    assert len(found.phases) == len(PRESETS[name].objectives)
-    assert found.steps == 12
-
-
 def test_epochs_take_the_place_of_steps() -> None:
     by_steps = changed(RunConfig(), {"steps": 12})
     by_epochs = changed(by_steps, {"epochs": 2.0})
@@ -111,3 +96,59 @@ def test_of_two_phases_one_has_to_be_named() -> None:
     with pytest.raises(ConfigError, match="there are two phases"):
         changed(two, {"steps": 4})
     assert changed(two, {"phases.1.steps": 4}).steps == 10
+
+
+def drafted(*settings: str, **options: Any) -> RunConfig:
+    return draft_from({"settings": settings, **options})
+
+
+@each("name", PRESETS)
+def test_a_preset_is_named_and_comes_back(name: str) -> None:
+    draft = drafted(preset=name)
+    assert settings_text(draft) == ([] if name == DEFAULT_PRESET else [f"preset={name}"])
+    assert from_settings(settings_text(draft)) == draft
+
+
+@each(
+    "settings",
+    [
+        ["seed=3", "precision=float32", "encoder.pooling=cls"],
+        ["phases.0.objective.terms.0.temperature=0.1", "phases.0.steps=60"],
+        ['name="true"', "task.train_size=20"],
+        ['name=a=b & "c" # ü', "probe.size=40"],
+        ["phases.0.trainable.part=lora", "phases.0.optimiser.learning_rate=0.0003"],
+        [
+            "phases.0.objective.combine=additive",
+            'phases.0.objective.terms=[{"loss":"simcse","views":[{"view":"dropout"}]},{"loss":"cross_entropy"}]',
+        ],
+    ],
+)
+@each("name", [DEFAULT_PRESET, "simcse", "dscl"])
+def test_settings_come_back(name: str, settings: list[str]) -> None:
+    draft = drafted(*settings, preset=name)
+    texts = settings_text(draft)
+    assert from_settings(texts) == draft
+    assert len(texts) <= len(settings) + 4
+
+
+def test_only_what_differs_is_said() -> None:
+    assert settings_text(RunConfig()) == []
+    assert settings_text(drafted("seed=3", weight=0.5)) == [
+        "phases.0.objective.terms.0.weight=0.5",
+        "phases.0.objective.terms.1.weight=0.5",
+        "seed=3",
+    ]
+
+
+def test_neither_the_task_nor_a_file_is_said_or_taken() -> None:
+    task = {"id": "file", "path": "/etc/passwd", "name": "x", "train_size": 20}
+    assert settings_text(parse_config({"task": task})) == ["task.train_size=20"]
+    for text in ("task.path=/etc/passwd", 'task={"id":"file","path":"/etc/passwd"}', " task.id=file"):
+        with pytest.raises(ConfigError, match="leave it out"):
+            from_settings([text])
+
+
+@each("text", ["", "seed", "seed=", "seed=-1", "nothing=1", "preset=nope", "phases.7.steps=1", "phases.0.objective=1"])
+def test_what_cannot_be_used_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(ConfigError):
+        from_settings([text])

@@ -1,12 +1,14 @@
-"""Only what differs, each with its name and one value per run."""
+"""Comparison of runs: what differs, with one value per run; one hash for one config; losses that are the same."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
-from core.config.compare import config_differences
+from core.config.compare import config_differences, config_hash, is_loss, same_loss
+from core.config.edit import changed
 from core.config.presets import PRESETS
 from tests.cases import each
 
@@ -61,24 +63,18 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
         (run(encoder={"max_length": 2048}), run(), "Tokens read", ("2,048", "128")),
         (run(task={"train_size": 20}), run(), "Training rows", ("20", "All")),
         (run(task={"label_noise": 0.1}), run(), "Label noise ρ", ("0.1", "0")),
-        (run(task={"sampler": "class_balanced"}), run(), "Batches", ("Class-balanced", "Automatic")),
         (run(task={"sampler": "balanced"}), run(), "Batches", ("Equal shares", "Automatic")),
-        (phase(batch_size=32), run(), "Batch size", ("32", "16")),
-        (phase(steps=10), phase(steps=20), "Steps", ("10", "20")),
         (phase(optimiser={"learning_rate": 2e-4}), run(), "Learning rate", ("2e-04", "The default")),
-        (phase(optimiser={"name": "adafactor"}), run(), "Optimiser", ("Adafactor", "AdamW")),
         (phase(micro_batch=4), run(), "Texts at a time", ("4", "The whole batch")),
         (phase(objective=mix(temperature=0.1)), run(), "Temperature τ of SCL", ("0.1", "0.3")),
         (phase(objective=mix(0.5)), run(), "Weight λ", ("0.5", "0.9")),
         (phase(objective=mix(layers=[4, 2])), run(), "Layers of SCL", ("2, 4", "Last")),
-        (phase(objective=mix(variant="in")), run(), "Variant of SCL", ("L_in", "L_out")),
         (
             phase(objective=mix(views=[{"view": "dropout"}])),
             run(),
             "Views of SCL",
             ("The text itself, Second dropout pass", "The text itself"),
         ),
-        (run(probe={"size": 50}), run(probe={"size": 60}), "Validation texts on the map", ("50", "60")),
     ],
 )
 def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
@@ -91,24 +87,16 @@ def test_a_value_for_each_of_six_runs() -> None:
     assert diff(*configs) == {"Temperature τ of SCL": ("0.1", "0.1", "0.2", "0.3", "0.5", "0.1")}
 
 
-def test_paths_lead_to_the_field() -> None:
-    (difference,) = config_differences([phase(objective=mix(temperature=0.1)), run()])
-    assert difference.path == "phases.0.objective.terms.supcon.temperature"
-
-
 @each(
     ("one", "other"),
     [
         (run(name="first"), run(name="second")),
         (run(checkpoint={"every_steps": 5}), run()),
-        (run(checkpoint={"snapshot_steps": [5]}), run()),
         (phase(objective=CE | {"combine": "additive"}), phase(objective=CE)),
         (phase(objective=mix(k=60)), run()),  # no token level
         (phase(objective=mix(momentum=0.9)), run()),  # no queue
         (phase(trainable={"blocks": 4}), run()),  # all weights learn
-        (phase(trainable={"lora_rank": 4}), run()),
         (phase(micro_batch=64), run()),  # the batch is smaller
-        (run(task={"name": "one name"}), run(task={"name": "one name", "content_hash": None})),
     ],
 )
 def test_what_changes_nothing_is_not_told(one: RunConfig, other: RunConfig) -> None:
@@ -197,10 +185,6 @@ class TestWhatLearns:
             "LoRA rank": ("–", "8", "–"),
             "LoRA dropout": ("–", "0.2", "–"),
         }
-
-    def test_two_ranks(self) -> None:
-        configs = [phase(trainable={"part": "lora", "lora_rank": rank}) for rank in (4, 8)]
-        assert diff(*configs) == {"LoRA rank": ("4", "8")}
 
 
 def turned(*turns: tuple[int, str, float], **more: Any) -> RunConfig:
@@ -319,13 +303,92 @@ class TestPrepared:
         one, other = (self.prepared(probe={"size": size}, phases=[{"steps": 5}]) for size in (50, 60))
         assert diff(one, other) == {"Validation rows": ("50", "60")}
 
-    def test_seeds(self) -> None:
-        configs = [self.prepared(seed=seed, task={"label_noise": 0.1}, phases=[{"steps": 5}]) for seed in (0, 1, 2)]
-        assert len({config.task.content_hash for config in configs}) == 3
-        assert diff(*configs) == {"Seed": ("0", "1", "2")}
+
+def hashed(**more: Any) -> str:
+    return config_hash(changed(RunConfig(), more).to_json())
 
 
-class TestTurnedKnobs:
-    def test_they_count_beside_the_seed(self) -> None:
-        turned = run(seed=1, knob_turns=[{"step": 4, "name": "lambda", "value": 0.5}])
-        assert [found.path for found in config_differences([run(), turned])] != ["seed"]
+@each(
+    "more",
+    [{"name": "another"}, {"task.name": "Mine"}, {"checkpoint.every_steps": 7}, {"probe.frame_steps": [0, 3]}],
+)
+def test_names_frames_and_saved_weights_do_not_count(more: dict[str, Any]) -> None:
+    assert hashed(**more) == hashed()
+
+
+@each("more", [{"seed": 1}, {"lambda": 0.5}, {"task.train_size": 20}, {"device": "cpu"}, {"probe.size": 20}])
+def test_everything_else_counts(more: dict[str, Any]) -> None:
+    assert hashed(**more) != hashed()
+
+
+def test_the_order_of_keys_does_not_count() -> None:
+    text = RunConfig().to_json()
+    backwards = json.dumps(dict(reversed(json.loads(text).items())))
+    assert config_hash(backwards) == config_hash(text)
+
+
+def test_a_config_hashes_alike_before_and_after_it_was_kept() -> None:
+    text = changed(RunConfig(), {"preset": "simcse"}).to_json()
+    assert config_hash(parse_config(text).to_json()) == config_hash(text)
+
+
+ONE_CE: dict[str, Any] = {"loss": "cross_entropy"}
+ONE_SCL: dict[str, Any] = {"loss": "supcon", "temperature": 0.3}
+
+
+def additive(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = (), **phase: Any) -> RunConfig:
+    objective = {"terms": list(terms), "combine": "additive"}
+    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
+    return parse_config({"phases": [{"objective": objective, "steps": 10} | phase], "knob_turns": made})
+
+
+PLAIN = additive(ONE_CE, ONE_SCL)
+
+
+@each(
+    ("other", "total", "ce", "scl"),
+    [
+        (additive(ONE_CE, ONE_SCL), True, True, True),
+        (additive(ONE_SCL, ONE_CE), True, True, True),
+        (additive(ONE_CE, ONE_SCL, optimiser={"learning_rate": 1e-3}), True, True, True),
+        (additive(ONE_CE, ONE_SCL | {"weight": 0.5}), False, True, True),
+        (additive(ONE_CE, ONE_SCL | {"temperature": 0.1}), False, True, False),
+        (additive(ONE_CE, ONE_SCL, batch_size=8), False, True, False),
+        (additive(ONE_CE | {"label_smoothing": 0.1}, ONE_SCL), False, False, True),
+        (additive(ONE_CE, ONE_SCL, turns=((3, "temperature", 0.1),)), False, True, False),
+        (additive(ONE_CE, ONE_SCL, turns=((3, "supcon.weight", 0.5),)), False, True, True),
+        (additive(ONE_CE, ONE_SCL, turns=((3, "learning_rate", 0.5),)), True, True, True),
+    ],
+)
+def test_what_makes_a_loss_another_quantity(other: RunConfig, total: bool, ce: bool, scl: bool) -> None:
+    found = [same_loss([PLAIN, other], name) for name in ("loss", "loss.cross_entropy", "loss.supcon")]
+    assert found == [total, ce, scl]
+
+
+def test_cross_entropy_alone_does_not_depend_on_the_batch() -> None:
+    assert same_loss([additive(ONE_CE), additive(ONE_CE, batch_size=4)], "loss")
+
+
+def test_a_part_is_the_same_in_whichever_phase_it_is() -> None:
+    simcse = {"objective": {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}, "steps": 5}
+    plain = {"objective": {"terms": [ONE_CE]}, "steps": 5}
+    one, two = parse_config({"phases": [plain]}), parse_config({"phases": [simcse, plain]})
+    assert same_loss([one, two], "loss.cross_entropy")
+    assert not same_loss([one, two], "loss")
+
+
+def test_one_run_and_none_are_the_same() -> None:
+    assert same_loss([PLAIN], "loss")
+    assert same_loss([], "loss")
+
+
+def test_pieces_of_a_part_go_with_it() -> None:
+    rdrop = {"loss": "rdrop", "alpha": 1.0, "views": [{"view": "head_dropout"}]}
+    assert same_loss([additive(rdrop), additive(rdrop | {"weight": 0.5})], "loss.rdrop.kl")
+    assert not same_loss([additive(rdrop), additive(rdrop | {"alpha": 4.0})], "loss.rdrop.kl")
+    assert [is_loss(name) for name in ("loss", "loss.rdrop.kl", "lambda", "validation.cross_entropy")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
