@@ -139,7 +139,9 @@ class Message:
             return str(self)
 
     def __str__(self) -> str:
-        values = {name: _list_text(value) for name, value in self.values.items()}
+        values = {
+            name: listed(map(str, value)) if isinstance(value, tuple) else value for name, value in self.values.items()
+        }
         if not self.plural:
             return _(self.template, **values)
         return ngettext(self.template, self.plural, int(values.pop("count")), **values)
@@ -182,10 +184,6 @@ def _plain(value: object) -> Any:
         return value
     # Numbers of numpy and torch.
     return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else str(value)
-
-
-def _list_text(value: Any) -> Any:
-    return listed(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _encoded(value: Any) -> Any:

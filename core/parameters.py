@@ -87,7 +87,10 @@ class Parameter:
             return AUTO
         match self.kind:
             case "choice":
-                return self._choice(field, value)
+                choices = self.choices or {}
+                if not isinstance(value, str) or value not in choices:
+                    raise ConfigError(field, value, "choose one of {names}.", names=tuple(choices))
+                return value
             case "switch":
                 if not isinstance(value, bool):
                     raise ConfigError(field, value, "give true or false.")
@@ -97,24 +100,17 @@ class Parameter:
                     raise ConfigError(field, value, "give a name of 1 to {most} characters.", most=LONGEST_NAME)
                 return value.strip()
             case "layers":
-                return self._layers(field, value)
+                if isinstance(value, str) and value in RELATIVE_LAYERS:
+                    return value
+                blocks = tuple(value) if isinstance(value, list | tuple) else ()
+                if not blocks or not all(type(block) is int and 1 <= block <= 100 for block in blocks):
+                    names = tuple(RELATIVE_LAYERS)
+                    raise ConfigError(
+                        field, value, "choose {names}, or give block numbers such as [2, 4].", names=names
+                    )
+                return tuple(sorted(set(blocks)))
             case _:
                 return self._number(field, value)
-
-    def _choice(self, field: str, value: object) -> str:
-        choices = self.choices or {}
-        if not isinstance(value, str) or value not in choices:
-            raise ConfigError(field, value, "choose one of {names}.", names=tuple(choices))
-        return value
-
-    def _layers(self, field: str, value: object) -> str | tuple[int, ...]:
-        if isinstance(value, str) and value in RELATIVE_LAYERS:
-            return value
-        numbers = tuple(value) if isinstance(value, list | tuple) else ()
-        if not numbers or not all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 100 for n in numbers):
-            names = tuple(RELATIVE_LAYERS)
-            raise ConfigError(field, value, "choose {names}, or give block numbers such as [2, 4].", names=names)
-        return tuple(sorted(set(numbers)))
 
     def _number(self, field: str, value: object) -> float | int:
         whole = self.kind == "integer"
@@ -228,6 +224,6 @@ def number(settings: Mapping[str, Value], name: str, absent: float = 0.0) -> flo
     return float(value)
 
 
-def whole(settings: Mapping[str, Value], name: str, absent: int = 0) -> int:
-    """Return a checked integer setting; `absent` if the owner has no such setting."""
-    return int(number(settings, name, absent))
+def whole(settings: Mapping[str, Value], name: str) -> int:
+    """Return a checked integer setting; 0 if the owner has no such setting."""
+    return int(number(settings, name))

@@ -48,15 +48,13 @@ class Registry(dict[str, Entry]):
         for name in sorted(self, key=lambda name: self[name].place):
             self[name] = self.pop(name)
 
-    def entry(self, name: object, field: str = "") -> Entry:
+    def entry(self, name: object) -> Entry:
         """Return the entry of this name.
 
-        Args:
-            field: the field that holds the name; if empty, the kind.
         Raises: ConfigError naming the entries that exist; there is no silent fallback.
         """
         if not isinstance(name, str) or name not in self:
-            raise ConfigError(field or self.kind, name, "choose one of {names}.", names=tuple(self))
+            raise ConfigError(self.kind, name, "choose one of {names}.", names=tuple(self))
         return self[name]
 
 

@@ -133,7 +133,9 @@ def settings() -> Settings:
         # admin.
         if os.environ.get(ADMIN_KEY) == "":
             return Settings(admin_key=SecretStr(""))
-        return _settings(_environment(), _file())
+        environment = ((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
+        file = settings_file()
+        return _settings(frozenset(environment), file.read_bytes() if file.is_file() else None)
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise ConfigError("settings", str(settings_file()), "{problem}: give a TOML file.", problem=error) from None
     except ValidationError as error:
@@ -148,12 +150,3 @@ def settings() -> Settings:
 def _settings(environment: frozenset[tuple[str, str]], file: bytes | None) -> Settings:
     """Load the settings, again only if their sources change: a page reads them many times while it renders."""
     return Settings()
-
-
-def _environment() -> frozenset[tuple[str, str]]:
-    return frozenset((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
-
-
-def _file() -> bytes | None:
-    path = settings_file()
-    return path.read_bytes() if path.is_file() else None
