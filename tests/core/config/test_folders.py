@@ -74,11 +74,6 @@ def test_the_rest_stays() -> None:
     assert parse_config(without_folders(of_views()).model_dump(mode="json")) == without_folders(of_views())
 
 
-def test_a_config_that_names_no_folder_stays_as_it_is() -> None:
-    config = parse_config({"phases": [{"steps": 2}]})
-    assert without_folders(config) == config
-
-
 @each(
     ("given", "models"),
     [
