@@ -55,7 +55,7 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         for one, of_scores, of_run in zip((a, b), scores, rows, strict=True)
     ]
     right = [of_scores.correct[of_run] for of_scores, of_run in zip(scores, rows, strict=True)]
-    (found,) = agreement(right, said)
+    found = agreement(right, said)
     _counts(found, a, b)
     both = ngettext(
         "{count} validation text that both have; A at step {a}, B at step {b}.",
