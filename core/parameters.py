@@ -131,9 +131,9 @@ class Parameter:
         if low and high:
             found = Message(RANGES[self.above, self.below], low=low, high=high)
         elif low:
-            found = Message("above {low}", low=low) if self.above else Message("from {low} up", low=low)
+            found = Message("above {low}", low=low) if self.above else Message("of at least {low}", low=low)
         elif high:
-            found = Message("below {high}", high=high) if self.below else Message("up to {high}", high=high)
+            found = Message("below {high}", high=high) if self.below else Message("of at most {high}", high=high)
         if not self.automatic:
             return found
         if not found:

@@ -21,7 +21,7 @@ def page() -> None:
     head = page_head(_("Data"))
     view = Data.VIEW.choice(VIEWS, "browse")
     picked = head.segmented_control(
-        _("Part of the page"),
+        _("Section"),
         list(VIEWS),
         default=view,
         format_func=lambda one: _(VIEWS[one]),

@@ -57,17 +57,17 @@ def _listing(engine: Engine) -> None:
     there = table.experiments()
     if there:
         _table(engine, there)
-        st.header(_("Begin another"))
+        st.header(_("New experiment"))
     else:
         st.markdown(
             _(
-                "One run is an anecdote. An experiment runs the same settings under several seeds, one setting against "
-                "another, or a protocol of a paper, and says which differences are more than chance."
+                "One run is an anecdote. An experiment repeats the same settings under several seeds, varies one "
+                "setting against another, or follows a paper's protocol, and tests which differences exceed chance."
             )
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
-        title = _("A grid, or seeds alone")
-        about = _("One setting or two, each value against each, under several seeds.")
+        title = _("A grid, or seeds only")
+        about = _("Vary one or two settings under several seeds.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID, primary=not there)
     st.subheader(_("Protocols of the papers and notes"))
@@ -114,7 +114,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
         column_config={
             "Experiment": st.column_config.TextColumn(_("Experiment"), width="medium"),
             # Translators: who started an experiment.
-            "By": st.column_config.TextColumn(_("By"), width="small", help=_("Who started it")),
+            "By": st.column_config.TextColumn(_("By"), width="small", help=_("Visitor who started it")),
             "Finished": st.column_config.ProgressColumn(
                 _("Finished"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
             ),

@@ -22,7 +22,7 @@ def page() -> None:
     named = Explore.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
-        st.info(_("There is nothing to explore yet. A run can be explored from its first frame on."))
+        st.info(_("There is nothing to explore yet. A run can be explored from its first frame."))
         first_steps()
         return
     with head:
@@ -32,7 +32,7 @@ def page() -> None:
     Explore.RUN.put(run.id)
     tab_title(run.title, _("Explore"))
     if run.probe is None or not store.frame_steps(run.id):
-        st.info(_("This run has no frames yet; the first comes right after its first step."))
+        st.info(_("This run has no frames yet. The first appears right after the first step."))
         return
     steps_with_layers: list[int] = []  # computed already, or computable from kept weights
     try:

@@ -41,7 +41,7 @@ def _form(engine: Engine) -> None:
         st.caption(_("Pick a task and an objective, and watch the encoder learn."))
         st.space("stretch")
         # Translators: texts of one's own.
-        st.page_link("pages/data.py", label=_("Bring your own"), icon=":material/add:", query_params={"view": "file"})
+        st.page_link("pages/data.py", label=_("Add your own"), icon=":material/add:", query_params={"view": "file"})
         open_config()
     start, origin = form_start(engine)
     task = FineTune.TASK.text
@@ -81,8 +81,8 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         config, data = ready
         st.caption(
             _(
-                "{train} texts to train on, {validation} to validate, {test} to test; {classes} classes. The "
-                "validation texts are on the map and are scored at every frame.",
+                "{train} training, {validation} validation and {test} test texts; {classes} classes. The map shows "
+                "the validation texts, which are scored at every frame.",
                 train=f"{len(data.train):,}",
                 validation=f"{len(data.validation):,}",
                 test=f"{len(data.test):,}",
@@ -138,9 +138,9 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     ]
     about = {"parts": " · ".join(parts)}
     st.caption(
-        _("{parts}; speed measured in an earlier run here.", **about)
+        _("{parts}. Speed measured in an earlier run here.", **about)
         if found.measured
-        else _("{parts}; speed assumed for this machine until a run has been measured.", **about)
+        else _("{parts}. Speed assumed until a run has been measured here.", **about)
     )
     views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
     for sentence in dict.fromkeys(view.entry.cost for view in views if view.entry.cost):
@@ -148,7 +148,7 @@ def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     if not has_gpu() and found.memory_bytes > memory_bytes():
         st.warning(
             _(
-                "{size:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.",
+                "{size:.1f} GB are free. Try a smaller batch, fewer blocks or a smaller encoder.",
                 size=memory_bytes() / 2**30,
             )
         )

@@ -34,8 +34,8 @@ def page() -> None:
         st.write(
             _(
                 "Pick a text task, mix cross-entropy with a contrastive loss, and start a short fine-tune on this "
-                "machine. While it learns you see its map of texts, its losses and its gradients move. Then scrub back "
-                "and forth through what happened."
+                "machine. Watch the embedding map, the losses and the gradients change while it learns, then scrub "
+                "through the frames."
             )
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
@@ -81,7 +81,7 @@ def _replay() -> None:
         key="home.map",
         height=MAP_HEIGHT,
         description=_(
-            "A replay: the map of {count} texts while an encoder is fine-tuned.",
+            "A replay: the map of {count} texts during fine-tuning.",
             count=f"{len(replay(name).probe.ids):,}",
         ),
         trails=False,

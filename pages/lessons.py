@@ -49,8 +49,8 @@ def page() -> None:
         with card:
             _card(lesson, left)
     forget_button()
-    st.header(pgettext("terms", "Words"), anchor=False)
-    st.caption(_("Each opens as a card over its question mark, where the app uses it."))
+    st.header(pgettext("terms", "Glossary"), anchor=False)
+    st.caption(_("Each term opens as a card from its question mark in the app."))
     glossary()
 
 

@@ -17,7 +17,7 @@ MOST_SEEDS = 10_000
 
 def page() -> None:
     head = page_head(_("Loss lab"))
-    head.caption(_("Points that a loss moves by its exact gradient. Drag them, turn τ, press Play."), width="content")
+    head.caption(_("Points move along the exact gradient of a loss. Drag them, change τ, press Play."), width="content")
     state.repeat_complaints()
     left, right = st.columns([1, 4.2], gap="medium")
     with left, st.container(key="lab_stage"):
@@ -37,10 +37,12 @@ def _stage() -> tuple[Stage, bool]:
     classes, tied = bound(LossLab.CLASSES, [2, 3, 4])
     st.segmented_control(_("Classes"), [2, 3, 4], required=True, **tied.by_default)
     seed, tied = bound(LossLab.SEED, range(MOST_SEEDS))
-    st.number_input(_("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Another seed draws another start."), **tied.by_value)
+    st.number_input(
+        _("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Each seed draws different starting points."), **tied.by_value
+    )
     beside, tied = bound_switch(LossLab.BESIDE)
     st.toggle(
-        _("A second setting beside it"),
+        _("Compare a second setting"),
         help=_("The same start under another loss, τ or learning rate."),
         **tied.by_value,
     )

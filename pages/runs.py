@@ -77,7 +77,7 @@ def _list(engine: Engine, polling: bool) -> None:
     sizes = store.sizes()
     every_run, runs = runs, _filtered(runs)
     if not runs:
-        st.info(_("No run fits: turn on the runs of experiments, or choose fewer tags."))
+        st.info(_("No run matches. Show the runs of experiments, or choose fewer tags."))
         _budget(sizes, every_run)
         return
     picked = st.dataframe(
@@ -97,10 +97,10 @@ def _list(engine: Engine, polling: bool) -> None:
     if not chosen:
         said = [
             _(
-                "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
-                "them."
+                "Click a run to open it. Tick one to rename, tag, pause or delete it; tick several to compare or "
+                "delete them."
             ),
-            *([_("You can watch and compare other people’s runs.")] if settings().shared else []),
+            *([_("You can watch and compare other visitors’ runs.")] if settings().shared else []),
         ]
         st.caption(sentences(said))
     elif len(chosen) == 1:
@@ -116,7 +116,7 @@ def _columns() -> dict[str, Any]:
     return {
         "Run": column.TextColumn(pgettext("noun", "Run"), width="medium"),
         # Translators: the heading of a column: who started the run.
-        "By": column.TextColumn(_("By"), width="small", help=_("Who started it")),
+        "By": column.TextColumn(_("By"), width="small", help=_("Visitor who started it")),
         "Tags": column.ListColumn(_("Tags"), width="small"),
         "Status": column.TextColumn(_("Status")),
         "Progress": column.ProgressColumn(
@@ -124,27 +124,29 @@ def _columns() -> dict[str, Any]:
         ),
         "Task": column.TextColumn(_("Task")),
         # Translators: the heading of a column: on which machine the run is.
-        "Where": column.TextColumn(_("Where"), help=_("The node of the cluster, or this machine")),
+        "Where": column.TextColumn(_("Machine"), help=_("Node of the cluster, or this machine")),
         "Objective": column.TextColumn(_("Objective")),
         "Validation": column.NumberColumn(_("Validation"), format=PERCENT_CELLS, help=_("Accuracy at the last frame")),
-        "Test": column.NumberColumn(_("Test"), format=PERCENT_CELLS, help=_("Accuracy, scored once at the end")),
+        "Test": column.NumberColumn(_("Test"), format=PERCENT_CELLS, help=_("Accuracy, measured once at the end")),
         "Scored": column.TextColumn(
             # Translators: the heading of a column: whether the classifier or a linear probe was scored.
-            _("Scored"),
+            _("Scored by"),
             width="small",
             help=_("A run whose classifier never learned is scored by a linear probe of its vectors"),
         ),
         # Translators: the heading of a column: how long the run took.
-        "Took": column.TextColumn(_("Took"), help=_("Without pauses")),
+        "Took": column.TextColumn(_("Took"), help=_("Excluding pauses")),
         "Created": column.DatetimeColumn(
             _("Created"),
             # Translators: a date as moment.js writes it: the day, the month's name, hours and minutes.
             format=_("D MMM, HH:mm"),
         ),
         "Encoder": column.TextColumn(_("Encoder")),
-        "Size": column.NumberColumn(_("Size"), format="%d MB", help=_("On disk; select a run to see what takes it")),
+        "Size": column.NumberColumn(
+            _("Size"), format="%d MB", help=_("On disk. Select a run to see what takes the space")
+        ),
         "Weights": column.TextColumn(
-            _("Weights"), help=_("Whether they were dropped for the disk budget, or are always kept")
+            _("Weights"), help=_("State of the weights: dropped to save disk space, or always kept")
         ),
     }
 
@@ -175,8 +177,8 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     taken = {"total": size_text(total), "budget": f"{budget_gb:g}"}
     said = [
         _(
-            "Runs take {total} of {budget} GB (SCL_DISK_GB), {deleted} of it deleted runs that can still be brought "
-            "back.",
+            "Runs take {total} of {budget} GB (SCL_DISK_GB), including {deleted} of deleted runs that can still be "
+            "restored.",
             deleted=size_text(deleted),
             **taken,
         )
@@ -187,15 +189,17 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     if lost:
         said.append(
             ngettext(
-                "{count} run has lost weights to stay within it; curves and frames are kept.",
-                "{count} runs have lost weights to stay within it; curves and frames are kept.",
+                "{count} run has lost its weights to stay within the limit; curves and frames are kept.",
+                "{count} runs have lost their weights to stay within the limit; curves and frames are kept.",
                 lost,
             )
         )
     elif total <= budget_gb * GB:
-        said.append(_("Beyond that, finished runs lose snapshots, then weights, the oldest first."))
+        said.append(_("Beyond the limit, finished runs lose snapshots, then weights, the oldest first."))
     if total > budget_gb * GB:
-        said.append(_("The next run to start or end drops weights of finished runs. To make room now, delete runs."))
+        said.append(
+            _("The next run that starts or ends drops weights of finished runs. To free space now, delete runs.")
+        )
         st.warning(escaped(sentences(said)))
     else:
         st.caption(escaped(sentences(said)))
@@ -309,7 +313,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
                 st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=query)
         disk_line(engine, run)
         with st.expander(_("Log")):
-            st.code(log_tail(engine, run) or _("Nothing was written."), language=None)
+            st.code(log_tail(engine, run) or _("The log is empty."), language=None)
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:
@@ -323,7 +327,7 @@ def _several(engine: Engine, runs: list[RunSummary]) -> None:
         label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
         delete_button(engine, ended, label, "delete.several")
     if len(ended) < len(runs):
-        st.caption(_("Runs that are still going, or belong to others, are kept."))
+        st.caption(_("Runs that are still active, or belong to others, are kept."))
 
 
 state.require_app()

@@ -19,14 +19,14 @@ from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
 from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 
 WATCH_S = 2.0
-VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("Over the classes")}
+VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
 MEAN_POOLING = N_(
-    "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to says little "
-    "about its predictions."
+    "This run classifies the mean of all token vectors, not the vector of [CLS], so the attention of [CLS] says "
+    "little about its predictions."
 )
 UNTRAINED = N_(
-    "This run's classifier had learned nothing at step {step:,}: predictions for examples are a linear probe's where "
-    "the run has one, and those for your own texts and for deletions mean nothing."
+    "At step {step:,} the classifier had learned nothing. Predictions for examples come from a linear probe if the "
+    "run has one; those for your own texts and for deletions mean nothing."
 )
 
 
@@ -36,7 +36,7 @@ def page() -> None:
     named = Tokens.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
-        st.info(_("There is nothing to look at yet. A run shows what it attends to from its first frame on."))
+        st.info(_("There is nothing to show yet. A run shows its attention from its first frame."))
         first_steps()
         return
     with head:
@@ -47,16 +47,16 @@ def page() -> None:
     tab_title(run.title, _("Tokens"))
     frames = tuple(store.frame_steps(run.id))
     with head:
-        view = bound_segments(_("Part of the page"), Tokens.VIEW, VIEWS)
+        view = bound_segments(_("Section"), Tokens.VIEW, VIEWS)
     if run.probe is None or not frames:
-        st.info(_("This run has no frames yet; the first comes right after its first step."))
+        st.info(_("This run has no frames yet. The first appears right after the first step."))
     else:
         known = token_run(store, run, run.probe, frames)
         try:
             if view == "classes":
                 shape = attention_shape(known, known.frames[-1]) if known.texts else None
                 if shape is None:
-                    st.info(sentences([_(NOT_KEPT), _("The part “One text” takes a text of your own.")]))
+                    st.info(sentences([_(NOT_KEPT), _("Open “One text” to enter a text of your own.")]))
                 else:
                     over_the_classes(known, choose(known, shape, known.frames, longest=known.longest))
             else:
@@ -90,7 +90,7 @@ def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
     known = ngettext("{count} frame", "{count} frames", len(frames))
-    st.caption(_("This run goes on; {frames} so far, and new ones come by themselves.", frames=known))
+    st.caption(_("This run is still training. {frames} so far; new ones appear by themselves.", frames=known))
 
 
 state.require_app()

@@ -80,7 +80,7 @@ function categoryItem(view, entry) {
 
 function colourBar({ label, low, high, scale, none, codes }) {
   const number = (value) => String(+value.toPrecision(3));
-  const strip = make("span", { className: "map-bar", role: "img", "aria-label": _("colours from {low} to {high}", { low: number(low), high: number(high) }) });
+  const strip = make("span", { className: "map-bar", role: "img", "aria-label": _("colour scale from {low} to {high}", { low: number(low), high: number(high) }) });
   strip.style.background = `linear-gradient(to right, ${scale.join(", ")})`;
   const unknown = make("span", { className: "map-legend-item" });
   unknown.append(legendMark({ symbol: "circle", colour: none, open: false }, { background: "none" }), make("span", { text: _("none") }));

@@ -9,7 +9,7 @@ export default function ({ data: sent, parentElement, setStateValue }) {
     node.map ??= new MapView(node);
     node.map.update(data, (reports) => setStateValue("reports", reports));
   } catch (error) {
-    node.textContent = _("The map cannot be drawn: {reason}.", { reason: error.message });
+    node.textContent = _("The map could not be drawn: {reason}.", { reason: error.message });
     node.map = undefined;
   }
   return () => {

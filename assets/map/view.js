@@ -12,7 +12,7 @@ const SLOW_POINTS = 1500;
 const ANSWER_MS = 250;
 const BESIDE_MS = 60;
 const TOOLS = [
-  ["move", N_("Move the map")],
+  ["move", N_("Pan")],
   ["box", N_("Select with a box")],
   ["lasso", N_("Select with a lasso")],
 ];
@@ -51,7 +51,7 @@ class MapView {
         { className: "map-tools" },
         iconButton("in", _("Zoom in (or Ctrl + wheel)"), () => zoomAll(1.4)),
         iconButton("out", _("Zoom out"), () => zoomAll(1 / 1.4)),
-        iconButton("whole", _("Show the whole map"), () => zoomAll(null)),
+        iconButton("whole", _("Fit the map to the view"), () => zoomAll(null)),
       ),
       make(
         "span",

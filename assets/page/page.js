@@ -126,7 +126,7 @@ class Page {
       const found = [...this.found].slice(0, FOUND_MAX).map(([id, text]) => this.hitNode(id, text));
       return found.length ? found : [make("p", { className: "quiet" }, _("No text contains these words."))];
     }
-    const how = _("Click a point, or draw a box or a lasso around several, to read them. Esc clears the selection.");
+    const how = _("Click a point, or drag a box or lasso around several, to read their texts. Esc clears the selection.");
     return [make("p", { className: "quiet" }, how)];
   }
 
@@ -209,6 +209,6 @@ class Page {
 unpacked(document.getElementById("run-data").textContent.trim())
   .then((known) => (window.runPage = new Page(known)))
   .catch((error) => {
-    const why = _("This page cannot be shown ({reason}): use a browser from 2023 or later.", { reason: error.message });
+    const why = _("This page cannot be shown ({reason}). Use a browser from 2023 or later.", { reason: error.message });
     document.querySelector(".map-view").textContent = why;
   });

@@ -79,7 +79,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: counts and unknown_share.
     Raises: as `token_counter`.
     """
-    progress(0, None, Message("Fetching the tokenizer"))
+    progress(0, None, Message("Downloading the tokenizer"))
     counted = token_counter(request["encoder"])(
         [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
     )
@@ -109,7 +109,7 @@ def _reader(encoder_id: str) -> _Reader:
             raise
         reason = shown(first_line(error))
         raise EncoderError(
-            "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "
+            "The tokenizer of encoder {name} could not be loaded ({problem}). Give a folder or Hub name with the "
             "files of a transformers tokenizer.",
             name=shown(encoder_id),
             problem=reason,

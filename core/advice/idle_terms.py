@@ -40,9 +40,9 @@ def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
         if momentum**steps > LEFT_AT_MOST:
             sentences.append(
                 Message(
-                    "The queue of {loss} lags behind: with momentum = {momentum:g}, {left} of its copy of the encoder "
-                    "is still untrained after {steps:,} steps, and its gradient is small. Leave momentum to the "
-                    "steps, which makes it {other:g}.",
+                    "The queue of {loss} lags behind: with momentum = {momentum:g}, {left} of the momentum encoder "
+                    "is still untrained after {steps:,} steps, so its gradient is small. Set momentum to "
+                    "automatic, which gives {other:g}.",
                     loss=term.entry.symbol,
                     momentum=momentum,
                     left=percent(momentum**steps),
@@ -77,8 +77,8 @@ def starving_sentences(
     terms = dict(zip(objective.keys, objective.terms, strict=True))
     starving = [
         Message(
-            "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from "
-            "other texts.",
+            "{loss} is 0 and has no gradient: in the last {batches} batches no text had both a positive and other "
+            "texts to separate it from.",
             loss=terms[key].entry.symbol,
             batches=STEPS_IN_A_ROW,
         )

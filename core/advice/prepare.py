@@ -172,7 +172,7 @@ def _problems(phase: PhaseConfig, data: TaskData, shape: EncoderShape) -> Iterat
         yield from _positive_problems(phase, plan, data)
     if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
         remedy = Message(
-            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view."
+            "an adversarial step is computed over the whole batch; leave micro_batch empty, or choose another view."
         )
         yield "micro_batch", phase.micro_batch, remedy
 
@@ -185,8 +185,8 @@ def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Pro
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         remedy = Message(
-            "{count} block learns here, and re-initialised blocks must learn; give at most that many.",
-            "{count} blocks learn here, and re-initialised blocks must learn; give at most that many.",
+            "{count} block is trained here, and re-initialised blocks must be trained; give at most that many.",
+            "{count} blocks are trained here, and re-initialised blocks must be trained; give at most that many.",
             count=learning,
         )
         yield "trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy
@@ -203,8 +203,8 @@ def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> I
         highest = max(term.highest_block(shape.blocks) for term in plan.terms if term.groups)
         frozen = shape.blocks - phase.trainable.blocks
         remedy = Message(
-            "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
-            "frozen; train more blocks, or contrast higher layers.",
+            "the highest contrasted block is block {highest}, but blocks 1 to {frozen} are frozen; train more "
+            "blocks, or contrast higher layers.",
             highest=highest,
             frozen=frozen,
         )
@@ -212,8 +212,8 @@ def _learning_problems(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> I
             yield "trainable.blocks", phase.trainable.blocks, remedy
     if phase.trainable.part == "classifier":
         remedy = Message(
-            "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a "
-            "cross-entropy."
+            "a contrastive loss alone does not reach the classifier, and nothing else is trained; train blocks, or "
+            "add a cross-entropy term."
         )
         yield "trainable.part", "classifier", remedy
 
@@ -224,8 +224,8 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
         yield "batch_size", phase.batch_size, Message("a contrastive loss compares texts; give at least 2.")
     if plan.reads_triplets and not data.triplets:
         remedy = Message(
-            "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
-            "contradiction for one premise, and enough training rows to hold both.",
+            "{task} has no triplets. It needs pairs (columns text, text_b, label) with the labels entailment and "
+            "contradiction for the same premise, and enough training rows of both.",
             task=data.name,
         )
         yield "objective", next(t.loss for t in phase.objective.terms if t.entry.reads == "triplets"), remedy
@@ -239,7 +239,7 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:
         raise ConfigError(
-            "train_size", len(data.train), "no class has two rows, so no anchor has a positive; give more rows."
+            "train_size", len(data.train), "no class has two rows, so no anchor has a positive; add rows."
         )
 
 
@@ -249,14 +249,14 @@ def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
             Message("no loss on the classifier"),
-            "the last of two phases trains the classifier; give it a cross-entropy.",
+            "the second phase trains the classifier; give it a cross-entropy term.",
         )
     smallest = min(phase.batch_size for phase in phases)
     if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
         raise ConfigError(
             "batch_size",
             smallest,
-            "class-balanced batches hold two rows of at least two classes; give at least {least}, or take random "
+            "class-balanced batches hold two rows of at least two classes; give at least {least}, or choose random "
             "batches.",
             least=SMALLEST_BALANCED,
         )
@@ -265,7 +265,7 @@ def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
             raise ConfigError(
                 f"phases.{number}.trainable.reinitialised_blocks",
                 blocks,
-                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+                "blocks are re-initialised once, before the first step; set this in the first phase, and 0 here.",
             )
 
 
@@ -283,7 +283,7 @@ def _fewer_where_groups_stay_whole(
     if asked is None or validation_size is None or not there < asked <= validation_size:
         return probe, data
     note = Message(
-        "{texts} can be on the map instead of {asked:,}: rows with the same first text stay in one split.",
+        "the map can show {texts} instead of {asked:,}: rows with the same first text stay in one split.",
         texts=Message("{count} validation text", "{count} validation texts", count=there),
         asked=asked,
     )
@@ -296,7 +296,7 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
         raise ConfigError(
             "probe.size",
             probe.size,
-            "the validation split has {rows}; give at most that.",
+            "the validation split has {rows}; give at most that many.",
             rows=Message("{count} row", "{count} rows", count=available),
         )
     size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
@@ -304,13 +304,13 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
     beside = min(most, size // TRAIN_SHARE) if probe.train_size is None else probe.train_size
     if beside > most:
         rows = Message("{count} training row", "{count} training rows", count=most)
-        raise ConfigError("probe.train_size", beside, "{rows} can be on the map; give at most that.", rows=rows)
+        raise ConfigError("probe.train_size", beside, "the map can show {rows}; give at most that many.", rows=rows)
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(
             "probe.frame_steps",
             Message("{frames:,} frames of {points:,} points", frames=len(frames), points=size + beside),
-            "at most {most:,} vectors are stored; give fewer of either.",
+            "at most {most:,} vectors are stored; give fewer frames or points.",
             most=MAX_VECTORS_STORED,
         )
     return ProbeConfig(size=size, train_size=beside, frame_steps=frames)

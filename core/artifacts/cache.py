@@ -79,7 +79,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
             save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
     except (OSError, SafetensorError) as error:
         raise StoreError(
-            "The file {file} could not be written ({error}): make room on the disk.", file=path.name, error=error
+            "The file {file} could not be written ({error}): free some disk space.", file=path.name, error=error
         ) from error
 
 

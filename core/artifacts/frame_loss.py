@@ -88,14 +88,16 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     usable = [term for term in used.objective.contrastive if term.entry.forces is not None]
     if not usable:
         law = ForceLaw(SUPCON, {**SUPCON.defaults, "temperature": USUAL_TAU})
-        about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
+        about = _(
+            "Shown instead: supervised contrastive loss (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU
+        )
         return ShownContrast(law, False, "vectors", about, (_no_forces(used.objective),), batch_size)
     term = max(usable, key=lambda term: term.weight)  # the first of equal weights
     terms, views = len(used.objective.contrastive), _views(term, blocks)
     remarks = [*_place_remarks(term, layer, blocks), *_view_remarks(term, views)]
     if terms > 1:
         heaviest = _(
-            "It is the heaviest of {terms} contrastive terms here, weight {weight:g}.", terms=terms, weight=term.weight
+            "It has the largest weight, {weight:g}, of {terms} contrastive terms.", terms=terms, weight=term.weight
         )
         remarks.insert(0, heaviest)
     law = ForceLaw(term.entry, term.parameters, max(term.entry.views[0], views))
@@ -116,15 +118,15 @@ def _no_forces(objective: ObjectiveConfig) -> str:
     """Explain why a frame cannot show the forces of the run's own objective."""
     if any(term.entry.reads == "triplets" for term in objective.contrastive):
         return _(
-            "This run contrasts premises with what they entail and contradict, each read by itself; a frame holds "
-            "pairs that are read together, so the forces of its own loss cannot be shown."
+            "This run contrasts premises with entailed and contradicting sentences that are encoded separately. A "
+            "frame holds pairs that are encoded together, so the forces of this loss cannot be shown."
         )
     if objective.contrastive:
         return _("The forces of {loss} cannot be shown.", loss=_(objective.contrastive[0].entry.label))
     names = [_(term.entry.label) for _key, term in objective.as_written if term.weight > 0]
     return ngettext(
-        "This run contrasts nothing at this step: {losses} has no forces between texts.",
-        "This run contrasts nothing at this step: {losses} have no forces between texts.",
+        "This run has no contrastive loss at this step: {losses} exerts no forces between texts.",
+        "This run has no contrastive loss at this step: {losses} exert no forces between texts.",
         len(names),
         losses=joined(names),
     )
@@ -157,13 +159,13 @@ def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> l
     remarks = []
     if term.level == "token":
         instead = _(
-            "Frames hold no token vectors, so this is the same loss on the pooled vectors of {layer}.", layer=shown
+            "Frames hold no token vectors, so the same loss is computed on the pooled vectors of {layer}.", layer=shown
         )
         remarks.append(f"{_tokens_remark(term, layers)} {instead}")
     elif (layer or blocks or LAST) not in numbers:
         remarks.append(
             _(
-                "The run contrasts the pooled vectors of {layers}; this is the same loss on those of {layer}.",
+                "The run contrasts the pooled vectors of {layers}; here the same loss is computed on those of {layer}.",
                 layers=layers,
                 layer=shown,
             )
@@ -171,15 +173,15 @@ def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> l
     elif len(numbers) != 1:
         remarks.append(
             _(
-                "The run averages this loss over {layers}; these are the forces of {layer}.",
+                "The run averages this loss over {layers}; the forces here are of {layer}.",
                 layers=layers,
                 layer=shown,
             )
         )
     if (head := term.parameters.get("projection", "none")) == "mlp":
-        remarks.append(_("The run contrasts what an MLP makes of these vectors, which frames do not hold."))
+        remarks.append(_("The run contrasts the output of an MLP on these vectors, which frames do not hold."))
     elif head != "none":
-        remarks.append(_("The run contrasts what a linear layer makes of these vectors, which frames do not hold."))
+        remarks.append(_("The run contrasts the output of a linear layer on these vectors, which frames do not hold."))
     return remarks
 
 
@@ -187,13 +189,13 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
     tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
     if clusters := whole(term.parameters, "clusters"):
         return _(
-            "The run contrasts the {tokens} of a text that [CLS] attends to most, in {clusters}, from {layers}.",
+            "The run contrasts the {tokens} of a text with the highest [CLS] attention, in {clusters}, from {layers}.",
             tokens=tokens,
             clusters=ngettext("{count} cluster", "{count} clusters", clusters),
             layers=layers,
         )
     return _(
-        "The run contrasts the {tokens} of a text that [CLS] attends to most, from {layers}.",
+        "The run contrasts the {tokens} of a text with the highest [CLS] attention, from {layers}.",
         tokens=tokens,
         layers=layers,
     )
@@ -203,20 +205,20 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
     """Remarks on further views and the queue."""
     remarks, names = [], listed(_(view.entry.label).lower() for view in term.views)
     if term.level == "token" and term.views:
-        remarks.append(_("Its further views ({views}) are not in a frame either.", views=names))
+        remarks.append(_("Frames do not hold its other views either ({views}).", views=names))
     elif views > 1 or not term.original:
         own = [_("the text itself")] if term.original else []
         remarks.append(
             _(
-                "The run contrasts {views} of each text ({names}). A frame holds one vector of the text itself, "
-                "without dropout, and it represents all of them here.",
+                "The run contrasts {views} of each text ({names}). A frame holds one vector of the unchanged text "
+                "without dropout, which represents all of them here.",
                 views=ngettext("{count} view", "{count} views", views),
                 names=listed([*own, names]),
             )
         )
     if size := whole(term.parameters, "queue"):
         vectors = ngettext("{count} past vector", "{count} past vectors", size)
-        remarks.append(_("Its queue of {vectors}, further candidates, is left out.", vectors=vectors))
+        remarks.append(_("Its queue of {vectors} is left out.", vectors=vectors))
     return remarks
 
 

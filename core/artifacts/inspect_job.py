@@ -106,13 +106,13 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
     def compute(_known: Deletions | None) -> Deletions:
         words = tokenizer.words([text])
         if words is None:
-            raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
+            raise TaskError("This encoder's tokenizer does not report word positions, so no word can be deleted.")
         texts = [text, *without_each_word(words[0])]
         done = iter(range(0, len(texts), ENCODE_BATCH))
 
         def interrupted() -> bool:
             # Called before every batch. A cancelled job stops because `progress` raises.
-            progress(next(done), len(texts), Message("Reading the text without each of its words"))
+            progress(next(done), len(texts), Message("Encoding the text without each of its words"))
             return False
 
         logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
@@ -146,7 +146,7 @@ def _all_layers(
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
     with torch.inference_mode(), encoder_autocast(precision, torch.device("cpu")):
         for start in range(0, len(order), ENCODE_BATCH):
-            progress(start, len(order), Message("Reading the examples behind every block"))
+            progress(start, len(order), Message("Encoding the examples at every block"))
             batch = order[start : start + ENCODE_BATCH]
             pooled = encoder.encode([tokens[i] for i in batch], Taps(every)).pooled
             for layer in every:
@@ -176,7 +176,7 @@ def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Tex
 def _asked_step(request: Mapping[str, Any]) -> int:
     step = request.get("step")
     if not isinstance(step, int):
-        raise ConfigError("step", step, "give a step whose weights are kept.")
+        raise ConfigError("step", step, "give a step with stored weights.")
     return step
 
 
@@ -184,7 +184,7 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
     task, tasks = str(request.get("task")), TaskLibrary(store.folder)
     if tasks.task(task).kind != "similarity":
         name = shown(tasks.task(task).name)
-        raise TaskError("The task {task} has no similarity scores: choose one that has.", task=name)
+        raise TaskError("The task {task} has no similarity scores: choose one with scores.", task=name)
     rows = tasks.rows(task)
     rows = rows.take(np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int).tolist())
     path, stamps = similarity_path(store.run_folder(run.id), task), weight_stamps(store, run)

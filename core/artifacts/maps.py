@@ -72,7 +72,7 @@ def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
     run = store.run(str(request.get("run")))
     probe_of(run)
     if run.begun_attempt != request.get("attempt"):
-        raise StoreError("Run {run} has begun again since this was asked: open its page again.", run=run.id)
+        raise StoreError("Run {run} has restarted since this request: open its page again.", run=run.id)
     return run
 
 
@@ -108,7 +108,7 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
     numbers = tuple(range(1, layer_count(folder, step) + 1))
     if not numbers:
         raise StoreError(
-            "The layers of run {run} at step {step} are not computed yet: ask for them first.", run=run.id, step=step
+            "The layers of run {run} at step {step} are not computed yet: request them first.", run=run.id, step=step
         )
 
     def read(layer: int) -> FloatArray:
@@ -200,4 +200,4 @@ def _measure(source: MapSource, folder: Path, maps: Mapping[int, Points], progre
             per_point = ("per_point_trustworthiness", "per_point_overlap")
             single = {name: getattr(found, name).astype(np.float32) for name in per_point}
             write(honesty_path(folder, number), replace(found, **single))
-            progress(done, len(source.present), Message("Measuring how far the maps can be believed"))
+            progress(done, len(source.present), Message("Measuring the trustworthiness of the maps"))

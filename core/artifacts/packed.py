@@ -67,7 +67,7 @@ def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
                 file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
     except OSError as error:
         raise StoreError(
-            "{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror
+            "{file} could not be written ({error}): choose another location.", file=path.name, error=error.strerror
         ) from error
 
 
@@ -82,7 +82,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             demand(not lacking, N_("it lacks {files}"), files=listed(lacking))
             foreign = next((name for name in there if name not in names), None)
             demand(foreign is None, N_("{file} does not belong in it"), file=shown(foreign))
-            demand(len(there) == len(names), N_("a file is in it twice"))
+            demand(len(there) == len(names), N_("it contains a file twice"))
             unpacked = sum(info.file_size for info in infos)
             demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
             demand(all(info.compress_type in PACKED for info in infos), N_("its compression is not supported"))
@@ -91,7 +91,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                 with file.open(info) as member:
                     # Without a bound, the library unpacks everything before it checks the size.
                     members[info.filename] = member.read(info.file_size + 1)
-                demand(len(members[info.filename]) == info.file_size, N_("a size is wrong"))
+                demand(len(members[info.filename]) == info.file_size, N_("it states a wrong size"))
             return members
     except UNREADABLE as error:
         raise DamagedError(str(error) or _("it cannot be unpacked")) from error

@@ -33,9 +33,9 @@ from core.store.attempt import Attempt
 from core.store.frames import tokens_text
 
 # Stored with the run, in English.
-ABOUT = Message("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
+ABOUT = Message("A replay: it has frames, curves and tokens, but no weights to encode your own text.")
 ENDED_EARLY = Message(
-    "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
+    "A replay of a run that ended ({status}) at step {step} of {steps}. It has no weights to continue from."
 )
 TAG = "replay"
 # Libraries whose versions affect the numbers.
@@ -140,7 +140,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     reads = (store.embeddings, store.logits, store.map_points)
     frames = [s for s in store.frame_steps(run_id) if all(np.isfinite(read(run_id, s)).all() for read in reads)]
     if run.probe is None or not frames:
-        raise StoreError("{title} has no frames: a replay shows them.", title=run.title)
+        raise StoreError("{title} has no frames, which a replay needs.", title=run.title)
     tokens = store.tokens(run_id)
     arrays = {}
     for frame in (store.frame(run_id, step) for step in frames):

@@ -172,16 +172,18 @@ def _config(run: RunForm) -> RunConfig:
 def _probe(run: RunForm) -> Probe:
     probe = run.probe
     points = len(probe.ids)
-    demand(points > 0, N_("no text is on its map"))
-    demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels differ in number"))
-    demand(len(probe.splits) in (0, points), N_("probe: splits and ids differ in number"))
+    demand(points > 0, N_("its map has no texts"))
+    demand(len(probe.texts) == len(probe.labels) == points, N_("probe: different numbers of ids, texts and labels"))
+    demand(len(probe.splits) in (0, points), N_("probe: different numbers of splits and ids"))
     demand(len(set(probe.ids)) == points, N_("probe: ids repeat"))
     demand(
         len(set(probe.classes)) == len(probe.classes) and all(probe.classes), N_("probe: classes repeat or are empty")
     )
-    demand(max(probe.labels) < len(probe.classes), N_("probe: a label is none of the classes"))
+    demand(max(probe.labels) < len(probe.classes), N_("probe: a label is not one of the classes"))
     held_out = probe.splits.count(VALIDATION)
-    demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, N_("probe: training rows come last"))
+    demand(
+        probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, N_("probe: training rows must come last")
+    )
     return Probe(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
@@ -191,17 +193,17 @@ def _check_order(run: RunForm, config: RunConfig) -> None:
     steps = [one.step for one in run.steps]
     demand(_ascends(steps) and max(steps, default=0) <= last, N_("steps: steps of the run, in order"))
     demand(all("loss" in one.values for one in run.steps), N_("steps: one has no loss"))
-    demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is none of the run's"))
+    demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is not a step of the run"))
     demand(
         all(one.split in SPLITS for one in run.evaluations),
         N_("evaluations: splits are {splits}"),
         splits=listed(SPLITS),
     )
     places = [(one.step, one.split) for one in run.evaluations]
-    demand(len(set(places)) == len(places), N_("evaluations: one is there twice"))
+    demand(len(set(places)) == len(places), N_("evaluations: one occurs twice"))
     for one in run.evaluations:
         there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
-        demand(there, N_("evaluations: {first} and {last} are shares"), first=SCORES[0], last=SCORES[1])
+        demand(there, N_("evaluations: {first} and {last} are fractions"), first=SCORES[0], last=SCORES[1])
 
 
 def _ascends(steps: Sequence[int]) -> bool:
@@ -241,17 +243,19 @@ def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...])
 
 def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
     form = parsed(TokensForm, members[TOKENS], TOKENS)
-    demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts differ in number"), file=TOKENS)
+    demand(len(form.rows) == len(form.texts), N_("{file}: different numbers of rows and texts"), file=TOKENS)
     demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
-    demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is none of the examples"), file=TOKENS)
+    demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is not one of the examples"), file=TOKENS)
     texts = []
     for sides, words, length in form.texts:
         demand(len(sides) in (1, 2) and length > 0, N_("{file}: a text is empty, or more than a pair"), file=TOKENS)
         for side, start, end, places in words:
             inside = 0 <= side < len(sides) and 0 <= start < end <= len(sides[side])
-            demand(inside and bool(places), N_("{file}: a word lies outside of its text"), file=TOKENS)
+            demand(inside and bool(places), N_("{file}: a word lies outside its text"), file=TOKENS)
             demand(
-                _ascends(places) and places[-1] < length, N_("{file}: a word has tokens that are not read"), file=TOKENS
+                _ascends(places) and places[-1] < length,
+                N_("{file}: a word has tokens beyond the encoder's limit"),
+                file=TOKENS,
             )
         texts.append(TokenText(sides, tuple(Word(*word) for word in words), length))
     return Tokens(form.rows, tuple(texts))

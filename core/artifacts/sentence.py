@@ -31,12 +31,12 @@ CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 OF_TEXT = (
     N_("The text {text} is empty: type at least one character."),
     N_("The text has {count:,} characters: give at most {most:,}."),
-    N_("The text {text} holds half a character: type it again."),
+    N_("The text {text} has an incomplete character: type it again."),
 )
 OF_SECOND_TEXT = (
     N_("The second text {text} is empty: type at least one character."),
     N_("The second text has {count:,} characters: give at most {most:,}."),
-    N_("The second text {text} holds half a character: type it again."),
+    N_("The second text {text} has an incomplete character: type it again."),
 )
 
 
@@ -93,11 +93,9 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
     Raises: TaskError that names the problem in one sentence.
     """
     if pair and second is None:
-        raise TaskError("The second text is missing: this task reads pairs, so give both.")
+        raise TaskError("The second text is missing: this task needs pairs.")
     if not pair and second is not None:
-        raise TaskError(
-            "The second text {text} has no place: this task reads one text, so leave it out.", text=shown(second)
-        )
+        raise TaskError("This task needs a single text: leave out the second text {text}.", text=shown(second))
     first = _checked(text, most_chars, OF_TEXT)
     return first if second is None else (first, _checked(second, most_chars, OF_SECOND_TEXT))
 

@@ -45,7 +45,7 @@ SHIPPED = {
             "ce-scl",
             "CE + SCL, τ 0.3",
             N_(
-                "Reviews of one class attract each other: each class draws closer together than under "
+                "Reviews of one class attract each other, so each class is closer together than under "
                 "cross-entropy alone."
             ),
         ),
@@ -53,30 +53,33 @@ SHIPPED = {
             "ce",
             "CE",
             N_(
-                "Cross-entropy alone pushes the classes apart, and asks no more than that they lie on two sides of "
-                "a line."
+                "Cross-entropy alone separates the classes and only requires that they lie on two sides of a "
+                "hyperplane."
             ),
         ),
         Shipped(
             "ce-scl-sharp",
             "CE + SCL, τ 0.05",
-            N_("At a low temperature only the nearest reviews count: all reviews end much closer than at τ 0.3."),
+            N_(
+                "At a low temperature only the nearest reviews count: all reviews end much closer together than at "
+                "τ 0.3."
+            ),
         ),
         Shipped(
             "r-drop",
             "R-Drop",
-            N_("Every review is read twice with other dropout masks, and the two answers should agree."),
+            N_("Every review is encoded twice with different dropout masks, and the two predictions should agree."),
         ),
         Shipped(
             "token-scl",
             N_("Token-level"),
-            N_("The contrast is between the tokens that [CLS] attends to most, not between whole reviews."),
+            N_("Contrasts the tokens with the highest [CLS] attention, not whole reviews."),
         ),
         Shipped(
             "collapsed",
             N_("Collapsed"),
             N_(
-                "SCL alone with too high a learning rate: all vectors become one, and the loss rests on its "
+                "SCL alone with too high a learning rate: all vectors become the same, and the loss stays at its "
                 "collapse line."
             ),
         ),

@@ -98,7 +98,7 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
     """
     numbers = {step: number for number, step in enumerate(found.steps) if step in set(frames)}
     if not numbers:
-        raise StoreError("No frame of the run is at a step whose weights are kept: wait for its first frame.")
+        raise StoreError("No frame of the run is at a step with stored weights: wait for its first frame.")
     anchors = {s: _anchor(found.vectors[n], found.logits[n], *read(s), k) for s, n in sorted(numbers.items())}
     vectors: list[FloatArray] = []
     logits: list[FloatArray] = []

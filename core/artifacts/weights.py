@@ -93,7 +93,7 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
 def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreError:
     """Build the error for a step without weights. Read the run again: its weights may just have been dropped."""
     sentence = Message(
-        "Run {run} keeps no weights of step {step}: choose one of {kept}.",
+        "Run {run} has no weights of step {step}: choose one of {kept}.",
         run=run_id,
         step=shown(step),
         kept=kept,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.messages import N_
 from core.models.source import BUNDLED
 
-ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_("many languages")
+ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_("multilingual")
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,8 +165,8 @@ def temperature_parameter(default: float) -> Parameter:
         N_("Temperature τ"),
         default,
         N_(
-            "Divides every similarity before the softmax. Small: nearly all the push goes to the most similar "
-            "negatives, the hard ones. Large: all negatives are pushed about alike. Forces on Explore draws it."
+            "Divides every similarity before the softmax. Low values concentrate the push on the hardest "
+            "negatives; high values push all negatives about equally. Forces on Explore shows this."
         ),
         low=0.0,
         high=100.0,
@@ -183,7 +183,7 @@ CONTRAST = (
         N_("Level"),
         "sentence",
         N_(
-            "What is contrasted: the pooled vector of a text, the tokens that [CLS] attends to most, or the "
+            "Vectors to contrast: the pooled vector of a text, its tokens with the highest [CLS] attention, or the "
             "classifier's output."
         ),
         kind="choice",
@@ -194,8 +194,8 @@ CONTRAST = (
         N_("Layers"),
         "last",
         N_(
-            "The blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; "
-            "0 would be the embeddings."
+            "Blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; 0 would "
+            "be the embeddings."
         ),
         kind="layers",
     ),
@@ -204,8 +204,8 @@ CONTRAST = (
         N_("Tokens k"),
         30,
         N_(
-            "At token level: how many of the tokens that [CLS] attends to most represent a text. A k of at least the "
-            "number of words selects nothing."
+            "At token level: number of tokens per text, chosen by [CLS] attention. A k of at least the number of "
+            "words selects nothing."
         ),
         kind="integer",
         low=1,
@@ -218,8 +218,8 @@ CONTRAST = (
         N_("Clusters"),
         0,
         N_(
-            "At token level: group the k tokens by K-means into this many groups, each the mean of its members; 0 "
-            "takes every token on its own."
+            "At token level: groups the k tokens by K-means into this many clusters and uses their means; 0 uses "
+            "every token."
         ),
         kind="integer",
         low=0,
@@ -231,17 +231,17 @@ CONTRAST = (
         N_("Projection head"),
         "none",
         N_(
-            "Layers of its own in front of the loss, 128 wide, dropped afterwards. SimCSE trains with an MLP; SCL, "
-            "DSCL and the notes have none."
+            "Layers between encoder and loss, 128 wide, discarded after training. SimCSE trains with an MLP; SCL, "
+            "DSCL and the notes use none."
         ),
         kind="choice",
         choices={"none": N_("None"), "linear": N_("Linear"), "mlp": "MLP"},
     ),
     Parameter(
         "original",
-        N_("The text itself"),
+        N_("Include the text itself"),
         True,
-        N_("Whether the unchanged text is one of the views. CERT contrasts two back-translations without it."),
+        N_("Counts the unchanged text as one of the views. CERT contrasts two back-translations without it."),
         kind="switch",
     ),
 )
@@ -252,8 +252,8 @@ QUEUE = (
         N_("Queue"),
         0,
         N_(
-            "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none. "
-            "1,024 is a good size here; MoCo had 65,536."
+            "Number of past vectors, from a momentum encoder, that serve as further candidates; 0 for none. 1,024 "
+            "works well here; MoCo used 65,536."
         ),
         kind="integer",
         low=0,
@@ -265,13 +265,14 @@ QUEUE = (
         N_("Queue momentum"),
         AUTO,
         N_(
-            "How slowly the copy follows the encoder: the share m of it that stays at each step. From the steps: a "
-            "short run takes a smaller m, so that its copy learns too; MoCo's 0.999 is for thousands of steps."
+            "Fraction m of the momentum encoder that stays at each step; higher values follow the encoder more "
+            "slowly. Automatic adapts m to the number of steps, so that it also learns in a short run; MoCo's "
+            "0.999 suits thousands of steps."
         ),
         low=0.0,
         high=1.0,
         below=True,
         slider=(0.9, 0.9999),
-        automatic=N_("From the steps"),
+        automatic=N_("Automatic"),
     ),
 )

@@ -35,7 +35,7 @@ CROSS_ENTROPY = LossEntry(
     label=N_("Cross-entropy"),
     symbol="CE",
     latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
-    summary=N_("The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked."),
+    summary=N_("The standard fine-tuning loss, with optional label smoothing, additive margin or Mixup."),
     source=N_(
         "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
@@ -47,7 +47,7 @@ CROSS_ENTROPY = LossEntry(
             "label_smoothing",
             N_("Label smoothing ε"),
             0.0,
-            N_("The share of the target that is spread evenly over all classes."),
+            N_("Fraction of the target that is spread evenly over all classes."),
             low=0.0,
             high=1.0,
             below=True,
@@ -58,7 +58,10 @@ CROSS_ENTROPY = LossEntry(
             "margin",
             N_("Margin m"),
             0.0,
-            N_("Taken from the true class's logit before the softmax, so that it has to win by that much."),
+            N_(
+                "Subtracted from the true class's logit before the softmax, so that it must exceed the others by "
+                "this much."
+            ),
             low=0.0,
             high=100.0,
             slider=(0.0, 5.0),
@@ -68,13 +71,13 @@ CROSS_ENTROPY = LossEntry(
             "mixup",
             N_("Mixup a"),
             0.0,
-            N_("Above 0, pooled vectors are mixed in pairs with a share drawn from Beta(a, a), and so are the labels."),
+            N_("Above 0, pairs of pooled vectors and their labels are mixed with a fraction drawn from Beta(a, a)."),
             low=0.0,
             high=100.0,
             slider=(0.0, 2.0),
         ),
     ),
-    others_compute=N_("L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, for the same aim."),
+    others_compute=N_("L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, with the same aim."),
     latex_notes={
         "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
         "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
@@ -107,7 +110,10 @@ SUPCON = LossEntry(
             "variant",
             N_("Variant"),
             "out",
-            N_("L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never larger."),
+            N_(
+                "L_out averages the logarithms over the positives, L_in takes the logarithm of their mean. L_in is "
+                "never larger."
+            ),
             kind="choice",
             choices={"out": "L_out", "in": "L_in"},
         ),
@@ -115,16 +121,19 @@ SUPCON = LossEntry(
             "normalize",
             N_("Normalised vectors"),
             True,
-            N_("Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen."),
+            N_(
+                "Without normalisation, dot products grow with the vectors and gradients can explode, as the notes "
+                "report."
+            ),
             kind="switch",
         ),
         *CONTRAST,
         *QUEUE,
     ),
     others_compute=N_(
-        "HobbitLong's code multiplies by τ/0.07 and Google's by τ; pytorch-metric-learning averages over the "
-        "anchors with a positive loss, and returns 0 for a batch of one class; Gunel et al. sum over anchors, so "
-        "their λ depends on the batch size. Here it is the mean over the anchors that have a positive."
+        "HobbitLong's code multiplies by τ/0.07 and Google's by τ. pytorch-metric-learning averages over the "
+        "anchors with a positive loss and returns 0 for a batch of one class. Gunel et al. sum over anchors, so "
+        "their λ depends on the batch size. Here the loss is the mean over anchors that have a positive."
     ),
     latex_variants={
         "in": (
@@ -148,7 +157,7 @@ DSCL = LossEntry(
         r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
         r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
     ),
-    summary=N_("Weighs a text's own other view against the others of its class."),
+    summary=N_("Weighs a text's own other view against the other texts of its class."),
     source="Xuan & Zhang, AAAI 2024, eq. 8–9",
     reads="vectors",
     views=(2, None),
@@ -159,8 +168,8 @@ DSCL = LossEntry(
             N_("Own view α"),
             0.1,
             N_(
-                "α means other things in R-Drop, DSCL and the notes: here it is the weight of the text's own other "
-                "view, against 1 − α for the others of its class."
+                "α has other meanings in R-Drop, DSCL and the notes. Here it is the weight of the text's own other "
+                "view; the other texts of its class share 1 − α."
             ),
             low=0.0,
             high=1.0,
@@ -173,7 +182,10 @@ DSCL = LossEntry(
             "uniform",
             N_("Uniform α"),
             False,
-            N_("Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is L_out."),
+            N_(
+                "Gives the own view the weight of any other positive, α = (V − 1)/(|P| + V − 1) per anchor, which "
+                "equals L_out."
+            ),
             kind="switch",
         ),
         temperature_parameter(0.07),
@@ -181,9 +193,9 @@ DSCL = LossEntry(
     ),
     latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
     others_compute=N_(
-        "More than two views are our extension: the own view becomes the mean over the own views. The released "
-        "code is this with α = 1/(1 + β). A widely copied variant multiplies logits by (1 − α)|P|/(|P| − 1): its "
-        "value depends on a constant shift and can be negative; it is not DSCL."
+        "Support for more than two views is our extension: the own view becomes the mean over the own views. The "
+        "released code corresponds to α = 1/(1 + β). A common variant multiplies logits by (1 − α)|P|/(|P| − 1); "
+        "it depends on a constant shift, can be negative, and is not DSCL."
     ),
     place=2,
     colour="#cc79a7",
@@ -200,7 +212,7 @@ SIMCSE = LossEntry(
         r"\text{SimCSE}=-\log\frac{e^{z_i\cdot z_i'/{temperature}}}"
         r"{\sum_{j}e^{z_i\cdot z_j'/{temperature}}}"
     ),
-    summary=N_("Two views of a text attract each other, all other texts repel; no labels are used."),
+    summary=N_("Two views of a text attract each other and repel all other texts. Labels are not used."),
     source="Gao et al. 2021, eq. 4, arXiv:2104.08821",
     reads="vectors",
     views=(2, 2),
@@ -213,8 +225,8 @@ SIMCSE = LossEntry(
             N_("Candidates"),
             "second",
             N_(
-                "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
-                "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent."
+                "Vectors that compete with the other view: the second views of the batch, as in SimCSE, or all "
+                "other vectors in both directions, as in NT-Xent (SimCLR, ConSERT)."
             ),
             kind="choice",
             choices={"second": N_("Second views"), "all": N_("All other vectors")},
@@ -223,13 +235,13 @@ SIMCSE = LossEntry(
             "symmetric",
             N_("Both directions"),
             False,
-            N_("Also let the second view look for the first, and take the mean."),
+            N_("Also matches the second view to the first and averages both losses."),
             kind="switch",
         ),
         *(p for p in CONTRAST if p.name not in ("k", "clusters")),
     ),
     others_compute=N_(
-        "SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N second views."
+        "NT-Xent (SimCLR, ConSERT) uses all 2N − 1 other vectors as candidates; SimCSE uses only the N second views."
     ),
     latex_notes={
         "candidates": r"\sum_j\;\to\;\text{{words}}",
@@ -256,7 +268,7 @@ SIMCSE_SUPERVISED = LossEntry(
         r"\text{supervised SimCSE}=-\log\frac{e^{z_i\cdot z_i^+/{temperature}}}"
         r"{\sum_{j}\big(e^{z_i\cdot z_j^+/{temperature}}+e^{z_i\cdot z_j^-/{temperature}}\big)}"
     ),
-    summary=N_("A premise attracts what it entails and repels what contradicts it; needs a task with both."),
+    summary=N_("A premise attracts the sentence it entails and repels its contradiction. The task must have both."),
     source="Gao et al. 2021, eq. 5, arXiv:2104.08821",
     reads="triplets",
     levels=("sentence",),
@@ -293,7 +305,7 @@ RDROP = LossEntry(
         r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
         r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"
     ),
-    summary=N_("Cross-entropy over two dropout masks, whose predictions are asked to agree."),
+    summary=N_("Cross-entropy under two dropout masks, whose predictions should agree."),
     source="Liang et al. 2021, arXiv:2106.14448",
     reads="logits",
     views=(2, 2),
@@ -303,7 +315,7 @@ RDROP = LossEntry(
             N_("Agreement α"),
             1.0,
             N_(
-                "α means other things in R-Drop, DSCL and the notes: here it is the weight of the symmetric KL "
+                "α has other meanings in R-Drop, DSCL and the notes. Here it is the weight of the symmetric KL "
                 "divergence."
             ),
             low=0.0,
@@ -313,7 +325,7 @@ RDROP = LossEntry(
         ),
     ),
     others_compute=N_(
-        "The paper's loss is 2 × this with α/2; bojone's is this with α/2, so the α = 4 there is our 2. "
+        "The paper's loss is twice ours with α halved; bojone's code is ours with α halved, so its α = 4 is our 2. "
         "One public RoBERTa script never adds the second cross-entropy."
     ),
     place=5,

@@ -69,7 +69,7 @@ CONSERT = "ConSERT: Yan et al. 2021, arXiv:2105.11741"
 DROPOUT = ViewEntry(
     name="dropout",
     label=N_("Second dropout pass"),
-    summary=N_("The encoder reads the text once more, with other dropout masks."),
+    summary=N_("The encoder reads the text again, with other dropout masks."),
     source=N_("SimCSE: Gao et al. 2021, arXiv:2104.08821; R-Drop two-stage"),
     kind="pass",
     place=0,
@@ -79,12 +79,15 @@ HEAD_DROPOUT = ViewEntry(
     name="head_dropout",
     label=N_("Head dropout"),
     summary=N_("One encoder pass; two dropout masks on the pooled vector."),
-    source=N_("R-Drop one-stage, from the notes"),
+    source=N_("R-Drop, one stage (notes)"),
     kind="head",
     parameters=(
         rate_parameter(
             0.1,
-            N_("The share of the pooled vector's entries that a mask drops; losses on logits take the head's own."),
+            N_(
+                "Fraction of the pooled vector's entries that a mask drops. Losses on logits use the head's own "
+                "dropout."
+            ),
         ),
     ),
     place=1,
@@ -93,19 +96,19 @@ HEAD_DROPOUT = ViewEntry(
 LAYERS = ViewEntry(
     name="layers",
     label=N_("Layers as views"),
-    summary=N_("The pooled vectors of other blocks as further views in one loss."),
-    source=N_("the multi-view notes"),
+    summary=N_("The pooled vectors of other blocks serve as further views in one loss."),
+    source=N_("multi-view notes"),
     kind="layers",
     parameters=(
         Parameter(
             "layers",
             N_("Layers"),
             "every_third",
-            N_("Blocks that are views beside the last one."),
+            N_("Blocks that serve as views besides the last one."),
             kind="layers",
         ),
     ),
-    others_compute=N_("Not the same as one loss per layer, which is the term's own setting Layers."),
+    others_compute=N_("Differs from one loss per layer, which the term's setting Layers gives."),
     place=2,
 )
 
@@ -120,7 +123,7 @@ EDA = ViewEntry(
             "operation",
             N_("Operation"),
             "mixed",
-            N_("What is done to a text; mixed draws one of the four for each."),
+            N_("Operation on a text; mixed draws one of the four for each text."),
             kind="choice",
             choices={
                 "mixed": N_("Mixed"),
@@ -130,9 +133,9 @@ EDA = ViewEntry(
                 "swap": N_("Swap"),
             },
         ),
-        rate_parameter(0.1, N_("The share of the words that are changed, at least one.")),
+        rate_parameter(0.1, N_("Fraction of the words that are changed, at least one.")),
     ),
-    others_compute=N_("The paper inserts random synonyms where the notes, and we, duplicate words."),
+    others_compute=N_("The paper inserts random synonyms; the notes and this app duplicate words."),
     place=3,
     text="core.texts.eda:eda_view",
     preview="core.texts.preview:eda_previews",
@@ -142,10 +145,10 @@ EDA = ViewEntry(
 TOKEN_SHUFFLE = ViewEntry(
     name="token_shuffle",
     label=N_("Token shuffle"),
-    summary=N_("The tokens take each other's positions."),
+    summary=N_("Shuffles the positions of the tokens."),
     source=CONSERT,
     kind="tokens",
-    others_compute=N_("ConSERT's code moves [CLS] and [SEP] too; here they stay."),
+    others_compute=N_("ConSERT's code also moves [CLS] and [SEP]; here they keep their positions."),
     place=4,
     tokens="core.views.embedding:shuffle_tokens",
     preview="core.texts.preview:shuffle_previews",
@@ -154,10 +157,10 @@ TOKEN_SHUFFLE = ViewEntry(
 TOKEN_CUTOFF = ViewEntry(
     name="token_cutoff",
     label=N_("Token cut-off"),
-    summary=N_("The embeddings of some tokens are zeroed."),
+    summary=N_("Sets the embeddings of some tokens to zero."),
     source=CONSERT,
     kind="embedding",
-    parameters=(rate_parameter(0.15, N_("The share of the tokens that are zeroed.")),),
+    parameters=(rate_parameter(0.15, N_("Fraction of the tokens that are set to zero.")),),
     place=5,
     embedding="core.views.embedding:token_cutoff_view",
     preview="core.texts.preview:cutoff_previews",
@@ -166,10 +169,10 @@ TOKEN_CUTOFF = ViewEntry(
 FEATURE_CUTOFF = ViewEntry(
     name="feature_cutoff",
     label=N_("Feature cut-off"),
-    summary=N_("Some features of the embeddings are zeroed, in all tokens of a text alike."),
+    summary=N_("Sets some embedding features to zero, the same in all tokens of a text."),
     source=CONSERT,
     kind="embedding",
-    parameters=(rate_parameter(0.2, N_("The share of the features that are zeroed.")),),
+    parameters=(rate_parameter(0.2, N_("Fraction of the features that are set to zero.")),),
     place=6,
     embedding="core.views.embedding:feature_cutoff_view",
 )
@@ -177,10 +180,10 @@ FEATURE_CUTOFF = ViewEntry(
 EMBEDDING_DROPOUT = ViewEntry(
     name="embedding_dropout",
     label=N_("Embedding dropout"),
-    summary=N_("Entries of the embeddings are dropped at random."),
+    summary=N_("Drops random entries of the embeddings."),
     source=CONSERT,
     kind="embedding",
-    parameters=(rate_parameter(0.2, N_("The share of the entries that are dropped.")),),
+    parameters=(rate_parameter(0.2, N_("Fraction of the entries that are dropped.")),),
     place=7,
     embedding="core.views.embedding:embedding_dropout_view",
 )
@@ -188,7 +191,7 @@ EMBEDDING_DROPOUT = ViewEntry(
 ADVERSARIAL = ViewEntry(
     name="adversarial",
     label=N_("Adversarial step"),
-    summary=N_("The embeddings take a small step up the contrastive loss; costs three more passes."),
+    summary=N_("Moves the embeddings a small step up the contrastive loss. Costs three more passes."),
     source=CONSERT,
     kind="embedding",
     parameters=(
@@ -196,13 +199,15 @@ ADVERSARIAL = ViewEntry(
             "epsilon",
             N_("Step ε"),
             0.01,
-            N_("The step's length, as a share of each embedding's norm."),
+            N_("Length of the step, as a fraction of each embedding's norm."),
             low=0.0,
             high=1.0,
             slider=(0.0, 0.1),
         ),
     ),
-    others_compute=N_("ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike."),
+    others_compute=N_(
+        "ConSERT scales the gradient itself; here its sign is used, so that every feature moves equally far."
+    ),
     place=8,
     embedding="core.views.embedding:adversarial_view",
     follows_gradient=True,
@@ -211,29 +216,29 @@ ADVERSARIAL = ViewEntry(
 BACK_TRANSLATION = ViewEntry(
     name="back_translation",
     label=N_("Back-translation"),
-    summary=N_("The text, translated into another language and back by sampling. Models come from the Hub."),
+    summary=N_("Translates the text into another language and back by sampling. The models come from the Hub."),
     source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
     kind="text",
     parameters=(
         Parameter(
             "forward",
-            N_("Model there"),
+            N_("Forward model"),
             "Helsinki-NLP/opus-mt-en-de",
             N_("A Marian model on the Hub, or a folder."),
             kind="name",
         ),
         Parameter(
             "backward",
-            N_("Model back"),
+            N_("Backward model"),
             "Helsinki-NLP/opus-mt-de-en",
-            N_("The Marian model for the way back."),
+            N_("The Marian model that translates back."),
             kind="name",
         ),
         Parameter(
             "temperature",
             N_("Sampling temperature T"),
             0.7,
-            N_("Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9."),
+            N_("Higher values give more varied and noisier translations. The papers use 0.3, 0.5, 0.7 and 0.9."),
             low=0.0,
             high=10.0,
             above=True,
@@ -242,7 +247,7 @@ BACK_TRANSLATION = ViewEntry(
     ),
     place=9,
     by_model="core.views.back_translation:round_trip",
-    cost=N_("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept."),
+    cost=N_("Back-translation is extra: some seconds once for every batch of new texts; translations are stored."),
 )
 
 # Other packages add views with `VIEWS.register`.

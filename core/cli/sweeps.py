@@ -135,7 +135,7 @@ def list_command(folder: str | None, as_json: bool) -> None:
 @output_option
 @json_option
 def show(experiment: str, folder: str | None, **shown: Any) -> None:
-    """What an experiment shows so far."""
+    """Show the results of an experiment so far."""
     found = _open(folder)
     _show(found, found.table.find(experiment), **shown)
 

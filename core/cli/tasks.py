@@ -1,4 +1,4 @@
-"""People's own tasks, without a browser: add a file or a Hub data set, list, rename, delete."""
+"""Added tasks without a browser: add a file or a Hub data set, list, rename, delete."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
             setting = _parameter(parameter, term.parameters[parameter.name], path, label)
             found.append(replace(setting, listed=setting.listed or parameter.name == "temperature"))
     keys = numbered(view.view for view in term.views)
-    shown = [*([_("The text itself")] if term.original else []), *(_(view.entry.label) for view in term.views)]
+    shown = [*([_("Include the text itself")] if term.original else []), *(_(view.entry.label) for view in term.views)]
     counts = len(shown) > 1 or not term.original
     views = _("Views of {loss}", loss=name)
     found.append(Setting(f"{path}.views", views, (term.original, *keys), listed(shown), counts))
@@ -337,7 +337,7 @@ def _phase_label(config: RunConfig, number: int, weights: bool, temperature: boo
     if last.rate_factor != 1:
         parts.append(_("learning rate × {factor:g}", factor=last.rate_factor))
     if turned and last == (number, first, 1.0):
-        parts.append(_("turned and back"))
+        parts.append(_("turned and turned back"))
     return listed(parts)
 
 
@@ -424,7 +424,7 @@ def term_words(term: TermConfig) -> str:
     elif term.layers != "last":
         words.append(_("one loss per layer ({layers})", layers=_(RELATIVE_LAYERS[term.layers]).lower()))
     if (head := term.parameters.get("projection", "none")) != "none":
-        words.append(_("through an MLP of its own") if head == "mlp" else _("through a linear layer of its own"))
+        words.append(_("through an MLP projection head") if head == "mlp" else _("through a linear projection head"))
     if size := whole(term.parameters, "queue"):
         words.append(
             _("a queue of {vectors} as further candidates", vectors=ngettext("{count} vector", "{count} vectors", size))
@@ -432,7 +432,7 @@ def term_words(term: TermConfig) -> str:
     if not term.original:
         words.append(_("without the unchanged text"))
     if not term.parameters.get("normalize", True):
-        words.append(_("vectors as they are, not normalised"))
+        words.append(_("unnormalised vectors"))
     if term.views:
         words.append(_("views: {views}", views=listed(_(view.entry.label).lower() for view in term.views)))
     return clauses(words)
@@ -443,12 +443,12 @@ def _tokens(term: TermConfig) -> str:
     clusters = whole(term.parameters, "clusters")
     if term.parameters["k"] == AUTO:
         if clusters:
-            return _("the third of the tokens that [CLS] attends to most, grouped into {groups}", groups=clusters)
-        return _("the third of the tokens that [CLS] attends to most")
+            return _("the third of the tokens with the highest [CLS] attention, grouped into {groups}", groups=clusters)
+        return _("the third of the tokens with the highest [CLS] attention")
     tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
     if clusters:
-        return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
-    return _("the {tokens} that [CLS] attends to most", tokens=tokens)
+        return _("the {tokens} with the highest [CLS] attention, grouped into {groups}", tokens=tokens, groups=clusters)
+    return _("the {tokens} with the highest [CLS] attention", tokens=tokens)
 
 
 def _shown(value: Value) -> str:

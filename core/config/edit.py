@@ -58,7 +58,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     for text in texts:
         path = text.partition("=")[0].strip()
         if path == "task" or path.startswith(NOT_LINKED):
-            raise ConfigError("set", text, "a link does not name the task or its file here; leave it out.")
+            raise ConfigError("set", text, "a link cannot name the task or its file here; leave it out.")
         if not text.startswith(NAMED_PRESET):
             assign(given, text)
     return parse_config(given)
@@ -176,7 +176,7 @@ def _inside(place: Any, name: str, path: str) -> Any:
             )
         return place[_place(place, name, path)]
     if not isinstance(place, dict):
-        raise ConfigError("set", path, "{field} has no fields; leave out what follows it.", field=above)
+        raise ConfigError("set", path, "{field} has no fields; remove what follows it.", field=above)
     return place.setdefault(name, {})
 
 
@@ -325,7 +325,9 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
         entry = preset(value)
         if len(entry.objectives) > 1:
             raise ConfigError(
-                "preset", value, "it has two phases, and one objective is replaced; take one of one phase."
+                "preset",
+                value,
+                "this preset has two phases, but one objective is replaced; choose a preset of one phase.",
             )
         value = entry.objectives[0]
     if names[-2:] == ["objective", "lambda"]:

@@ -164,7 +164,7 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> Co
     around = line[max(0, error.colno - 1 - AROUND) : error.colno - 1 + AROUND].strip()
     place = {"line": error.lineno, "column": error.colno}
     return ConfigError(
-        field, around, "from line {line}, column {column} on it is not JSON; {remedy}", remedy=remedy, **place
+        field, around, "it is not JSON at line {line}, column {column}; {remedy}", remedy=remedy, **place
     )
 
 

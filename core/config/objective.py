@@ -19,7 +19,7 @@ CONVEX_TOLERANCE = 1e-6
 # Automatic k: a third of a text's tokens, so that attention still has a choice.
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
-WEIGHT = N_("How much this term counts in the sum.")
+WEIGHT = N_("Weight of this term in the sum.")
 
 
 class Knob(NamedTuple):
@@ -110,9 +110,9 @@ class ObjectiveConfig(Section):
         """The knobs by name: λ or each weight, τ, and those of the terms."""
         knobs: dict[str, Knob] = {}
         if self.weight is not None:
-            about = _("How much the contrastive loss counts. The other loss counts in full.")
+            about = _("Weight of the contrastive loss. The other loss has weight 1.")
             if self.combine == "convex":
-                about = _("How much the contrastive loss counts. The other loss has the rest, 1 − λ.")
+                about = _("Weight of the contrastive loss. The other loss has weight 1 − λ.")
             knobs["lambda"] = Knob(_("Weight λ"), self.weight, (0.0, 1.0), about)
         for key, term in zip(self.keys, self.terms, strict=True):
             owner = with_number(term.entry.symbol, key, term.loss) if len(self.terms) > 1 else ""
@@ -178,7 +178,7 @@ class ObjectiveConfig(Section):
             if setting in settings or (setting == "weight" and self.combine == "additive" and len(self.terms) > 1):
                 return key, setting
         names = listed(["learning_rate", *self.knobs])
-        raise ConfigError("knob", name, "this objective has no such knob; it has {names}.", names=names)
+        raise ConfigError("knob", name, "this objective has no such knob; its knobs are {names}.", names=names)
 
     def _with_terms(self, terms: list[dict[str, Any]]) -> ObjectiveConfig:
         return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})

@@ -225,8 +225,8 @@ class _Planner:
         if not others and isinstance(chosen[0], str) and self.blocks > 1:
             return (self.blocks - 1,)  # too few blocks for a third: take the one below the last
         if not others:
-            remedy = Message("the last block is a view already; the encoder has no other, so remove it.")
+            remedy = Message("the last block is already a view and the encoder has no other; remove it.")
             if self.blocks > 1:
-                remedy = Message("the last block is a view already; name others, such as [1].")
+                remedy = Message("the last block is already a view; name others, such as [1].")
             raise ConfigError(f"{term.loss}.views.layers", ", ".join(map(str, layers)), remedy)
         return others

@@ -22,7 +22,7 @@ NOTES = N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes")
 DROPOUT_NOTES = N_("the dropout-contrast notes")
 
 BASELINES, SUPERVISED, AGREEMENT = N_("Baseline"), N_("Supervised contrast"), N_("Agreement")
-UNSUPERVISED, TOKENS, SHOWING = N_("Contrast without labels"), N_("Tokens and layers"), N_("For showing")
+UNSUPERVISED, TOKENS, SHOWING = N_("Contrast without labels"), N_("Tokens and layers"), N_("Demonstrations")
 GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, TOKENS, SHOWING)
 
 
@@ -117,13 +117,13 @@ def _back_translation(language: str) -> JSON:
 
 _ALL = (
     Preset(
-        "ce", "CE", BASELINES, N_("Cross-entropy alone: the baseline."), N_("the usual fine-tuning loss"), (CLASSIFIER,)
+        "ce", "CE", BASELINES, N_("Cross-entropy alone: the baseline."), N_("standard fine-tuning loss"), (CLASSIFIER,)
     ),
     Preset(
         "ce-scl",
         "CE + SCL",
         SUPERVISED,
-        N_("Texts of one class also attract each other. Gunel et al.'s usual best: λ 0.9, τ 0.3."),
+        N_("Texts of one class also attract each other. Gunel et al.'s most common optimum: λ 0.9, τ 0.3."),
         GUNEL,
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
     ),
@@ -131,7 +131,7 @@ _ALL = (
         "rdrop-one-stage",
         N_("R-Drop, one stage"),
         AGREEMENT,
-        N_("One encoder pass; the classifier's answers under two dropout masks should agree."),
+        N_("One encoder pass. The classifier's predictions under two dropout masks should agree."),
         N_(
             "Liang et al. 2021, arXiv:2106.14448; one stage: experiments on IMDb with DeBERTa-v3-base, unpublished "
             "notes"
@@ -142,7 +142,7 @@ _ALL = (
         "rdrop-two-stage",
         N_("R-Drop, two stages"),
         AGREEMENT,
-        N_("The encoder reads every text twice, and the two answers should agree."),
+        N_("The encoder reads every text twice, and both predictions should agree."),
         "Liang et al. 2021, arXiv:2106.14448",
         (_objective({"loss": "rdrop", "views": _views("dropout")}),),
     ),
@@ -150,7 +150,10 @@ _ALL = (
         "multi-view-scl",
         N_("Multi-view SCL"),
         SUPERVISED,
-        N_("Two masks of the pooled vector and that of other layers, all views in one contrastive loss."),
+        N_(
+            "Two dropout masks of the pooled vector and the vectors of other layers are all views in one "
+            "contrastive loss."
+        ),
         NOTES,
         (_objective(_ce(), _scl(0.5, views=_views("head_dropout", "layers"))),),
     ),
@@ -158,7 +161,7 @@ _ALL = (
         "token-scl",
         N_("Token-level SCL"),
         TOKENS,
-        N_("The k tokens that [CLS] attends to most represent a text; λ is the contrastive weight."),
+        N_("A text is represented by the k tokens with the highest [CLS] attention; λ is the contrastive weight."),
         N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 30, 60, 90 and α 0.2, 0.5 there"),
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO)),),
     ),
@@ -166,7 +169,7 @@ _ALL = (
         "clustered-tokens",
         N_("Clustered tokens"),
         TOKENS,
-        N_("Those tokens grouped by K-means, each group one view."),
+        N_("The same tokens, grouped by K-means; each cluster is one view."),
         N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 90, α 0.25 and 5, 10, 15 clusters there"),
         (_objective(_ce(), _scl(0.25, level="token", k=AUTO, clusters=5)),),
     ),
@@ -190,10 +193,7 @@ _ALL = (
         "dropout-contrast-encoder",
         N_("Dropout contrast, encoder output"),
         UNSUPERVISED,
-        N_(
-            "CE over two dropout passes, and SimCSE between their pooled vectors; an idea that did not help in our "
-            "notes."
-        ),
+        N_("CE over two dropout passes, and SimCSE between their pooled vectors. This did not help in the notes."),
         DROPOUT_NOTES,
         (_objective(_ce(views=_views("dropout")), {"loss": "simcse", "weight": 0.5, "views": _views("dropout")}),),
     ),
@@ -201,7 +201,7 @@ _ALL = (
         "dropout-contrast-logits",
         N_("Dropout contrast, logits"),
         UNSUPERVISED,
-        N_("The same between the classifier's outputs, where no dense layer damps it."),
+        N_("The same between the classifier's outputs, which no dense layer damps."),
         DROPOUT_NOTES,
         (
             _objective(
@@ -214,7 +214,7 @@ _ALL = (
         "dscl",
         "DSCL",
         SUPERVISED,
-        N_("CE and a contrastive loss that weighs a text's own second view apart from its class."),
+        N_("CE, and a contrastive loss that weighs a text's second view separately from its class."),
         N_("Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours"),
         (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
     ),
@@ -222,7 +222,7 @@ _ALL = (
         "scl-classifier",
         N_("SCL, then classifier"),
         SUPERVISED,
-        N_("The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder."),
+        N_("The contrastive loss trains the encoder; then a classifier is trained on the frozen encoder."),
         "Khosla et al. 2020, arXiv:2004.11362",
         (_objective(_scl(1.0, 0.1)), CLASSIFIER),
         parts=(None, "classifier"),
@@ -231,7 +231,7 @@ _ALL = (
         "simcse",
         N_("SimCSE, then classifier"),
         UNSUPERVISED,
-        N_("Two dropout passes of a text attract each other, without labels; then the classifier."),
+        N_("Two dropout passes of a text attract each other, without labels; then the classifier is trained."),
         SIMCSE,
         (_objective({"loss": "simcse", "views": _views("dropout")}), CLASSIFIER),
     ),
@@ -239,7 +239,7 @@ _ALL = (
         "simcse-supervised",
         N_("Supervised SimCSE, then classifier"),
         SUPERVISED,
-        N_("Premises attract what they entail and repel what contradicts them; needs an NLI task."),
+        N_("Premises attract the sentences they entail and repel those that contradict them; the task must be NLI."),
         SIMCSE,
         (_objective({"loss": "simcse_supervised"}), CLASSIFIER),
     ),
@@ -247,7 +247,10 @@ _ALL = (
         "consert",
         N_("ConSERT, then classifier"),
         UNSUPERVISED,
-        N_("Token shuffle against feature cut-off, all other vectors as negatives, no labels; then the classifier."),
+        N_(
+            "Token shuffle against feature cut-off, with all other vectors as negatives and no labels; then the "
+            "classifier is trained."
+        ),
         "Yan et al. 2021, arXiv:2105.11741",
         (
             _objective(
@@ -266,7 +269,7 @@ _ALL = (
         "cert",
         N_("CERT, then classifier"),
         UNSUPERVISED,
-        N_("Two back-translations of a text attract each other, without labels; then the classifier."),
+        N_("Two back-translations of a text attract each other, without labels; then the classifier is trained."),
         "Fang et al. 2020, arXiv:2005.12766",
         (
             _objective(
@@ -293,7 +296,7 @@ _ALL = (
         "margin",
         N_("Margin"),
         BASELINES,
-        N_("The true class has to win by a margin."),
+        N_("The true class must win by a margin."),
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599",
         (_objective(_ce(margin=0.5)),),
     ),
@@ -301,7 +304,7 @@ _ALL = (
         "mixup",
         "Mixup",
         BASELINES,
-        N_("Pooled vectors are mixed in pairs, and their labels with them."),
+        N_("Mixes pairs of pooled vectors and their labels."),
         "Zhang et al. 2018, arXiv:1710.09412",
         (_objective(_ce(mixup=0.2)),),
     ),
@@ -309,7 +312,10 @@ _ALL = (
         "collapse",
         N_("Collapse"),
         SHOWING,
-        N_("CE + SCL at thirty times the default rate: all texts end in one point, the loss on its collapse line."),
+        N_(
+            "CE + SCL at thirty times the default learning rate: all texts collapse to one point, and the loss "
+            "stays at its collapse line."
+        ),
         N_("made for this project"),
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
         rates={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},

@@ -47,7 +47,7 @@ class PhaseConfig(Section):
     steps: int | None = setting(
         None,
         N_("Steps"),
-        N_("Of the optimiser."),
+        N_("Number of optimiser steps."),
         {None: N_("The default")},
         ge=1,
         le=MAX_STEPS,
@@ -57,7 +57,7 @@ class PhaseConfig(Section):
     epochs: float | None = setting(
         None,
         N_("Epochs"),
-        N_("Passes over the training rows, instead of steps."),
+        N_("Number of passes over the training rows, instead of steps."),
         {None: "–"},
         gt=0.0,
         le=1000.0,
@@ -66,10 +66,10 @@ class PhaseConfig(Section):
     batch_size: int = setting(16, N_("Batch size"), N_("Texts per step."), ge=1, le=4096, unit=N_("texts"), listed=True)
     micro_batch: int | None = setting(
         None,
-        N_("Texts at a time"),
+        N_("Micro-batch"),
         N_(
-            "A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
-            "twice, for the same gradients (gradient cache)."
+            "Number of texts that the encoder reads at a time, twice, with the same gradients (gradient cache). "
+            "Allows contrastive batches larger than memory."
         ),
         {None: N_("The whole batch")},
         ge=1,
@@ -79,7 +79,7 @@ class PhaseConfig(Section):
     gradient_checkpointing: bool = setting(
         False,
         N_("Gradient checkpointing"),
-        N_("Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more time."),
+        N_("Keeps only the blocks’ inputs and recomputes the rest: less memory, about a third more time."),
     )
 
     @property
@@ -116,7 +116,7 @@ class RunConfig(Section):
     """
 
     version: Literal[2] = 2
-    name: str = setting("", N_("Name"), N_("For the list of runs."), max_length=80)
+    name: str = setting("", N_("Name"), N_("Shown in the list of runs."), max_length=80)
     task: TaskConfig = TaskConfig()
     encoder: EncoderConfig = EncoderConfig()
     phases: Annotated[tuple[PhaseConfig, ...], Field(min_length=1, max_length=2)] = (PhaseConfig(),)
@@ -125,47 +125,49 @@ class RunConfig(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = setting(
         "auto",
         N_("Device"),
-        N_("Automatic takes a GPU where there is one."),
+        N_("Automatic uses a GPU if there is one."),
         {"auto": N_("Automatic"), "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"},
     )
     precision: Precision = setting(
         "auto",
         N_("Precision"),
         N_(
-            "Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
-            "about twice the speed. Losses, norms and the classifier are float32 either way."
+            "Precision of the encoder’s passes. Automatic uses bfloat16 if this machine supports it, which is "
+            "about twice as fast. Losses, norms and the classifier are always float32."
         ),
         {"auto": N_("Automatic")},
     )
     start: str | None = setting(
         None,
         N_("Starts from"),
-        N_("A finished run with the same encoder, whose encoder this run starts from; its classifier is a new one."),
+        N_("Starts from the encoder of a finished run with the same architecture; the classifier is new."),
         {None: N_("The pre-trained encoder")},
         pattern=r"^[a-z0-9]{12}$",
     )
     classifier_start: ClassifierStart = setting(
         "auto",
-        N_("Classifier starts"),
+        N_("Classifier initialisation"),
         N_(
-            "From random weights, or as a linear probe of the encoder before its first step, which many classes "
-            "need. Automatic: as a probe with more than six classes."
+            "Random weights, or a linear probe of the encoder, which helps with many classes. Automatic uses the "
+            "probe with more than six classes."
         ),
-        {"auto": N_("Automatic"), "random": N_("From random weights"), "probe": N_("As a linear probe")},
+        {"auto": N_("Automatic"), "random": N_("Random weights"), "probe": N_("Linear probe")},
     )
     resources: ResourcesConfig = ResourcesConfig()
     processes: int = setting(
         1,
         N_("Processes"),
         N_(
-            "Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
-            "where there are any, and contrast sees the whole batch."
+            "Data-parallel training on one machine: each process reads a part of every batch, on its own GPU if "
+            "there are several. The contrastive loss sees the whole batch."
         ),
         ge=1,
         le=64,
         unit=N_("processes"),
     )
-    seed: int = setting(0, N_("Seed"), N_("Of samples, new weights, batches and dropout."), ge=0, le=LARGEST_SEED)
+    seed: int = setting(
+        0, N_("Seed"), N_("Seeds sampling, initialisation, batching and dropout."), ge=0, le=LARGEST_SEED
+    )
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 
     @model_validator(mode="before")
@@ -184,7 +186,7 @@ class RunConfig(Section):
             raise ConfigError(
                 "knob_turns",
                 ", ".join(turn.name for turn in objective_turns),
-                "give both phases their steps, so that the step of a turn determines its phase.",
+                "give the steps of both phases, so that a turn's step determines its phase.",
             )
         _follow(self.knob_turns, self)
         return self

@@ -94,23 +94,23 @@ def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
         return None
     if first is not None:
         return Message(
-            "The classifier learns from step {step:,} on. Until then, scores are those of a linear probe, fitted on "
+            "The classifier is trained from step {step:,}. Until then, scores come from a linear probe, fitted on "
             "each frame's vectors of up to {rows} training rows.",
             step=first,
             rows=PROBE_ROWS,
         )
     by_weight = "lambda" in config.phases[0].objective.knobs
-    cause = Message("At λ = 1 the classifier never learns.")
+    cause = Message("At λ = 1 the classifier is not trained.")
     if not by_weight:
-        cause = Message("With contrastive terms alone the classifier never learns.")
+        cause = Message("With contrastive terms alone the classifier is not trained.")
     scores = Message(
-        "Scores are those of a linear probe, fitted on each frame's vectors of up to {rows} training rows.",
+        "Scores come from a linear probe, fitted on each frame's vectors of up to {rows} training rows.",
         rows=PROBE_ROWS,
     )
     note = Message("{first} {next}", first=cause, next=scores)
     if over or not by_weight:
         return note
-    return Message("{first} {next}", first=note, next=Message("Turn λ below 1 to train the classifier."))
+    return Message("{first} {next}", first=note, next=Message("Set λ below 1 to train the classifier."))
 
 
 def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
@@ -123,22 +123,24 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     learned = first if "classifier" in by else None
     rows = next((frame.probe_rows for frame in frames if frame.probe_rows is not None), None)
     if rows is None and learned is None:  # recorded before frames had a probe
-        return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
+        return _(
+            "The classifier of this run has learned nothing, so its predictions, confidence and loss mean nothing."
+        )
     if rows is None:
         return _(
-            "Before step {step:,} the classifier had learned nothing: its predictions, confidence and loss mean "
+            "Before step {step:,} the classifier had learned nothing, so its predictions, confidence and loss mean "
             "nothing.",
             step=learned,
         )
     if learned is None:
         return _(
-            "The classifier has learned nothing, so predictions, confidence and loss are a linear probe's, fitted on "
-            "{rows:,} training rows at each frame.",
+            "The classifier has learned nothing. Predictions, confidence and loss come from a linear probe, fitted "
+            "on {rows:,} training rows at each frame.",
             rows=rows,
         )
     return _(
-        "Before step {step:,}, predictions, confidence and loss are a linear probe's, fitted on {rows:,} training rows "
-        "at each frame.",
+        "Before step {step:,}, predictions, confidence and loss come from a linear probe, fitted on {rows:,} "
+        "training rows at each frame.",
         step=learned,
         rows=rows,
     )
@@ -168,5 +170,5 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
     if low <= start <= high and score != start:
         sentence = _("{comparison}, perhaps by chance; 95% interval {low} to {high}.", **known)
-    remedy = [_("More steps, or a higher learning rate, may lift it.")] if start > high and not by_probe else []
+    remedy = [_("More steps or a higher learning rate may help.")] if start > high and not by_probe else []
     return sentences([sentence, *remedy])

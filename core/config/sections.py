@@ -37,62 +37,62 @@ class ReadingConfig(Section):
     """
 
     text: str | None = setting(
-        None, N_("Text column"), N_("Column with the texts."), DETECTED, min_length=1, max_length=200
+        None, N_("Text column"), N_("Column of the texts."), DETECTED, min_length=1, max_length=200
     )
     text_b: str | None = setting(
         None,
-        N_("Second text’s column"),
-        N_("Column with the second texts of pairs."),
+        N_("Second text column"),
+        N_("Column of the second texts of pairs."),
         DETECTED | {"": N_("None")},
         max_length=200,
     )
     label: str | None = setting(
-        None, N_("Label column"), N_("Column with the labels."), DETECTED, min_length=1, max_length=200
+        None, N_("Label column"), N_("Column of the labels."), DETECTED, min_length=1, max_length=200
     )
     split: str | None = setting(
         None,
         N_("Split column"),
-        N_("Column that says train, validation or test."),
+        N_("Column with the values train, validation or test."),
         DETECTED | {"": N_("None")},
         max_length=200,
     )
     kind: Literal["classes", "similarity"] | None = setting(
         None,
         N_("Kind of labels"),
-        N_("Similarity scores, as in STS-B, are measured against and not learned."),
+        N_("Similarity scores, as in STS-B, are used for evaluation, not for training."),
         DETECTED | {"classes": N_("Classes"), "similarity": N_("Similarity scores")},
     )
     encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = setting(
-        None, N_("Encoding"), N_("How the file’s bytes become characters."), DETECTED | ENCODINGS
+        None, N_("Encoding"), N_("Encoding of the file."), DETECTED | ENCODINGS
     )
     delimiter: Literal[",", "\t", ";", "|"] | None = setting(
         None,
         N_("Delimiter"),
-        N_("What is between fields."),
+        N_("Character between fields."),
         DETECTED | {",": N_("Comma"), "\t": N_("Tab"), ";": N_("Semicolon"), "|": N_("Vertical bar")},
     )
     quote: Literal['"', "'", ""] | None = setting(
         None,
         N_("Quotation marks"),
-        N_("What encloses a text that has delimiters or line breaks in it."),
+        N_("Character around texts that contain delimiters or line breaks."),
         DETECTED | {'"': N_("Double quotes"), "'": N_("Single quotes"), "": N_("No quotes")},
     )
     escape: Literal["\\", ""] | None = setting(
         None,
         N_("Escapes"),
-        N_('A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.'),
+        N_('A backslash can escape a quotation mark, as in \\". A doubled quotation mark always does.'),
         DETECTED | {"\\": N_("Backslash escapes"), "": N_("No escapes")},
     )
     skip_initial_space: bool | None = setting(
         None,
         N_("Spaces after a delimiter"),
-        N_("Quotation marks behind spaces enclose a text only when the spaces are skipped."),
+        N_("A quotation mark after spaces opens a text only if the spaces are skipped."),
         DETECTED | {True: N_("Skipped"), False: N_("Part of the field")},
     )
     header: bool | None = setting(
         None,
         N_("First line"),
-        N_("Whether it names the columns."),
+        N_("A header names the columns."),
         DETECTED | {True: N_("A header"), False: N_("A row")},
     )
 
@@ -120,20 +120,17 @@ class TaskConfig(Section):
     name: Annotated[str, Field(max_length=80)] | None = None
     path: str | None = None
     test_path: str | None = setting(
-        None, N_("Test file"), N_("With rows that are scored once, at the end."), {None: N_("None")}
+        None, N_("Test file"), N_("Rows that are scored once, at the end."), {None: N_("None")}
     )
     reading: ReadingConfig = ReadingConfig()
     drop: tuple[str, ...] = setting(
-        (), N_("Rows dropped for"), N_("Kinds of problems whose rows are left out."), {(): N_("Nothing")}
+        (), N_("Drop rows with"), N_("Kinds of problems whose rows are dropped."), {(): N_("Nothing")}
     )
     content_hash: str | None = None
     imbalance: float = setting(
         1.0,
         N_("Imbalance"),
-        N_(
-            "Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
-            "1 leaves them as they are."
-        ),
+        N_("Ratio of the largest to the smallest class; later classes keep fewer rows. 1 changes nothing."),
         {1.0: N_("None")},
         ge=1.0,
         le=1000.0,
@@ -141,18 +138,18 @@ class TaskConfig(Section):
     train_size: int | None = setting(
         None,
         N_("Training rows"),
-        N_("Few-shot: a stratified sample of that many rows; under one seed 20 are part of 100."),
+        N_("Few-shot: size of a stratified sample. With the same seed, 20 rows are a subset of 100."),
         {None: N_("All")},
         ge=2,
         unit=N_("rows"),
     )
     label_noise: float = setting(
-        0.0, N_("Label noise ρ"), N_("That share of each class’s training rows gets another label."), ge=0.0, le=1.0
+        0.0, N_("Label noise ρ"), N_("Fraction of each class’s training rows that get another label."), ge=0.0, le=1.0
     )
     text_noise: float = setting(
         0.0,
         N_("Text noise r"),
-        N_("That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA)."),
+        N_("Fraction of the words of every training text that are replaced, deleted, duplicated or swapped (EDA)."),
         ge=0.0,
         le=1.0,
     )
@@ -160,8 +157,8 @@ class TaskConfig(Section):
         None,
         N_("Back-translations T"),
         N_(
-            "Adds a back-translation of every training text, sampled at this temperature, with its label "
-            "(Gunel et al. 2021); the runs that ask for it first fetch two translation models."
+            "Adds a back-translation of every training text, sampled at this temperature, with its label (Gunel et "
+            "al. 2021). The first such run downloads two translation models."
         ),
         {None: N_("None")},
         gt=0.0,
@@ -170,12 +167,12 @@ class TaskConfig(Section):
     translators: tuple[str, str] = setting(
         ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"),
         N_("Translation models"),
-        N_("There and back, by Hub name or folder."),
+        N_("Forward and backward model, by Hub name or folder."),
     )
     validation_size: int | None = setting(
         None,
         N_("Validation rows"),
-        N_("A stratified sample of the split."),
+        N_("Size of a stratified sample of the split."),
         {None: N_("The default")},
         ge=2,
         unit=N_("rows"),
@@ -184,16 +181,15 @@ class TaskConfig(Section):
         "auto",
         N_("Batches"),
         N_(
-            "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts "
-            "there, so that every text finds a positive (unless its class has no other); where the classes do not "
-            "all fit, they take turns. Small classes come round more often. Automatic: class-balanced with more "
-            "than six classes."
+            "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts, so "
+            "that every text has a positive (unless its class has no other); if not all classes fit, they take "
+            "turns, and small classes repeat more often. Automatic: class-balanced with more than six classes."
         ),
         {
             "auto": N_("Automatic"),
             "random": N_("Random"),
             "class_balanced": N_("Class-balanced"),
-            "balanced": N_("Equal shares"),
+            "balanced": N_("Equal class shares"),
         },
     )
 
@@ -214,23 +210,23 @@ class EncoderConfig(Section):
         "all-MiniLM-L6-v2",
         N_("Encoder"),
         N_(
-            "all-MiniLM-L6-v2 is bundled; the others come from the Hugging Face Hub. Any Hub name or "
-            "folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder will do."
+            "all-MiniLM-L6-v2 is bundled; others come from the Hugging Face Hub. Give the Hub name or folder of a "
+            "BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder."
         ),
     )
     pooling: Literal["auto", "cls", "mean"] = setting(
         "auto",
-        N_("One vector per text"),
+        N_("Pooling"),
         N_(
-            "What is classified, contrasted and drawn: the first token’s last hidden state, or the mean "
-            "of all. Sentence encoders were trained with one of them, plain language models with [CLS]."
+            "The vector that is classified, contrasted and mapped: the first token’s last hidden state, or the "
+            "mean of all tokens. Sentence encoders were trained with one of them, plain language models with [CLS]."
         ),
         {"auto": N_("The encoder’s own"), "cls": "[CLS]", "mean": N_("Mean of tokens")},
     )
     max_length: int = setting(
         128,
-        N_("Tokens read"),
-        N_("Of each text; a longer one is cut. More tokens take more time and memory."),
+        N_("Maximum tokens"),
+        N_("Longer texts are truncated. More tokens take more time and memory."),
         ge=4,
         le=8192,
         unit=N_("tokens"),
@@ -249,10 +245,10 @@ class TrainableConfig(Section):
 
     part: Literal["all", "last_blocks", "lora", "classifier"] = setting(
         "all",
-        N_("What learns"),
+        N_("Trained weights"),
         N_(
-            "What is frozen runs without dropout, and its outputs are computed once. LoRA learns small "
-            "adapters on query and value."
+            "Frozen layers run without dropout, and their outputs are computed once. LoRA trains small adapters on "
+            "query and value."
         ),
         {
             "all": N_("All weights"),
@@ -264,24 +260,24 @@ class TrainableConfig(Section):
     )
     blocks: int = setting(
         2,
-        N_("Blocks that learn"),
-        N_("The last ones; those below them are frozen."),
+        N_("Trained blocks"),
+        N_("Number of blocks trained, counted from the last; those below are frozen."),
         ge=1,
         le=100,
         unit=N_("blocks"),
         listed=True,
     )
     lora_rank: int = setting(
-        8, N_("LoRA rank"), N_("Rows r of each adapter’s two matrices."), ge=1, le=512, listed=True
+        8, N_("LoRA rank"), N_("Rank r of each adapter’s two matrices."), ge=1, le=512, listed=True
     )
-    lora_alpha: float = setting(16.0, N_("LoRA scale α"), N_("Adapters count α / rank."), gt=0.0, le=1024.0)
-    lora_dropout: float = setting(0.05, N_("LoRA dropout"), N_("Of what an adapter reads."), ge=0.0, lt=1.0)
+    lora_alpha: float = setting(16.0, N_("LoRA scale α"), N_("Adapters are scaled by α / rank."), gt=0.0, le=1024.0)
+    lora_dropout: float = setting(0.05, N_("LoRA dropout"), N_("Dropout on the adapters’ input."), ge=0.0, lt=1.0)
     reinitialised_blocks: int = setting(
         0,
         N_("Re-initialised top blocks"),
         N_(
-            "Draw the weights of this many top blocks at random, once, before the first frame (Zhang et "
-            "al. 2020). They have to learn, from the first phase on."
+            "Initialises this many top blocks at random, once, before the first frame (Zhang et al. 2020). They "
+            "must be trained from the first phase."
         ),
         ge=0,
         le=100,
@@ -303,15 +299,15 @@ class OptimiserConfig(Section):
     name: Literal["adamw", "adafactor"] = setting(
         "adamw",
         N_("Optimiser"),
-        N_("Adafactor keeps far smaller moments."),
+        N_("Adafactor stores far smaller moments."),
         {"adamw": "AdamW", "adafactor": "Adafactor"},
     )
     learning_rate: float | None = setting(
         None,
         N_("Learning rate"),
         N_(
-            "The peak of a linear warm-up over a tenth of the steps and a linear decay. By default it "
-            "follows what learns and the encoder’s size."
+            "Peak of a linear warm-up over a tenth of the steps and a linear decay. The default depends on the "
+            "trained weights and the encoder’s size."
         ),
         {None: N_("The default")},
         gt=0.0,
@@ -320,8 +316,8 @@ class OptimiserConfig(Section):
     )
     classifier_learning_rate: float | None = setting(
         None,
-        N_("Classifier’s rate"),
-        N_("Of the layers behind the encoder, which start from random weights."),
+        N_("Classifier’s learning rate"),
+        N_("For the layers after the encoder, which start from random weights."),
         {None: N_("The default")},
         gt=0.0,
         le=1.0,
@@ -329,23 +325,23 @@ class OptimiserConfig(Section):
     layer_decay: float = setting(
         1.0,
         N_("Layer-wise decay"),
-        N_("Multiplies the rate once for each block below the last; 1 is the same everywhere."),
+        N_("Multiplies the learning rate once per block below the last; 1 is the same rate everywhere."),
         gt=0.0,
         le=1.0,
     )
     bias_correction: bool = setting(
         True,
         N_("Bias correction"),
-        N_("Adam without it was BERT’s own; short fine-tunes are steadier with it (Zhang et al. 2020)."),
+        N_("BERT was trained without bias correction; short fine-tunes are more stable with it (Zhang et al. 2020)."),
     )
     weight_decay: float = setting(
         0.01, N_("Weight decay"), N_("Decoupled from the gradient, as in AdamW."), ge=0.0, le=1.0
     )
     warmup_fraction: float = setting(
-        0.1, N_("Warm-up"), N_("Share of the steps in which the rate rises."), ge=0.0, le=1.0
+        0.1, N_("Warm-up"), N_("Fraction of the steps in which the learning rate rises."), ge=0.0, le=1.0
     )
     max_gradient_norm: float = setting(
-        1.0, N_("Largest gradient norm"), N_("Longer gradients are scaled down to it."), gt=0.0
+        1.0, N_("Maximum gradient norm"), N_("Longer gradients are scaled down to this norm."), gt=0.0
     )
 
 
@@ -359,8 +355,8 @@ class ProbeConfig(Section):
         None,
         N_("Validation texts on the map"),
         N_(
-            "Examples that every frame encodes; more of them, slower frames. By default 120 on a CPU and "
-            "500 on a GPU, at least two of each class."
+            "Examples that are encoded at every frame; more of them make frames slower. The default is 120 on a "
+            "CPU and 500 on a GPU, with at least two of each class."
         ),
         {None: N_("The default")},
         ge=2,
@@ -371,8 +367,8 @@ class ProbeConfig(Section):
         None,
         N_("Training texts on the map"),
         N_(
-            "Drawn open, so that one sees what the model was shown and what it was not. By default a "
-            "third as many as of validation."
+            "Drawn as open symbols, to tell examples that the encoder was trained on. The default is a third of "
+            "the validation texts."
         ),
         {None: N_("The default")},
         ge=0,
@@ -382,7 +378,7 @@ class ProbeConfig(Section):
     frame_steps: tuple[int, ...] | None = setting(
         None,
         N_("Frames"),
-        N_("How often the map is drawn and validation is scored: denser at the start, where it moves most."),
+        N_("Steps at which the map is drawn and validation is scored: more at the start, where it changes most."),
         {None: N_("The default")},
         max_length=2_000,
     )
@@ -397,8 +393,8 @@ class ResourcesConfig(Section):
     cpus: float | None = setting(
         None,
         N_("CPU cores"),
-        N_("That a run asks the cluster for; torch computes with this number of threads."),
-        {None: N_("As set")},
+        N_("CPU cores that a run requests from the cluster, and torch’s threads."),
+        {None: N_("Server default")},
         gt=0.0,
         le=1024.0,
         unit=N_("cores"),
@@ -406,8 +402,8 @@ class ResourcesConfig(Section):
     gpus: float | None = setting(
         None,
         N_("GPUs"),
-        N_("That a run asks the cluster for. With 0.5 two runs share one, and its memory."),
-        {None: N_("As set")},
+        N_("GPUs that a run requests from the cluster. With 0.5, two runs share one GPU and its memory."),
+        {None: N_("Server default")},
         ge=0.0,
         le=64.0,
         unit=N_("GPUs"),

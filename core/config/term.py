@@ -101,27 +101,32 @@ def _view_problems(term: TermConfig) -> Iterator[Problem]:
     on_sentences = entry.reads == "vectors" and term.level == "sentence"
     if "layers" in kinds and not (on_sentences and entry.views[1] is None):
         remedy = Message(
-            "they are pooled vectors of other layers, and the classifier’s output is contrasted here; take another "
-            "view."
+            "layer views are pooled vectors of other layers, but this term contrasts the classifier’s output; "
+            "choose another view."
         )
         if on_sentences or not entry.contrastive:
             remedy = Message(
-                "they are pooled vectors of other layers, and {loss} takes none; take another view.", loss=loss
+                "layer views are pooled vectors of other layers, which {loss} does not use; choose another view.",
+                loss=loss,
             )
         elif term.level == "token":
             remedy = Message(
-                "they are pooled vectors of other layers, and tokens are contrasted here; take another view."
+                "layer views are pooled vectors of other layers, but this term contrasts tokens; choose another view."
             )
         yield "views", "layers", remedy
     if "layers" in kinds and term.layers != "last":
         yield "views", "layers", N_("choose layers as views, or one loss per layer, not both.")
     if "head" in kinds and term.level == "token":
-        yield "views", "head_dropout", N_("it masks the pooled vector, and tokens are contrasted; take dropout.")
+        yield (
+            "views",
+            "head_dropout",
+            N_("head dropout masks the pooled vector, but this term contrasts tokens; choose dropout."),
+        )
     for kind, name in (("head", "head_dropout"), ("layers", "layers")):
         if kinds.count(kind) > 1:
             yield "views", Message("{name} twice", name=name), N_("name it once.")
     if not any(view.entry.runs_encoder for view in term.views) and not term.original:
-        yield "original", False, N_("keep the text itself, or add a view that the encoder reads.")
+        yield "original", False, N_("include the text itself, or add a view that the encoder reads.")
 
 
 def _count_problems(term: TermConfig) -> Iterator[Problem]:
@@ -132,14 +137,14 @@ def _count_problems(term: TermConfig) -> Iterator[Problem]:
     names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
     named = listed(names) or _("none")
     if count < fewest:
-        remedy = Message("{loss} takes at least two views of a text; add one, such as dropout.", loss=loss)
+        remedy = Message("{loss} needs at least two views of a text; add one, such as dropout.", loss=loss)
         if most == fewest:
-            remedy = Message("{loss} takes two views of a text; add one, such as dropout.", loss=loss)
+            remedy = Message("{loss} needs two views of a text; add one, such as dropout.", loss=loss)
         yield "views", named, remedy
     if most is not None and count > most:
-        remedy = Message("{loss} takes two views, the text itself among them; remove one.", loss=loss)
+        remedy = Message("{loss} uses two views, including the text itself; remove one.", loss=loss)
         if most == 1:
-            remedy = Message("{loss} takes no further views; remove one.", loss=loss)
+            remedy = Message("{loss} uses no further views; remove one.", loss=loss)
         yield "views", named, remedy
 
 
@@ -155,7 +160,7 @@ def _level_problems(term: TermConfig) -> Iterator[Problem]:
         remedy = N_("only the last layer reaches the classifier, whose output is contrasted here; choose last.")
         yield "layers", term.layers, remedy
     if term.level == "logits" and values["projection"] != "none":
-        remedy = N_("the classifier's output is contrasted as it is; choose none, or another level than logits.")
+        remedy = N_("the classifier's output has no projection head; choose none, or another level than logits.")
         yield "projection", values["projection"], remedy
     if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
         yield "clusters", values["clusters"], Message("give fewer clusters than the {k} tokens.", k=values["k"])
@@ -167,26 +172,26 @@ def _extra_problems(term: TermConfig) -> Iterator[Problem]:
     remedy = ""
     if term.level == "token":
         remedy = N_(
-            "it holds the last layer's vectors of unchanged texts, and tokens are contrasted here; set it to 0."
+            "the queue holds last-layer vectors of unchanged texts, but this term contrasts tokens; set it to 0."
         )
     elif term.level == "logits":
         remedy = N_(
-            "it holds the last layer's vectors of unchanged texts, and the classifier's output is contrasted here; "
-            "set it to 0."
+            "the queue holds last-layer vectors of unchanged texts, but this term contrasts the classifier's "
+            "output; set it to 0."
         )
     elif term.layers != "last":
         remedy = N_(
-            "it holds the last layer's vectors of unchanged texts, and other layers are contrasted here; set it to 0."
+            "the queue holds last-layer vectors of unchanged texts, but this term contrasts other layers; set it to 0."
         )
     elif not term.original:
         remedy = N_(
-            "it holds the last layer's vectors of unchanged texts, and only changed texts are contrasted here; "
+            "the queue holds last-layer vectors of unchanged texts, but this term contrasts only changed texts; "
             "set it to 0."
         )
     if queue and remedy:
         yield "queue", queue, remedy
     if mixup and term.parameters["margin"]:
-        yield "mixup", mixup, N_("Mixup has two labels for each text and takes no margin; set one of them to 0.")
+        yield "mixup", mixup, N_("Mixup gives each text two labels and supports no margin; set one of them to 0.")
     if mixup and term.parameters["label_smoothing"]:
-        remedy = N_("Mixup has two labels for each text and takes no label smoothing; set one of them to 0.")
+        remedy = N_("Mixup gives each text two labels and supports no label smoothing; set one of them to 0.")
         yield "mixup", mixup, remedy

@@ -113,7 +113,7 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
     now = next((name for name, one in made.items() if sorted_terms(one) == sorted_terms(objective)), None)
     names = {name: entry.label for name, entry in single.items()}
-    about = N_("Another objective as a whole, with its own weights and temperature.")
+    about = N_("Another complete objective, with its own weights and temperature.")
     parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
     # An objective with supervised contrast is offered the baseline, any other also the mix.
     contrasts = any(term.loss == MIX_TERM for term in objective.terms)
@@ -146,7 +146,7 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
     around = [knob.value / 2, knob.value * 2] if knob.value else [knob.slider[1] / 5]
     key, _dot, setting = name.rpartition(".")
     if setting in ("lambda", "weight"):
-        about = N_("How much of the loss it is.")
+        about = N_("Weight of this term in the loss.")
         most = 1.0 if setting == "lambda" and objective.combine == "convex" else WEIGHT_MAX
         weight = Parameter(setting, knob.label, knob.value, about, low=0.0, high=most, slider=knob.slider)
         if setting == "lambda":
@@ -169,7 +169,7 @@ OBJECTIVE = Parameter(
     PRESET,
     N_("Objective"),
     None,
-    N_("An objective as a whole, with its own weights and temperature."),
+    N_("A complete objective, with its own weights and temperature."),
     kind="choice",
     choices={name: entry.label for name, entry in PRESETS.items()},
 )

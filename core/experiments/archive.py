@@ -36,7 +36,7 @@ from core.store import ExperimentRun, ExperimentTable, Status, Store
 FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
 MEMBERS = (ABOUT, PREDICTIONS)
-MESSAGE = Message("Carried out elsewhere: it has curves and scores, but no map and no weights.")
+MESSAGE = Message("Imported: it has curves and scores, but no map and no weights.")
 # Measures of a step that are kept, besides the losses of the terms.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
@@ -96,7 +96,7 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     for run in runs:
         test = store.predictions(str(run.run_id))
         if test is None:
-            raise StoreError("Run {number} kept no predictions for its test rows: run it again.", number=run.number)
+            raise StoreError("Run {number} stored no predictions for its test rows: run it again.", number=run.number)
         arrays[f"{run.cell}.{run.seed}"] = np.ascontiguousarray(test.logits, np.float16)
         arrays[f"labels.{run.cell}.{run.seed}"] = np.asarray(test.labels, np.int32)
     about = {
@@ -199,7 +199,7 @@ def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
     places = [run.place for run in about.runs]
     cells = {cell.number for cell in (*design.source_cells, *design.cells)}
     of_design = all(run.cell in cells and run.seed in design.seeds for run in about.runs)
-    demand(of_design and len(set(places)) == len(places), N_("its runs are not those of its design"))
+    demand(of_design and len(set(places)) == len(places), N_("its runs do not match its design"))
     demand(
         set(arrays) == {*places, *(f"labels.{place}" for place in places)},
         N_("{file}: logits and labels of each run"),
@@ -210,4 +210,4 @@ def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
         whole = labels.ndim == 1 and logits.ndim == 2 and is_whole(logits, (len(labels), logits.shape[1]))
         demand(whole and are_labels(labels, logits.shape[1]), "{file}: {name}", file=PREDICTIONS, name=place)
         columns = {len(column) for column in run.steps.values()}
-        demand(len(columns) <= 1, N_("{file}: steps of run {name} differ in number"), file=ABOUT, name=place)
+        demand(len(columns) <= 1, N_("{file}: different numbers of steps for run {name}"), file=ABOUT, name=place)

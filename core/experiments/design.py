@@ -93,7 +93,7 @@ class EarlyStopping(Section):
 
     grace_steps: Annotated[
         int,
-        Field(ge=1, le=MAX_STEPS, title=N_("First comparison at step"), description=N_("No run ends before.")),
+        Field(ge=1, le=MAX_STEPS, title=N_("First rung at step"), description=N_("No run ends earlier.")),
         Shown(unit=N_("steps")),
     ] = 20
     reduction: Annotated[
@@ -101,10 +101,9 @@ class EarlyStopping(Section):
         Field(
             ge=2,
             le=10,
-            title=N_("Keep one run in"),
+            title=N_("Reduction factor"),
             description=N_(
-                "About one run in this number goes on from each comparison; the next one comes at this number times "
-                "the step."
+                "About one run in this number continues from each rung; the next rung is at this number times the step."
             ),
         ),
     ] = 3
@@ -291,9 +290,9 @@ class Design(Section):
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
         if longest and not self.early_stopping.looks(longest):
             raise ConfigError(
-                Message("first comparison at step"),
+                Message("first rung at step"),
                 self.early_stopping.grace_steps,
-                "the longest run takes {steps}, so none could end early: give fewer, or leave it out.",
+                "the longest run has {steps}, so none could end early: give a smaller number, or leave it out.",
                 steps=Message("{count} step", "{count} steps", count=longest),
             )
 
@@ -429,10 +428,10 @@ def _spoken(name: str) -> str:
 
 
 def _any_of(names: Iterable[str]) -> Text:
-    return listed(names) or Message("there is none")
+    return listed(names) or Message("there is no such run")
 
 
 def _check_distinct(field: Text, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigError(field, twice, "it is there twice; leave one of them out.")
+        raise ConfigError(field, twice, "it occurs twice; remove one.")

@@ -92,7 +92,7 @@ def summary(results: Results) -> list[str]:
     shown = [(title, one) for title, one in compared if one.verdict != "no difference shown"]
     if compared and not shown:
         number = ngettext("{count} comparison", "{count} comparisons", len(compared))
-        words.append(_("No difference is shown in {comparisons} at the 5% level (Holm).", comparisons=number))
+        words.append(_("{comparisons}: no difference is significant at the 5% level (Holm).", comparisons=number))
     for title, one in shown:
         against = results.cells[one.baseline].title
         if one.verdict == "higher":
@@ -103,8 +103,8 @@ def summary(results: Results) -> list[str]:
     if shown and rest:
         words.append(
             ngettext(
-                "The other {count} comparison shows no difference.",
-                "The other {count} comparisons show no difference.",
+                "The other {count} comparison is not significant.",
+                "The other {count} comparisons are not significant.",
                 rest,
             )
         )

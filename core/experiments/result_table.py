@@ -32,14 +32,13 @@ MOST_NAMED = 6
 # With fewer seeds, a bootstrap over seeds is unreliable.
 FEW_SEEDS = 8
 HOW_BY_EXAMPLE = N_(
-    "Differences are in {unit}, paired over the same seeds and the same examples, and rounded by themselves; intervals "
-    "are 95% percentile bootstraps over seeds and examples, p values those of the paired permutation test over seeds, "
+    "Differences are in {unit}, paired over seeds and examples, and rounded separately. Intervals are 95% "
+    "percentile bootstraps over seeds and examples; p values are of the paired permutation test over seeds, "
     "corrected for {comparisons} (Holm)."
 )
 HOW_BY_SEED = N_(
-    "Differences are in {unit}, paired over the same seeds, and rounded by themselves; intervals are 95% percentile "
-    "bootstraps over seeds, p values those of the paired permutation test over seeds, corrected for {comparisons} "
-    "(Holm)."
+    "Differences are in {unit}, paired over seeds, and rounded separately. Intervals are 95% percentile bootstraps "
+    "over seeds; p values are of the paired permutation test over seeds, corrected for {comparisons} (Holm)."
 )
 # Characters that pdflatex cannot typeset.
 IN_LATEX = str.maketrans(
@@ -140,9 +139,9 @@ def findings(results: Results) -> list[str]:
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
         # "By the means alone": no test compares a cell with the probe.
         found.append(
-            _("Above that probe here, by the means alone: {cells}.", cells=cells)
+            _("Means above this probe: {cells}.", cells=cells)
             if results.measure.better == "lower"
-            else _("Below that probe here, by the means alone: {cells}.", cells=cells)
+            else _("Means below this probe: {cells}.", cells=cells)
         )
     return [*found, *(_main_effect(results, effect) for effect in results.main_effects)]
 
@@ -164,8 +163,8 @@ def strokes_text(results: Results) -> str:
     if all(cell.reference.probe is None for cell in results.cells):
         return ""
     return _(
-        "Grey, long dashes: the linear probe of the untrained encoder; dashes and dots: the majority class, where it "
-        "lies among the scores."
+        "Long grey dashes: linear probe of the untrained encoder. Dashes and dots: majority class, if within the "
+        "range of scores."
     )
 
 
@@ -258,8 +257,8 @@ def cautions(results: Results) -> list[str]:
         if least > LEVEL:
             found.append(
                 _(
-                    "With {seeds} and {comparisons}, p cannot fall below {least}: no difference can be shown, however "
-                    "large. It takes {needed} seeds.",
+                    "With {seeds} and {comparisons}, p is at least {least}, so no difference can be significant. "
+                    "{needed} seeds are needed.",
                     seeds=ngettext("{count} seed", "{count} seeds", seeds),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", count),
                     least=f"{least:.3g}",
@@ -267,22 +266,22 @@ def cautions(results: Results) -> list[str]:
                 )
             )
         if seeds < FEW_SEEDS:
-            found.append(_("An interval from so few seeds is too narrow: where it and p disagree, believe p."))
+            found.append(_("Intervals from so few seeds are too narrow. If interval and p disagree, rely on p."))
         elif any(_interval_alone_differs(one) for one in comparisons):
             found.append(
                 _(
-                    "An interval is that of one comparison alone, and p accounts for all {count} (Holm): where they "
-                    "disagree, believe p.",
+                    "An interval is for a single comparison, whereas p accounts for all {count} (Holm). If they "
+                    "disagree, rely on p.",
                     count=f"{count:,}",
                 )
             )
     if results.ended_early:
         found.append(
             ngettext(
-                "{count} run with a low score was ended early, so what is left of a cell looks better than the cell. "
-                "Read no difference from this table; run the best cells to their end.",
-                "{count} runs with low scores were ended early, so what is left of a cell looks better than the cell. "
-                "Read no difference from this table; run the best cells to their end.",
+                "{count} run with a low score ended early, so the remaining runs of its cell look better than the "
+                "cell. Do not compare cells in this table; run the best ones to their end.",
+                "{count} runs with low scores ended early, so the remaining runs of their cells look better than "
+                "the cells. Do not compare cells in this table; run the best ones to their end.",
                 results.ended_early,
             )
         )
@@ -291,8 +290,8 @@ def cautions(results: Results) -> list[str]:
     if left and any(cell.seeds for cell in results.cells):
         found.append(
             ngettext(
-                "{count} run has no such score yet: numbers and verdicts may change.",
-                "{count} runs have no such score yet: numbers and verdicts may change.",
+                "{count} run has no such score yet, so numbers and verdicts may change.",
+                "{count} runs have no such score yet, so numbers and verdicts may change.",
                 left,
             )
         )
@@ -314,8 +313,8 @@ def notes(results: Results) -> list[str]:
         )
         found.append(
             _(
-                "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show "
-                "a difference such as this one four times in five."
+                "A difference that is not shown may still exist. “Seeds needed” is the number of seeds that would "
+                "show this difference with a power of 80%."
             )
         )
     if results.measure.better is not None:
@@ -324,11 +323,11 @@ def notes(results: Results) -> list[str]:
         found.append(
             _(
                 "The untrained probe is a logistic regression (C = 1) on the untrained encoder’s vectors of the "
-                "training rows that a run learns from; the majority class is the commonest one of the training rows."
+                "run's training rows. The majority class is the most frequent class of the training rows."
             )
         )
     if any(cell.by_probe for cell in results.cells):
-        found.append(_("Where the classifier never learned, the score is that of a linear probe of the vectors."))
+        found.append(_("If the classifier never learned, the score is of a linear probe of the vectors."))
     return found
 
 

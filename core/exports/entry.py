@@ -97,9 +97,9 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
         if (why := export.refusal(store, run)) is not None:
             raise StoreError(why)
     if len(runs) > 1 and export.write_pair is None:
-        raise StoreError("{form} takes one run: name one.", form=Message(export.label))
+        raise StoreError("{form} exports one run: name one.", form=Message(export.label))
     if export.folder and path.exists():
-        raise StoreError("{folder} is there already: give the name of a new folder.", folder=path.name)
+        raise StoreError("{folder} exists already: give the name of a new folder.", folder=path.name)
     try:
         # In the target's folder, so that the finished file only needs a rename.
         with (
@@ -113,7 +113,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
             (Path(made) / "made").replace(path)
     except OSError as error:
         raise StoreError(
-            "{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror
+            "{file} could not be written ({error}): choose another location.", file=path.name, error=error.strerror
         ) from error
 
 

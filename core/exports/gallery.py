@@ -24,9 +24,9 @@ INDEX = "index.html"
 PAIRS = (
     (
         ("ce", "ce-scl"),
-        N_("The same texts under cross-entropy, and with contrast beside it: where do the classes end?"),
+        N_("The same texts with cross-entropy alone and with added contrast: where do the classes end?"),
     ),
-    (("ce-scl", "ce-scl-sharp"), N_("Two temperatures: what does τ do to the nearest texts, and to the whole map?")),
+    (("ce-scl", "ce-scl-sharp"), N_("Two temperatures: how does τ change the nearest texts, and the whole map?")),
 )
 
 

@@ -36,7 +36,7 @@ def _refusal(store: Store, run: RunRecord) -> Message | None:
     if (dropped := missing_sentence(run)) is not None:
         return dropped
     if run.adopted:
-        return Message("{title} has no weights here: only its frames came.", title=run.title)
+        return Message("{title} has no weights here, only frames.", title=run.title)
     return Message("The last weights of {title} are missing or damaged: run the same settings again.", title=run.title)
 
 
@@ -96,7 +96,7 @@ ENTRIES = (
         label=N_("Model"),
         place=50,
         about=N_(
-            "A folder with a model card for transformers; for sentence-transformers where the run pools by the mean."
+            "A folder with a model card for transformers, and for sentence-transformers if the run uses mean pooling."
         ),
         suffix="-model",
         mime="application/zip",

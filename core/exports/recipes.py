@@ -51,11 +51,12 @@ def _script_refusal(store: Store, run: RunRecord) -> Message | None:
         return why
     if config.start is not None:
         return Message(
-            "{title} starts from the weights of another run, which no script holds: export its config.", title=run.title
+            "{title} starts from the weights of another run, which a script cannot contain: export its config.",
+            title=run.title,
         )
     if config.processes > 1:
         return Message(
-            "{title} was trained by {count} processes together, and a script is one: export its config.",
+            "{title} was trained by {count} processes, but a script is a single process: export its config.",
             title=run.title,
             count=config.processes,
         )
@@ -73,7 +74,7 @@ ENTRIES = (
         name="config",
         label=N_("Config"),
         place=10,
-        about=N_("All settings as JSON, with the knob turns that were made: which Fine-tune and fit --config take."),
+        about=N_("All settings and knob turns as JSON, for Fine-tune and fit --config."),
         suffix=".json",
         mime="application/json",
         write=text_writer(lambda store, run: config_json(run.effective)),
@@ -83,7 +84,7 @@ ENTRIES = (
         name="command",
         label=N_("Command line"),
         place=20,
-        about=N_("The command that repeats the run without a browser, every setting named."),
+        about=N_("The command that repeats the run without a browser, with every setting."),
         suffix=".sh",
         mime="text/x-shellscript",
         write=text_writer(lambda store, run: command_line(run.effective)),
@@ -94,8 +95,8 @@ ENTRIES = (
         label=N_("Python script"),
         place=25,
         about=N_(
-            "One file that repeats the run: CE, contrast of sentences and R-Drop with torch and transformers alone, "
-            "others by this project as a library."
+            "One file that repeats the run: with torch and transformers alone for CE, sentence contrast and "
+            "R-Drop, otherwise with this project as a library."
         ),
         suffix=".py",
         mime="text/x-python",

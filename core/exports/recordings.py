@@ -55,7 +55,7 @@ def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
 def _replay_refusal(store: Store, run: RunRecord) -> Message | None:
     if (why := going_on(store, run)) is not None:
         return why
-    return None if run.probe is not None else Message("{title} has no frames: a replay shows them.", title=run.title)
+    return None if run.probe is not None else Message("{title} has no frames, which a replay needs.", title=run.title)
 
 
 ENTRIES = (
@@ -63,7 +63,7 @@ ENTRIES = (
         name="curves",
         label=N_("Curves"),
         place=30,
-        about=N_("A CSV table: loss and its parts, gradient norms, rates and scores of every step."),
+        about=N_("A CSV table of every step: loss and its terms, gradient norms, rates and scores."),
         suffix=".csv",
         mime="text/csv",
         write=text_writer(lambda store, run: curves_csv(store.steps(run.id), store.evaluations(run.id))),
@@ -73,7 +73,7 @@ ENTRIES = (
         name="replay",
         label=N_("Replay"),
         place=40,
-        about=N_("Frames, curves and tokens without the weights: import it on Runs, here or on another machine."),
+        about=N_("Frames, curves and tokens without weights. Import it on Runs, here or on another machine."),
         suffix=".zip",
         mime="application/zip",
         write=lambda store, run, path: write_replay(store, run.id, path),

@@ -105,11 +105,9 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     # mtime=0 makes the bytes reproducible.
     packed = base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
     figures = [_figure(one) for one in shown]
-    notes = [
-        _("In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score.")
-    ]
+    notes = [_("In brackets: 95% Wilson intervals for the sampled rows. Other seeds give other scores.")]
     if len(shown) > 1:
-        notes.append(_("Two runs that differ by less are not shown to differ."))
+        notes.append(_("Two runs that differ by less cannot be told apart."))
     return template("page.html").render(
         title=joined([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours
@@ -129,11 +127,11 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
         scores_note=sentences(notes),
         settings=_settings(shown),
         attention_note=_(
-            "The more [CLS] attends to a word in the last block at the step shown, the darker it is (mean of all "
-            "heads). Attention is not explanation."
+            "Darker words receive more [CLS] attention in the last block at the step shown (mean of all heads). "
+            "Attention is not explanation."
         )
         if any("words" in one for one in known["runs"])
-        else _("What [CLS] attends to was not recorded."),
+        else _("The attention of [CLS] was not recorded."),
         index=index,
         made_with=made_with(),
     )
@@ -196,7 +194,7 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
         "name": "-and-".join(file_stem(one.run) for one in shown),
         "words": script_messages("assets/"),
         "description": _(
-            "Map of {texts} over the steps of a fine-tune.",
+            "Map of {texts} during a fine-tune.",
             texts=ngettext("{count} text", "{count} texts", len(shown[0].probe.ids)),
         ),
     }
@@ -264,7 +262,7 @@ def _figure(one: _Shown) -> Figure:
 
 def _curves(one: _Shown, figure: Figure) -> str:
     about = _(
-        "Curves of {title}: loss and its parts, accuracy, gradient norm and learning rate over the steps.",
+        "Curves of {title} by step: loss and its terms, accuracy, gradient norm and learning rate.",
         title=one.run.title,
     )
     return "".join(
@@ -343,7 +341,7 @@ def _refusal(store: Store, run: RunRecord) -> Message | None:
 
 
 def _no_frames(run: RunRecord) -> Message:
-    return Message("{title} has no frames: a page shows them.", title=run.title)
+    return Message("{title} has no frames, which a page needs.", title=run.title)
 
 
 ENTRIES = (
@@ -351,9 +349,7 @@ ENTRIES = (
         name="html",
         label=N_("Page"),
         place=35,
-        about=N_(
-            "One HTML file that plays the run anywhere, without a server or a network: send it, or put it online."
-        ),
+        about=N_("One HTML file that plays the run anywhere, without a server or network. Send it, or put it online."),
         suffix=".html",
         mime="text/html",
         translated=True,

@@ -53,34 +53,34 @@ class Panel:
 
 
 PANELS = (
-    Panel(N_("Loss, nats"), 0.30, N_("should fall; single batches make it noisy")),
+    Panel(N_("Loss, nats"), 0.30, N_("should fall; single batches are noisy")),
     Panel(
         N_("Validation accuracy"),
         0.22,
-        N_("above the probe, the fine-tune was worth it"),
+        N_("above the probe, fine-tuning improved on the untrained encoder"),
         {"tickformat": PERCENT_TICKS},
     ),
     Panel(
         N_("Gradient norm"),
         0.22,
-        N_("a jump is an unstable step"),
+        N_("a spike marks an unstable step"),
         {"type": "log", "exponentformat": "none", "minor": {"showgrid": False}},
     ),
     Panel(
-        N_("Cosine of the parts' gradients"),
+        N_("Cosine between the terms' gradients"),
         0.13,
-        N_("below 0 the parts pull apart"),
+        N_("below 0 the terms conflict"),
         {"range": [-1, 1], "tickvals": [-1, 0, 1]},
     ),
     Panel(
         N_("Learning rate"),
         0.13,
-        N_("how far a step goes"),
+        N_("step size"),
         {"rangemode": "tozero", "exponentformat": "power", "nticks": 3},
     ),
 )
-CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its bound")
-PARTS_HINT = N_("compare the parts with each other, not with the total")
+CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its lower bound")
+PARTS_HINT = N_("compare the terms with each other, not with the total")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 760, 40, 40
 GAP = 0.045
 FAINT = 0.3
@@ -312,10 +312,12 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
         blocks = _blocks(compared)
-        title = _("Gradient norm: all weights, parts on {blocks}", blocks=blocks)
+        title = _("Gradient norm: all weights, terms on {blocks}", blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = joined([part_label(key) for key in keys[:2]])
-        panels[4] = replace(PANELS[3], title=_("Cosine of {parts} gradients, {blocks}", parts=parts, blocks=blocks))
+        panels[4] = replace(
+            PANELS[3], title=_("Cosine between {parts} gradients, {blocks}", parts=parts, blocks=blocks)
+        )
     else:
         del panels[4]
     return panels

@@ -173,7 +173,7 @@ def _body(text: TokenText, marks: Sequence[str]) -> str:
         sides.append(f'<p dir="auto" data-side="{number}" style="{_BLOCK}">{"".join(pieces)}</p>')
     if not is_cut:
         return "".join(sides)
-    note = _("The pale end was cut off: the encoder reads {count} tokens of this.", count=f"{text.length:,}")
+    note = _("The grey end was truncated: the encoder reads {count} tokens of this text.", count=f"{text.length:,}")
     more = _("{count} more characters are not shown.", count=f"{hidden:,}") if hidden else ""
     return "".join(sides) + _note(sentences([note, more]))
 

@@ -18,7 +18,7 @@ from core.messages import N_, _, pgettext
 Span = tuple[float, float]
 Axis = Literal["step", "time", "progress"]
 # In English; `axis_title` translates them.
-AXES: Mapping[Axis, str] = {"step": "step", "time": N_("time spent in steps, s"), "progress": N_("share of the run")}
+AXES: Mapping[Axis, str] = {"step": "step", "time": N_("training time, s"), "progress": N_("fraction of the run")}
 
 
 def axis_name(letter: str, number: int, *, layout: bool = False) -> str:

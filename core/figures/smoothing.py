@@ -47,7 +47,7 @@ def smoothed(values: Sequence[float | None], smoothing: Smoothing) -> list[float
 
 def _exponential(values: Values, beta: float) -> Values:
     if not 0.0 <= beta < 1.0:
-        raise ConfigError("smoothing", beta, "give a number from 0, and below 1.")
+        raise ConfigError("smoothing", beta, "give a number of at least 0 and below 1.")
     there = ~np.isnan(values)
     out, means = np.full_like(values, np.nan), []
     total = weight = 0.0

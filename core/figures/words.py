@@ -170,8 +170,8 @@ def attention_against_effect_figure(
     measured = np.flatnonzero(~np.isnan(drops))
     named = _named(words, shares, drops, measured)
     kinds = (
-        (_("less certain without it"), measured[drops[measured] >= 0], ACCENT, "circle"),
-        (_("more certain without it"), measured[drops[measured] < 0], CONTRARY, "diamond"),
+        (_("less confident without it"), measured[drops[measured] >= 0], ACCENT, "circle"),
+        (_("more confident without it"), measured[drops[measured] < 0], CONTRARY, "diamond"),
     )
     traces = [
         {
@@ -223,7 +223,7 @@ def agreement_sentence(agreement: RankAgreement) -> str:
     """Format the rank agreement between attention and deletion as one line."""
     count = ngettext("{count} word", "{count} words", agreement.words)
     if agreement.kendall is None or agreement.spearman is None:
-        return _("No rank correlation: {words}, too few or all alike.", words=count)
+        return _("No rank correlation: {words}, too few or all equal.", words=count)
     return _(
         "Kendall τ-b {kendall}, Spearman ρ {spearman}, {words}",
         kendall=signed(agreement.kendall, 2),

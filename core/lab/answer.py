@@ -69,9 +69,9 @@ def _move(vectors: Vectors, move: Move, stage: Stage) -> None:
         return
     place = np.array(move.to)
     if len(place) != (2 if stage.space == "simplex" and stage.classes < 4 else min(3, width(stage))):
-        raise ConfigError("moves", move.to, "give as many numbers as the picture has dimensions.")
+        raise ConfigError("moves", move.to, "give one number per dimension.")
     if stage.space != "simplex" and not np.linalg.norm(place) > 0:
-        raise ConfigError("moves", move.to, "give a place away from the middle.")
+        raise ConfigError("moves", move.to, "give a position other than the origin.")
     to = logits_at(place, stage.classes) if stage.space == "simplex" else on_space(place, stage.space)
     vectors.points[move.text, move.view] = to
 

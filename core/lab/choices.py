@@ -26,9 +26,9 @@ SPACES: Mapping[str, str] = {
 }
 ABOUT_SPACES: Mapping[str, str] = {
     "circle": N_("Normalised vectors in two dimensions: a step moves a point along the circle."),
-    "sphere": N_("Normalised vectors in three dimensions: with more room, more classes can lie far apart."),
-    "plane": N_("Vectors as they are: SCL compares dot products, which grow with the vectors."),
-    "simplex": N_("A classifier's output: a corner for each class, a point for each prediction."),
+    "sphere": N_("Normalised vectors in three dimensions, where more classes can lie far apart."),
+    "plane": N_("Unnormalised vectors: SCL compares dot products, which grow with the vectors."),
+    "simplex": N_("A classifier's output: a corner per class, a point per prediction."),
 }
 LAYOUTS: Mapping[str, str] = {
     "random": N_("Random"),
@@ -140,7 +140,7 @@ class Setting(Section):
             return self
         knob = self.known.extra
         if knob is None or knob.slider is None:
-            raise ConfigError("extra", self.extra, "leave it out: {loss} has no further knob.", loss=self.known.label)
+            raise ConfigError("extra", self.extra, "leave it out; {loss} has no further knob.", loss=self.known.label)
         low, high = knob.slider
         if not low <= self.extra <= high:
             raise ConfigError(knob.name, self.extra, "give a number from {low:g} to {high:g}.", low=low, high=high)
@@ -198,10 +198,10 @@ class Question(Section):
         for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
             if number is not None and number >= self.stage.points:
                 raise ConfigError(
-                    name, number, "there are {count} points: give 0 to one less.", count=self.stage.points
+                    name, number, "there are {count} points; give a number from 0 to one less.", count=self.stage.points
                 )
         if self.held is not None and len(self.held) != len(self.settings):
-            raise ConfigError("held", len(self.held), "give one for each setting.")
+            raise ConfigError("held", len(self.held), "give one value per setting.")
         return self
 
 
@@ -209,7 +209,9 @@ def check_fits(stage: Stage, setting: Setting) -> None:
     """Check that the space offers the loss. Raises: ConfigError."""
     known = offered(stage.space)
     if setting.loss not in known:
-        raise ConfigError("loss", setting.loss, "on the {space} choose one of {known}.", space=stage.space, known=known)
+        raise ConfigError(
+            "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known
+        )
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class LabProcess:
                     break
                 self._end()  # it exited before it read the question, e.g. after being idle
                 if last:
-                    raise EngineError("The loss lab's process ended: close programs that need memory, and try again.")
+                    raise EngineError("The loss lab's process ended. Close programs that need memory, and try again.")
         assert found is not None
         if found.startswith('{"error":'):
             raise EngineError(str(json.loads(found)["error"]))
@@ -82,7 +82,7 @@ class LabProcess:
             )
         except OSError as error:
             raise EngineError(
-                "The loss lab's process could not be started ({cause}): close programs that need memory, and try "
+                "The loss lab's process could not be started ({cause}). Close programs that need memory, and try "
                 "again.",
                 cause=error.strerror or error,
             ) from None
@@ -112,7 +112,7 @@ class LabProcess:
             return None
         except queue.Empty:
             self._end()
-            raise EngineError("The loss lab did not answer in time: the machine is busy; try again.") from None
+            raise EngineError("The loss lab did not answer in time because the machine is busy. Try again.") from None
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -158,9 +158,9 @@ class Lesson(Section):
         for name in sorted(named - set(self.numbers)):
             raise ConfigError("numbers", name, f"the lesson has only {', '.join(self.numbers) or 'none'}.")
         for name in sorted(set(self.numbers) - named):
-            raise ConfigError("numbers", name, "nothing speaks of it; leave it out.")
+            raise ConfigError("numbers", name, "no text uses it; leave it out.")
         if not checks:
-            raise ConfigError("check", self.title, "a lesson ends in one.")
+            raise ConfigError("check", self.title, "a lesson must end with a check.")
         return self
 
 

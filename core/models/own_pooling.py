@@ -79,8 +79,12 @@ def _mode(settings: Any, encoder_id: str) -> Pooling:
     modes += [str(given["pooling_mode"])] if "pooling_mode" in given else []
     if len(modes) == 1 and modes[0] in MODES:
         return MODES[modes[0]]
-    mode = shown(listed(modes)) if modes else Message("an unknown mode")
-    raise EncoderError("Encoder {name} pools by {mode}: choose [CLS] or the mean.", name=shown(encoder_id), mode=mode)
+    mode = shown(listed(modes)) if modes else Message("an unknown mode of")
+    raise EncoderError(
+        "Encoder {name} uses {mode} pooling, which is not supported: choose [CLS] or the mean.",
+        name=shown(encoder_id),
+        mode=mode,
+    )
 
 
 def _read(path: Path | None) -> Any:

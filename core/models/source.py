@@ -233,7 +233,7 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
             ) from None
         if actual != expected:
             raise EncoderError(
-                "Encoder file {file} has the SHA-256 {actual}… and {expected}… was published: install the encoder "
+                "Encoder file {file} has the SHA-256 {actual}…, but {expected}… was published: install the encoder "
                 "again from a source you trust.",
                 file=name,
                 actual=actual[:12],
@@ -277,7 +277,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
     if encoder_id.startswith((".", "/", "~", "\\")):
         raise EncoderError(
             # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
-            "{what} {name} is not a folder: give its whole path, or a Hub name.",
+            "{what} {name} is not a folder: give its full path, or a Hub name.",
             what=Message(what),
             name=shown(encoder_id),
         )
@@ -357,7 +357,7 @@ def _plain_hub_errors(
     except errors.HFValidationError:
         raise _no_name(repository, what) from None
     except errors.GatedRepoError:
-        raise EncoderError("{what} {name} asks for an account: accept its terms on the Hub first.", **known) from None
+        raise EncoderError("{what} {name} requires an account: accept its terms on the Hub first.", **known) from None
     except errors.RepositoryNotFoundError:
         raise EncoderError("{what} {name} does not exist on the Hub: check the name.", **known) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):

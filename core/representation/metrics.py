@@ -230,8 +230,8 @@ ENTRIES = (
         N_("Linear SVM accuracy"),
         "higher",
         N_(
-            "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they "
-            "are."
+            "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; unnormalised "
+            "vectors."
         ),
         N_("Cortes & Vapnik 1995; scikit-learn's LinearSVC"),
         share=True,
@@ -244,8 +244,8 @@ ENTRIES = (
         N_("1-NN accuracy"),
         "higher",
         N_(
-            "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they "
-            "are."
+            "Class of the nearest neighbour, Euclidean; mean of the same 5 stratified folds, seed 0; unnormalised "
+            "vectors."
         ),
         N_("Cover & Hart 1967; scikit-learn's KNeighborsClassifier"),
         share=True,
@@ -257,7 +257,7 @@ ENTRIES = (
         2,
         N_("Adjusted Rand index"),
         "higher",
-        N_("KMeans with as many clusters as classes against the labels, 10 starts, seed 0, vectors as they are."),
+        N_("KMeans with as many clusters as classes against the labels, 10 starts, seed 0, unnormalised vectors."),
         "Hubert & Arabie 1985",
         measure=lambda given: given.cluster_scores[0],
         short="ARI",
@@ -268,7 +268,7 @@ ENTRIES = (
         N_("Normalised mutual information"),
         "higher",
         N_(
-            "KMeans with as many clusters as classes against the labels, 10 starts, seed 0, vectors as they are; "
+            "KMeans with as many clusters as classes against the labels, 10 starts, seed 0, unnormalised vectors; "
             "arithmetic mean of the entropies."
         ),
         "Vinh, Epps & Bailey 2010",
@@ -280,9 +280,7 @@ ENTRIES = (
         4,
         N_("Alignment"),
         "neither",  # equal vectors give the lowest value
-        N_(
-            "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal."
-        ),
+        N_("Mean squared distance over all pairs with one label; normalised vectors. Also 0 if all vectors are equal."),
         "Wang & Isola 2020, arXiv:2005.10242",
         measure=lambda given: alignment(given.rows, given.labels),
     ),
@@ -300,7 +298,7 @@ ENTRIES = (
         6,
         N_("Silhouette"),
         "higher",
-        N_("Mean over examples, the labels as clusters, euclidean; vectors as they are."),
+        N_("Mean over examples, with labels as clusters, Euclidean; unnormalised vectors."),
         "Rousseeuw 1987",
         measure=lambda given: given.silhouette,
     ),
@@ -309,7 +307,7 @@ ENTRIES = (
         7,
         N_("Effective rank"),
         "neither",
-        N_("exp of the entropy of the singular values' shares; normalised, then centred vectors."),
+        N_("exp of the entropy of the normalised singular values; vectors normalised, then centred."),
         "Roy & Vetterli 2007",
         measure=lambda given: geometry.effective_rank(given.rows) if len(given.rows) > 1 else None,
     ),
@@ -318,8 +316,11 @@ ENTRIES = (
         8,
         N_("Within / between classes"),
         "lower",
-        N_("Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors."),
-        N_("the traces of Fisher's scatter matrices, Fisher 1936"),
+        N_(
+            "Squared distance to the class mean, divided by that from the class mean to the overall mean; "
+            "normalised vectors."
+        ),
+        N_("traces of Fisher's scatter matrices, Fisher 1936"),
         measure=lambda given: within_between_ratio(given.rows, given.labels),
         short=N_("Within / between"),
     ),
@@ -328,7 +329,7 @@ ENTRIES = (
         9,
         N_("Spearman on similarity"),
         "higher",
-        N_("Spearman's rank correlation of the cosine of the two texts with the score people gave."),
+        N_("Spearman's rank correlation between the cosine of the two texts and the human score."),
         "Reimers et al. 2016; Cer et al. 2017, arXiv:1708.00055",
     ),
 )

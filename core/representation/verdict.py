@@ -47,39 +47,40 @@ class Outcome(StrEnum):
 
 # LEARNING and NEAR_BOUND have a placeholder for the progress of the loss.
 SENTENCES: Mapping[Outcome, str] = {
-    Outcome.OFF: N_("The contrastive loss has weight 0: it is measured, and moves nothing."),
+    Outcome.OFF: N_("The contrastive loss has weight 0: it is measured but has no effect."),
     Outcome.COLLAPSED: N_(
-        "The vectors have collapsed: they lost their spread since step 0 and now all point one way. "
-        "Raise the temperature or lower the learning rate."
+        "The vectors have collapsed: since step 0 they lost their spread, and all point the same way. Raise the "
+        "temperature or lower the learning rate."
     ),
     Outcome.SEPARATED: N_(
-        "Classes are tight and apart: high cosine within a class, low between classes. That is the aim, not a collapse."
+        "Classes are tight and separated: cosines are high within a class and low between classes. This is the "
+        "goal, not a collapse."
     ),
     Outcome.UNCHANGED_NARROW: N_(
-        "The contrastive loss is still at its collapse line. The vectors point in similar "
-        "directions, as they did before training: they have not collapsed, and have not learned yet."
+        "The contrastive loss is still at its collapse line. The vectors point in similar directions, as before "
+        "training: they have not collapsed, but have not learned yet."
     ),
     Outcome.NARROWED: N_(
-        "The contrastive loss is at its collapse line, and the vectors are closer together or fill fewer "
-        "directions than at step 0: watch the map."
+        "The contrastive loss is at its collapse line, and the vectors are closer together or span fewer "
+        "directions than at step 0. Watch the map."
     ),
     Outcome.EQUIDISTANT: N_(
-        "The contrastive loss is at its collapse line, yet the vectors are spread out: to this loss "
-        "they are about equally far apart. Nothing has collapsed."
+        "The contrastive loss is at its collapse line, but the vectors are spread out at about equal distances. "
+        "Nothing has collapsed."
     ),
-    Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the vectors that it compares look alike to it."),
+    Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the compared vectors are all alike."),
     Outcome.ABOVE_LINE: N_(
-        "The contrastive loss is above its collapse line: it would be lower if all vectors were equal."
+        "The contrastive loss is above its collapse line: identical vectors would give a lower loss."
     ),
     Outcome.NOT_APART: N_(
-        "The contrastive loss is below its collapse line, but classes are not apart: cosines within and between them "
-        "are alike, and nearly every validation text gets the same class."
+        "The contrastive loss is below its collapse line, but the classes are not separated: cosines within and "
+        "between them are similar, and nearly every validation text gets the same prediction."
     ),
     # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
     Outcome.LEARNING: N_("The contrastive loss is learning: {covered}."),
     # Translators: {covered} is "it has covered 90.0% of the way from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(
-        "The contrastive loss is close to the lowest value that it can reach on training batches: {covered}."
+        "The contrastive loss is close to its lowest possible value on training batches: {covered}."
     ),
 }
 
@@ -169,7 +170,7 @@ def verdict(
             outcome = Outcome.NOT_APART
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
-        said.append(_("The map shows other vectors than those it compares."))
+        said.append(_("The map shows other vectors than those compared."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
 
 

@@ -218,8 +218,8 @@ class Attempt:
             phases[phase] = phases[phase].model_copy(update={"micro_batch": at_once // 2})
             text = config.model_copy(update={"phases": tuple(phases)}).to_json()
             message = Message(
-                "There was not enough memory for {before} texts at a time: it reads {now} at a time now, for the "
-                "gradients of the same batch.",
+                "Not enough memory for {before} texts at a time. The run restarted with {now} at a time and the "
+                "same batch.",
                 before=at_once,
                 now=at_once // 2,
             )

@@ -52,7 +52,7 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
         excess = _total(store) - budget_gb * GB  # another process is freeing space
     except OSError as error:
         raise StoreError(
-            "No weights could be dropped ({reason}): delete runs to make room.", reason=error.strerror
+            "No weights could be dropped ({reason}): delete runs to free space.", reason=error.strerror
         ) from error
     return max(0, round(excess))
 
@@ -112,9 +112,7 @@ def missing_sentence(run: RunSummary) -> Message | None:
     dropped = dropped_sentence(run)
     if dropped is None:
         return None
-    remedy = Message(
-        "To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve."
-    )
+    remedy = Message("To get them back, raise SCL_DISK_GB and run the same settings again, which gives the same curve.")
     return Message("{first} {next}", first=dropped, next=remedy)
 
 

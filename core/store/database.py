@@ -44,7 +44,7 @@ class Database:
         except OSError as error:
             where = shown(str(self.folder))
             raise StoreError(
-                "The runs folder {folder} cannot be made ({reason}).", folder=where, reason=error.strerror
+                "The runs folder {folder} cannot be created ({reason}).", folder=where, reason=error.strerror
             ) from error
         self._migrate()
 
@@ -176,9 +176,9 @@ def build_record(kind: type[Record], row: sqlite3.Row, **computed: Any) -> Recor
 def _sentence(folder: str, reason: str) -> Message:
     """Return the user-facing message for an SQLite error."""
     if "full" in reason:
-        return Message("The disk that holds {folder} is full: make room, or delete runs.", folder=folder)
+        return Message("The disk of {folder} is full: free some space, or delete runs.", folder=folder)
     if "readonly" in reason or "unable to open" in reason:
-        return Message("The runs folder {folder} cannot be written: check its permissions.", folder=folder)
+        return Message("The runs folder {folder} is not writable: check its permissions.", folder=folder)
     if "locked" in reason:
-        return Message("The runs folder {folder} is being changed by another process: try again.", folder=folder)
+        return Message("Another process is changing the runs folder {folder}: try again.", folder=folder)
     return Message("The runs folder {folder} cannot be used ({reason}).", folder=folder, reason=reason)

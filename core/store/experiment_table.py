@@ -178,7 +178,7 @@ class ExperimentTable(Database):
     def restore(self, experiment_id: str) -> None:
         """Undo `discard`. Raises: StoreError if the experiment was purged."""
         if not self.write("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
-            raise StoreError("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
+            raise StoreError("Experiment {id} was deleted permanently and cannot be restored.", id=shown(experiment_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Permanently delete experiments discarded more than `older_than_s` seconds ago; their runs stay."""

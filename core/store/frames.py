@@ -41,7 +41,7 @@ def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
             save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
         raise StoreError(
-            "{what} could not be written ({reason}): make room on the disk.", what=what, reason=error
+            "{what} could not be written ({reason}): free some disk space.", what=what, reason=error
         ) from error
 
 
@@ -53,7 +53,7 @@ def read_array(path: Path, name: str) -> FloatArray:
     found = _read(path, name)
     if found is None:
         raise StoreError(
-            "The frame file {file} is damaged (it holds no {name}); the other frames are not.",
+            "The frame file {file} is damaged ({name} is missing). Other frames are intact.",
             file=path.name,
             name=name,
         )
@@ -74,7 +74,7 @@ def _read(path: Path, name: str) -> Any:
             return file.get_tensor(name) if name in file.keys() else None  # noqa: SIM118 not a mapping
     except (OSError, SafetensorError, ValueError) as error:
         raise StoreError(
-            "The frame file {file} is missing or damaged ({reason}); the other frames are not.",
+            "The frame file {file} is missing or damaged ({reason}). Other frames are intact.",
             file=path.name,
             reason=error,
         ) from error
@@ -88,7 +88,7 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
             partial.write_text(tokens_text(tokens), encoding="utf-8")
     except OSError as error:
         raise StoreError(
-            "The tokens of the examples could not be written ({reason}): make room on the disk.", reason=error
+            "The tokens of the examples could not be written ({reason}): free some disk space.", reason=error
         ) from error
 
 
@@ -100,7 +100,7 @@ def read_tokens(path: Path) -> Tokens:
         return Tokens((), ())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            "The file {file} is damaged ({reason}); the frames are not.", file=path.name, reason=error
+            "The file {file} is damaged ({reason}). The frames are intact.", file=path.name, reason=error
         ) from error
 
 
@@ -137,5 +137,5 @@ def read_predictions(folder: Path, split: str) -> Predictions | None:
         return None
     logits, labels = _read(path, "logits"), _read(path, "labels")
     if logits is None or labels is None or len(logits) != len(labels):
-        raise StoreError("The file {file} is damaged; the frames are not.", file=path.name)
+        raise StoreError("The file {file} is damaged. The frames are intact.", file=path.name)
     return Predictions(split, logits, tuple(map(int, labels)))

@@ -22,7 +22,7 @@ ONE_JOB = "SELECT * FROM work WHERE id = ? AND kind != 'run'"
 BEGINS = Message("starting")
 MESSAGES = {
     Status.STOPPED: Message("Cancelled."),
-    Status.INTERRUPTED: Message("The job's process ended before it was done: start it again."),
+    Status.INTERRUPTED: Message("The job's process ended early: start the job again."),
 }
 
 
@@ -115,7 +115,7 @@ class JobTable(WorkTable):
     def _waiting_message(self, line: str, job_id: str) -> Message:
         process, awaiting = self.warm_process(line), self.awaiting(line)
         if process is not None and process.doing == LOADING:
-            return Message("loading what such jobs need; the next ones find it loaded")
+            return Message("loading libraries, once for all such jobs")
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))
         return waiting_words(before) if before else BEGINS
 
@@ -157,4 +157,4 @@ class JobTable(WorkTable):
 
 def waiting_words(before: int) -> Message:
     """Return the message of a waiting job. Args: before: number of jobs ahead of it, at least 1."""
-    return Message("waiting for its turn, {count} before it", count=before)
+    return Message("queued, {count} before it", count=before)

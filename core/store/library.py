@@ -78,8 +78,8 @@ class TaskLibrary:
             self.rows_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TaskError(
-                "The task folder {folder} cannot be made ({reason}): make room and see that it may be written, or "
-                "choose another with SCL_RUNS.",
+                "The task folder {folder} cannot be created ({reason}): free space and check its permissions, or "
+                "choose another folder with SCL_RUNS.",
                 folder=shown(str(self.rows_folder)),
                 reason=one_line(error),
             ) from None
@@ -149,8 +149,8 @@ class TaskLibrary:
                 return task
         names = listed(task.name for task in tasks[:10])
         if not names:
-            raise TaskError("There is no task {name} of your own: add one.", name=shown(text))
-        raise TaskError("There is no task {name} of your own: there are {names}.", name=shown(text), names=names)
+            raise TaskError("You have no task {name}: add one.", name=shown(text))
+        raise TaskError("You have no task {name}; your tasks are {names}.", name=shown(text), names=names)
 
     def rows(self, task_id: str) -> Rows:
         """Read a task's rows. Raises: TaskError for an unknown id or a damaged file."""
@@ -169,7 +169,7 @@ class TaskLibrary:
         with self._database.transaction() as db:
             self.task(task_id)
             if any(other.name == name and other.id != task_id for other in self.tasks()):
-                raise ConfigError("name", name, "another task has it; choose another name.")
+                raise ConfigError("name", name, "another task has this name; choose another.")
             db.execute("UPDATE tasks SET name = ?, changed_at = ? WHERE id = ?", (name, time.time(), task_id))
         return self.task(task_id)
 
@@ -199,7 +199,7 @@ class TaskLibrary:
         with self._database.transaction() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
-                raise TaskError("Task {id} is deleted for good: add its data again.", id=shown(task_id))
+                raise TaskError("Task {id} was deleted permanently: add its data again.", id=shown(task_id))
             if row["discarded_at"] is not None:
                 db.execute(
                     "UPDATE tasks SET name = ?, changed_at = ?, discarded_at = NULL WHERE id = ?",

@@ -45,7 +45,7 @@ def checked_visitor_name(text: str) -> str:
     name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
     key = visitor_key(name)
     if "@" in key or _reserved().fullmatch(key):
-        raise ConfigError("name", shown(name), "it could be taken for an admin, the server or another visitor.")
+        raise ConfigError("name", shown(name), "it could be mistaken for an admin, the server or another visitor.")
     return name
 
 
@@ -78,7 +78,7 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
     tags = tuple(dict.fromkeys(tag for text in given if (tag := " ".join(text.split()))))
     for tag in tags:
         if len(tag) > TAG_CHARS or "," in tag:
-            raise ConfigError("tags", shown(tag), "a tag has at most {most} characters, and no comma.", most=TAG_CHARS)
+            raise ConfigError("tags", shown(tag), "a tag has at most {most} characters and no comma.", most=TAG_CHARS)
     if len(tags) > TAGS_MAX:
         raise ConfigError("tags", Message("{count} tags", count=len(tags)), "give at most {most}.", most=TAGS_MAX)
     return tags

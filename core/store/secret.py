@@ -29,14 +29,16 @@ def server_secret(folder: Path) -> str:
                         partial.write_text(secrets.token_hex(BYTES))
         except OSError as error:
             raise StoreError(
-                "{path} cannot be written ({reason}): make room, or check its folder.", path=path, reason=error.strerror
+                "{path} cannot be written ({reason}): free space, or check its folder.",
+                path=path,
+                reason=error.strerror,
             ) from error
     try:
         text = path.read_text()
     except OSError as error:
         raise StoreError(
-            "{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror
+            "{path} cannot be read ({reason}): check its owner.", path=path, reason=error.strerror
         ) from error
     if len(text) != 2 * BYTES:
-        raise StoreError("{path} is damaged: delete it, and visitors are new ones.", path=path)
+        raise StoreError("{path} is damaged: delete it. Visitors will then be new ones.", path=path)
     return text

@@ -45,7 +45,7 @@ def default_folder() -> Path:
 def rows_path(folder: Path, content_hash: str) -> Path:
     """Return the file in a store's folder with the exact rows of this hash. Raises: StoreError for a malformed hash."""
     if not CONTENT_HASH.fullmatch(content_hash):
-        raise StoreError("{hash} is no hash of a run's rows.", hash=shown(content_hash))
+        raise StoreError("{hash} is not the hash of a run's rows.", hash=shown(content_hash))
     return folder / "rows" / f"{content_hash}.parquet"
 
 
@@ -119,10 +119,10 @@ class Store(RunReader):
         Raises: StoreError for a malformed or existing id.
         """
         if not RUN_ID.fullmatch(run_id):
-            raise StoreError("{id} is no run id: take another file.", id=shown(run_id))
+            raise StoreError("{id} is not a run id: choose another file.", id=shown(run_id))
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
-                raise StoreError("Run {id} is here already: open it from the list of runs.", id=run_id)
+                raise StoreError("Run {id} exists already: open it from the list of runs.", id=run_id)
             # No hash: the same config gives different curves on another machine.
             self._insert(run_id, config, checked_name(name), owner, cell, worked_s=worked_s, worker=liveness_of())
         return self.attempt(run_id, 1)
@@ -172,7 +172,7 @@ class Store(RunReader):
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError if the run was purged."""
         if not self.write("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-            raise RunNotFoundError("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
+            raise RunNotFoundError("Run {id} was deleted permanently and cannot be restored.", id=shown(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs discarded more than `older_than_s` seconds ago, with their files."""
@@ -261,7 +261,7 @@ class Store(RunReader):
         with self.transaction() as db:
             others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
             if checked and visitor_key(checked) in {visitor_key(row["name"]) for row in others}:
-                raise ConfigError("name", checked, "somebody else here has it: choose another.")
+                raise ConfigError("name", checked, "another visitor uses this name: choose another.")
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
                 (visitor, checked),
@@ -285,7 +285,7 @@ class Store(RunReader):
             status = observed_status(row)
             if not status.resumable:
                 raise EngineError(
-                    "Run {id} is {status}: only a stopped, failed or interrupted run resumes.",
+                    "Run {id} is {status}: only a stopped, failed or interrupted run can be resumed.",
                     id=run_id,
                     status=Message(str(status)),
                 )

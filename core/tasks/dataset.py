@@ -162,8 +162,8 @@ def read_data(path: Path, content_hash: str) -> TaskData:
         data = TaskData(about["name"], classes, train, validation, test)
     except (KeyError, ValueError) as error:
         raise TaskError(
-            "{file} holds no run's rows ({reason}): start the run again.", file=path.name, reason=shown(str(error))
+            "{file} has no rows of a run ({reason}): start the run again.", file=path.name, reason=shown(str(error))
         ) from None
     if data.content_hash != content_hash:
-        raise TaskError("{file} holds other rows than the run was made with: start the run again.", file=path.name)
+        raise TaskError("{file} holds other rows than those of the run: start the run again.", file=path.name)
     return data

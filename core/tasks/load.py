@@ -59,14 +59,16 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
     in memory, and read again when a file changed.
 
     Args:
-        library: where the tasks of people's own are; the bundled ones and files need none.
+        library: holds added tasks; not needed for bundled tasks and files.
     Raises: TaskError or ConfigError naming file, line or field, value and remedy.
     """
     if is_own(config.id):
         if library is None:
-            raise TaskError("Task {id} is in the library of a runs folder, and none is open here.", id=shown(config.id))
+            raise TaskError(
+                "Task {id} is in the library of a runs folder, but no runs folder is open.", id=shown(config.id)
+            )
         if config.test_path:
-            raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
+            raise ConfigError("test_path", config.test_path, "a task of the library has its own rows; leave it out.")
         return _load(config, seed, library.name(config.id), Fixed(library.rows(config.id)))
     name, files = _files(config)
     rows, used = _read(files, tuple(map(_stamp, files)), config.reading, config.drop)
@@ -96,7 +98,7 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
         # A name that a visitor gives must not reach into the working directory of the server.
         if not file.is_absolute():
             raise TaskError(
-                "File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(file))
+                "File {name} is not a full path: give one, such as /data/reviews.csv.", name=shown(str(file))
             )
     return name, files
 
@@ -172,8 +174,8 @@ def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
         if count == 1:
             raise TaskError("{file}: {problem}: fix the file, or drop such rows ({options}).", **words)
         raise TaskError(
-            "{file}: {problem}, and {count} more row cannot be used: fix the file, or drop such rows ({options}).",
-            "{file}: {problem}, and {count} more rows cannot be used: fix the file, or drop such rows ({options}).",
+            "{file}: {problem}, and {count} more row has problems: fix the file, or drop such rows ({options}).",
+            "{file}: {problem}, and {count} more rows have problems: fix the file, or drop such rows ({options}).",
             count=count - 1,
             **words,
         )
@@ -192,26 +194,26 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     if (train.seconds is None) != (test.seconds is None):
         if train.seconds is None:
             raise TaskError(
-                "{file} has a second text, which the training file lacks: give both the same columns.", file=name
+                "{file} has a second text, but the training file has none: give both the same columns.", file=name
             )
         raise TaskError(
-            "{file} lacks a second text, which the training file has: give both the same columns.", file=name
+            "{file} has no second text, but the training file has one: give both the same columns.", file=name
         )
     if train.kind != test.kind:
         raise TaskError(
-            "{file} holds another kind of label than the training file: give both the same columns.", file=name
+            "{file} has another kind of label than the training file: give both the same columns.", file=name
         )
     unknown = sorted(set(test.labels) - set(train.labels)) if train.kind == "classes" else []
     if unknown:
         raise TaskError(
-            "{file} has the label {label}, which the training file lacks: its labels are {labels}.",
+            "{file} has the label {label}, which the training file does not have: its labels are {labels}.",
             file=name,
             label=shown(unknown[0]),
             labels=shown(", ".join(sorted(set(train.labels)))),
         )
     if train.splits is not None and "test" in train.splits:
         raise TaskError(
-            "{file} has a test split of its own: leave out the test file {other}, or name no split column.",
+            "{file} has its own test split: leave out the test file {other}, or name no split column.",
             file=shown(names[0]),
             other=name,
         )
@@ -232,7 +234,7 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
     data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
         raise TaskError(
-            "{name} has changed since this run was made: put the old rows back, or start a new run.", name=shown(name)
+            "{name} has changed since this run was made: restore the old rows, or start a new run.", name=shown(name)
         )
     return data
 
@@ -243,17 +245,17 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     rows, named = fixed.rows, shown(name)
     if rows.kind == "similarity":
         raise TaskError(
-            "{name} holds similarity scores, which are measured against and not learned: choose a task with classes.",
+            "{name} holds similarity scores, which are used for evaluation only: choose a task with classes.",
             name=named,
         )
     splits = rows.splits or ("train",) * len(rows)
     given = {split: [row for row, name in enumerate(splits) if name == split] for split in SPLIT_NAMES}
     if not given["train"]:
-        raise TaskError("{name} has no row in the split train: call the rows to learn from train.", name=named)
+        raise TaskError("{name} has no row in the split train: name the training rows train.", name=named)
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
     if len(classes) < 2:
         raise TaskError(
-            "{name} has the one label {label}: learning needs rows of at least two classes.",
+            "{name} has only the label {label}: training needs rows of at least two classes.",
             name=named,
             label=shown(classes[0]),
         )
@@ -271,8 +273,8 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     learned = {folded(text) for text in pool.inputs}
     crossing = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
     note = Message(
-        "{count} validation or test row has a text that is learned from, which makes scores look better.",
-        "{count} validation or test rows have a text that is learned from, which makes scores look better.",
+        "{count} validation or test row repeats a training text, which makes scores too high.",
+        "{count} validation or test rows repeat a training text, which makes scores too high.",
         count=crossing,
     )
     return TaskData(name, classes, pool, validation, test, notes=(note,) if crossing else ())
@@ -292,8 +294,8 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
     unknown = sorted(set(part.labels) - set(classes))
     if unknown:
         raise TaskError(
-            "{name} has the label {label} outside of the training rows only, where the labels are {labels}: add "
-            "training rows with it, or drop it.",
+            "{name} has the label {label} only outside the training rows, whose labels are {labels}: add training "
+            "rows with it, or drop it.",
             name=named,
             label=shown(unknown[0]),
             labels=shown(", ".join(classes)),

@@ -35,7 +35,7 @@ def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence
     left = [int(largest * share + 1e-9) for share in shrink]
     if min(left) < 1:
         raise ConfigError(
-            "imbalance", ratio, "the last class would keep no row; give at most {most:.4g}.", most=largest
+            "imbalance", ratio, "the last class would have no rows left; give at most {most:.4g}.", most=largest
         )
     stay: list[int] = []
     for row in order:

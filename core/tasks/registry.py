@@ -43,14 +43,13 @@ _ENTRIES = (
         "product_reviews",
         N_("Product reviews"),
         N_(
-            "Sentences from reviews of phones and other gadgets, negative or positive; a target to transfer sentiment "
-            "to."
+            "Sentences from reviews of phones and other gadgets, negative or positive; a target for sentiment transfer."
         ),
     ),
     TaskEntry(
         "venue_reviews",
         N_("Venue reviews"),
-        N_("Sentences from reviews of restaurants and bars, negative or positive; a target to transfer sentiment to."),
+        N_("Sentences from reviews of restaurants and bars, negative or positive; a target for sentiment transfer."),
     ),
     TaskEntry(
         "news_topics",
@@ -58,31 +57,33 @@ _ENTRIES = (
         N_("One or two sentences of news in four topics: business, science, sport, world."),
     ),
     TaskEntry(
-        "question_types", N_("Question types"), N_("Questions by what they ask for: six kinds of answer, as in TREC.")
+        "question_types",
+        N_("Question types"),
+        N_("Questions by the kind of answer they ask for: six kinds, as in TREC."),
     ),
     TaskEntry(
         "nli",
         N_("Natural language inference"),
         N_(
-            "Pairs: does the second sentence follow from the first, contradict it, or neither? Also read as triplets. "
-            "Hard for a small encoder."
+            "Pairs: does the second sentence follow from the first, contradict it, or neither? Also available as "
+            "triplets. Hard for a small encoder."
         ),
     ),
     TaskEntry(
         "paraphrase",
         N_("Paraphrase pairs"),
-        N_("Pairs that say the same or do not, with much the same words. Hard for a small encoder."),
+        N_("Pairs that do or do not mean the same, in similar words. Hard for a small encoder."),
     ),
     TaskEntry(
         "acceptability",
         N_("Acceptability"),
         N_("Is it a well-formed English sentence? Hard for a small encoder."),
-        hard=N_("Grammar is what a sentence encoder was trained to look past"),
+        hard=N_("Sentence encoders were trained to ignore grammar"),
     ),
     TaskEntry(
         "long_film_reviews",
         N_("Long film reviews"),
-        N_("Whole film reviews of 90 to 220 words, negative or positive; made for token-level objectives."),
+        N_("Complete film reviews of 90 to 220 words, negative or positive; made for token-level objectives."),
     ),
 )
 TASKS: Mapping[str, TaskEntry] = {entry.name: entry for entry in _ENTRIES}
@@ -98,7 +99,7 @@ def task_entry(name: str) -> TaskEntry:
     return TASKS[name]
 
 
-PAIRS = N_("How two sentences relate is more than a small encoder learns in a short run")
+PAIRS = N_("The relation between two sentences is more than a small encoder learns in a short run")
 # Measured (benchmarks/README.md, default rates and steps): with 100 rows the defaults end above the linear probe on
 # nearly every set, with 20 on little more than half of them.
 ENOUGH_ROWS = 50
@@ -113,14 +114,14 @@ def expectation(task_id: str, data: TaskData) -> str | None:
     reason = entry.hard if entry and entry.hard else PAIRS if data.train.seconds is not None else ""
     if reason:
         return _(
-            "{reason}: expect scores near the majority class ({majority}) and the linear probe. More rows, more steps "
-            "and a larger encoder help.",
+            "{reason}. Expect scores near the majority class ({majority}) and the linear probe. More rows, more "
+            "steps and a larger encoder help.",
             reason=_(reason),
             majority=percent(data.majority_rate),
         )
     if len(data.train) < ENOUGH_ROWS:
         return _(
-            "With {rows}, whether a run beats the linear probe depends on which rows are drawn. Compare several seeds, "
+            "With {rows}, whether a run beats the linear probe depends on the sampled rows. Compare several seeds, "
             "or train on 100 rows or more.",
             rows=ngettext("{count} training row", "{count} training rows", len(data.train)),
         )

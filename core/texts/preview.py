@@ -31,9 +31,9 @@ def text_views(
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
-        raise ConfigError("rate", rate, "give a share from 0 to below 1.")
+        raise ConfigError("rate", rate, "give a fraction of at least 0 and below 1.")
     if seed < 0:
-        raise ConfigError("seed", seed, "give a whole number from 0.")
+        raise ConfigError("seed", seed, "give a whole number of at least 0.")
     texts = (text,) if isinstance(text, str) else tuple(text)
     subject = Subject(texts, None if tokens is None else tuple(tokens), seed, rate)
     found: list[ViewPreview] = []
@@ -48,11 +48,11 @@ def _sentence(entry: ViewEntry) -> str:
     """Describe the effect of a view that the text does not show."""
     summary = _(entry.summary)
     if entry.by_model:
-        return _("{summary} It is made when asked for.", summary=summary)
+        return _("{summary} Made on request.", summary=summary)
     if entry.kind == "text":
         return summary
     if entry.kind == "tokens" or entry.preview:
-        return _("{summary} The encoder's tokens show it.", summary=summary)
+        return _("{summary} Shown on the encoder's tokens.", summary=summary)
     return _("{summary}; the words stay.", summary=summary.rstrip(".。"))
 
 

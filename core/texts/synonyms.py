@@ -69,4 +69,6 @@ def _wordnet() -> Any:
 
 def synonym_notice() -> Message | None:
     found = synonym_source() == "wordnet"
-    return Message("Synonyms come from WordNet: the run repeats only where nltk has it too.") if found else None
+    return (
+        Message("Synonyms come from WordNet, so the run can be repeated only where nltk has it too.") if found else None
+    )

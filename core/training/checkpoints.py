@@ -77,8 +77,8 @@ class Checkpoints:
         free = shutil.disk_usage(self.folder).free
         if free < FREE_SPACE_FACTOR * needed:
             raise TrainingError(
-                "The checkpoint of step {step} needs {needed:,.0f} MB and the disk has {free:,.0f} MB free: make "
-                "room, or train fewer weights.",
+                "The checkpoint of step {step} needs {needed:,.0f} MB, but only {free:,.0f} MB of disk space are "
+                "free: free some space, or train fewer weights.",
                 step=step,
                 needed=needed / 2**20,
                 free=free / 2**20,
@@ -89,7 +89,9 @@ class Checkpoints:
                 self.guard()
         except (OSError, SafetensorError) as error:
             raise TrainingError(
-                "The checkpoint of step {step} could not be written ({problem}): make room.", step=step, problem=error
+                "The checkpoint of step {step} could not be written ({problem}): free some disk space.",
+                step=step,
+                problem=error,
             ) from error
 
     def step(self) -> int | None:

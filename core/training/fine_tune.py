@@ -54,7 +54,7 @@ def fine_tune(
 
     Args:
         known: what frames of earlier attempts predict of the probe's validation rows, by step.
-        log: takes lines for whoever looks for the cause of an error.
+        log: writes a line to the run's log, for the search for the cause of an error.
     Raises: as `train`. Where halving goes wrong weights stay whole, and the run is no worse for it.
     """
     predictions, trained, started = dict(known), Trained(), None
@@ -119,7 +119,7 @@ def halve_weights(
     """Store a finished run's last weights and snapshots in float16, file by file.
 
     A file has full precision where one prediction on the validation split would change. Both are computed in the run's
-    own precision, as whoever reads the weights computes. Projection heads, which only steps need, are left out.
+    own precision, as readers of the weights do. Projection heads, which only steps need, are left out.
 
     Args:
         device: that of the run, as torch calls it.
@@ -183,7 +183,8 @@ def _written(
     else:
         checkpoints.write(path, step, full)
         yield _(
-            "The weights of step {step} stay in full precision: in half of it, predictions would change.", step=step
+            "The weights of step {step} stay in full precision, because half precision would change predictions.",
+            step=step,
         )
 
 

@@ -319,11 +319,15 @@ class _Run:
             yield Notice(self.step, note)
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
             sentence = Message(
-                "{loss} moves nothing: all it contrasts is frozen. Train more blocks.", loss=Message(label)
+                "{loss} has no effect, because all layers it contrasts are frozen. Train more blocks.",
+                loss=Message(label),
             )
             yield Notice(self.step, sentence)
         if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
-            yield Notice(self.step, Message("Blocks are drawn once, before the first step: this phase draws none."))
+            yield Notice(
+                self.step,
+                Message("Blocks are re-initialised once, before the first step; this phase re-initialises none."),
+            )
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
         for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
@@ -487,9 +491,7 @@ class _Run:
 def _device(name: str) -> torch.device:
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not here.get(name, True):
-        raise TrainingError(
-            "device = {device} cannot be used: torch finds none here; choose auto or cpu.", device=repr(name)
-        )
+        raise TrainingError("device = {device} is not available to torch here: choose auto or cpu.", device=repr(name))
     found = next((kind for kind, available in here.items() if available), "cpu")
     return torch.device(found if name == "auto" else name)
 

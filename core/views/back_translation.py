@@ -324,6 +324,6 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: {"texts": one translation per text}.
     Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
     """
-    progress(0, None, Message("Fetching the two translation models, where they are not here yet, and translating"))
+    progress(0, None, Message("Translating; new translation models are downloaded first"))
     trip = round_trip(request, request["seed"], folder / "cache" / "translations.db", torch.device("cpu"))
     return {"texts": [trip.translate([text])[0] for text in request["texts"]]}

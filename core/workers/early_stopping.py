@@ -73,8 +73,8 @@ def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> Message |
             return None
         others = sum(any(at >= step for at, _score in curve) for name, curve in curves.items() if name != run_id)
     return Message(
-        "Ended early at step {step}: by validation accuracy it was not among the best 1 in {reduction} of the {runs} "
-        "runs that had come as far (ASHA).",
+        "Ended early at step {step}: its validation accuracy was not in the best 1/{reduction} of the {runs} runs "
+        "that had reached this step (ASHA).",
         step=step,
         reduction=rule["reduction"],
         runs=others + 1,

@@ -93,9 +93,7 @@ class Engine(ABC):
         try:
             source = self.store.run(draft.start)
         except RunNotFoundError:
-            raise ConfigError(
-                "start", draft.start, "there is no such run; give the id of one that has finished."
-            ) from None
+            raise ConfigError("start", draft.start, "there is no such run; give the id of a finished run.") from None
         if source.config.encoder.id != draft.encoder.id:
             raise ConfigError(
                 "start",

@@ -22,7 +22,7 @@ WAIT_S = 0.5
 # Shortest intervals between writes of the progress, and between checks for a cancellation.
 WRITE_EVERY_S = 0.2
 LOOK_EVERY_S = 0.02
-NO_MEMORY = Message("There was not enough memory: ask for fewer rows.")
+NO_MEMORY = Message("Not enough memory: ask for fewer rows.")
 
 
 class Cancelled(BaseException):
@@ -59,9 +59,7 @@ def carry_out(table: JobTable, claim: Claim) -> bool:
     except Exception as error:
         log(traceback.format_exc().rstrip())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        state.end(
-            Status.FAILED, message=Message("The job ended with an error ({cause}): its log says more.", cause=cause)
-        )
+        state.end(Status.FAILED, message=Message("The job failed ({cause}): its log has the details.", cause=cause))
     return state.status == Status.FINISHED
 
 

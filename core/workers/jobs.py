@@ -161,7 +161,7 @@ class Jobs:
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
             raise EngineError(
-                "{count} such jobs are at work or waiting: let some of them end, or cancel them.", count=len(active)
+                "{count} such jobs are running or queued: wait for some to end, or cancel them.", count=len(active)
             )
         return same
 

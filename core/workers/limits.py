@@ -57,15 +57,15 @@ def check_waiting(store: Store, owner: str | None) -> None:
     own = sum(run.owner == owner for run in waiting)
     if own >= known.visitor_waiting:
         message = Message(
-            "{count} of your runs is waiting already, which is the most here: wait until it begins, or stop it.",
-            "{count} of your runs are waiting already, which is the most here: wait until one begins, or stop one.",
+            "{count} of your runs is queued already, which is the limit: wait until it starts, or stop it.",
+            "{count} of your runs are queued already, which is the limit: wait until one starts, or stop one.",
             count=own,
         )
         raise EngineError(message)
     if len(waiting) >= known.total_waiting:
         message = Message(
-            "{count} run is waiting already, which is the most here: try again in a while.",
-            "{count} runs are waiting already, which is the most here: try again in a while.",
+            "{count} run is queued already, which is the limit: try again later.",
+            "{count} runs are queued already, which is the limit: try again later.",
             count=len(waiting),
         )
         raise EngineError(message)
@@ -76,7 +76,7 @@ def check_experiment(runs: int, owner: str | None) -> None:
     known = settings()
     if known.shared and owner is not None and runs > known.visitor_experiment:
         raise EngineError(
-            "The experiment has {runs:,} runs, and here it may have {most:,}: take fewer values or seeds.",
+            "The experiment has {runs:,} runs, but at most {most:,} are allowed: choose fewer values or seeds.",
             runs=runs,
             most=known.visitor_experiment,
         )

@@ -42,16 +42,16 @@ def check_memory(config: RunConfig, data: TaskData) -> None:
         fits = fitting_texts(config, number, data, shape, limit)
         if fits:
             remedy = Message(
-                "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} "
-                "keeps the batch and reads that many texts at a time.",
+                "it needs about {needed:.1f} GB, but {there:.1f} GB are available. A batch of {fits} would fit; "
+                "micro_batch {fits} keeps the batch and reads that many texts at a time.",
                 needed=needed / GB,
                 there=limit / GB,
                 fits=fits,
             )
         else:
             remedy = Message(
-                "it needs about {needed:.1f} GB, and there are {there:.1f} GB: not even one text would fit: train "
-                "fewer blocks, read fewer tokens, or take a smaller encoder.",
+                "it needs about {needed:.1f} GB, but {there:.1f} GB are available, and not even one text would "
+                "fit: train fewer blocks, read fewer tokens, or choose a smaller encoder.",
                 needed=needed / GB,
                 there=limit / GB,
             )

@@ -185,7 +185,7 @@ def start_of(store: Store, config: RunConfig) -> Path | None:
     if source.status != Status.FINISHED or source.weights_dropped_at is not None or not path.exists():
         remedy = missing_sentence(source) or Message("run it to its end first.")
         raise TrainingError(
-            "{title}, from which this run starts, has no weights to start from: {remedy}",
+            "{title}, from which this run starts, has no weights: {remedy}",
             title=source.title,
             remedy=remedy,
         )
@@ -222,18 +222,18 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
     if is_of_memory(error):
         if batch_size > 1:
             return Message(
-                "There was not enough memory for a batch of {size}: try a batch of {half}, or a smaller encoder.",
+                "Not enough memory for a batch of {size}: try a batch of {half}, or a smaller encoder.",
                 size=batch_size,
                 half=batch_size // 2,
             )
         return Message(
-            "There was not enough memory for a batch of {size}: train fewer blocks, read fewer tokens, or take a "
-            "smaller encoder.",
+            "Not enough memory for a batch of {size}: train fewer blocks, read fewer tokens, or choose a smaller "
+            "encoder.",
             size=batch_size,
         )
     if isinstance(error, PlaygroundError):
         return error.message
-    return Message("The run ended with an unexpected {error}: its log has the details.", error=type(error).__name__)
+    return Message("The run failed with an unexpected {error}: its log has the details.", error=type(error).__name__)
 
 
 def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:

@@ -103,8 +103,8 @@ def _is_served(table: JobTable, line: str, leaving: Liveness | None) -> bool:
 def _give_up(table: JobTable, line: str, times: int) -> None:
     """End every waiting job as failed, with the warm process's log as its log. Requeue runs for another process."""
     message = Message(
-        "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
-        "and start the job again; its log says more.",
+        "The process for such jobs ended {times} times while loading its libraries: close programs that need "
+        "memory, and start the job again. Its log has the details.",
         times=times,
     )
     for work_id in table.awaiting(line):

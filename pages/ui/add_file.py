@@ -54,18 +54,18 @@ def add_file() -> None:
         _("Your file"), TYPES, max_upload_size=most, key=f"upload.train.{round_number}", help=_accepted()
     )
     test = right.file_uploader(
-        _("Test file, optional"),
+        _("Test file (optional)"),
         TYPES,
         max_upload_size=most,
         key=f"upload.test.{round_number}",
-        help=_("Rows that are scored once, at the end. Without it a part of the rows is held out."),
+        help=_("Rows that are scored once, at the end. Without a test file, some rows are held out."),
     )
     if train is None:
         st.caption(_accepted())
         st.markdown(
             _(
-                "A column with texts and a column with labels is all it takes. Columns, encoding and delimiter are "
-                "found, and you can change them. Two text columns make pairs. Nothing leaves this machine."
+                "The file needs a column of texts and a column of labels. Columns, encoding and delimiter are "
+                "detected, and you can change them. Two text columns make pairs. Nothing leaves this machine."
             )
         )
         st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
@@ -88,12 +88,12 @@ def _accepted() -> str:
     limits = settings()
     rows = f"{limits.max_rows:,}"
     if limits.excess_rows == "sample":
-        excess = _("Of a file with more than {rows} rows a seeded sample of them is kept.", rows=rows)
+        excess = _("From a file with more than {rows} rows, a seeded sample is kept.", rows=rows)
     else:
-        excess = _("Of a file with more than {rows} rows it is refused.", rows=rows)
+        excess = _("A file with more than {rows} rows is refused.", rows=rows)
     said = [
         _(
-            "CSV, TSV, JSON lines or Parquet of up to {size} MB and {columns} columns.",
+            "CSV, TSV, JSON Lines or Parquet, up to {size} MB and {columns} columns.",
             size=limits.max_file_mb,
             columns=limits.max_columns,
         ),
@@ -107,7 +107,7 @@ def _options(file: Any) -> ReadingConfig:
     """Draw how the file is read; return the guessed settings with the user's changes."""
     key = f"reading.{file.file_id}"
     with st.container(border=True):
-        st.markdown(f"**{_('How it is read')}**")
+        st.markdown(f"**{_('Format')}**")
         place = st.container(horizontal=True)
         with st.expander(_("Encoding, delimiter, header")):
             chosen = {
@@ -128,11 +128,11 @@ def _options(file: Any) -> ReadingConfig:
                     place.badge(words, icon=icon, color="gray")
             if table.dialect.skip_initial_space:
                 place.badge(_("spaces after delimiters skipped"), color="gray")
-            place.badge(_("first line is a header") if table.header else _("no header line"), color="gray")
+            place.badge(_("first line is the header") if table.header else _("no header line"), color="gray")
         place.badge(table.format, color="gray")
         if table.unread:
             columns = listed(f"{name} ({kind})" for name, kind in table.unread.items())
-            st.caption(escaped(_("Not read, as they hold no text: {columns}.", columns=columns)))
+            st.caption(escaped(_("Left out, because they hold no text: {columns}.", columns=columns)))
         mapping = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)
@@ -165,7 +165,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
             options,
             index=options.index(guessed) if guessed in options else (None if needed else 0),
             format_func=lambda one: one or _("None"),
-            placeholder=_("choose"),
+            placeholder=_("choose a column"),
             key=f"{key}.{name}",
         )
         chosen[name] = picked or NONE
@@ -177,11 +177,11 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
         kind = "classes"
     if not (chosen["text"] and chosen["label"]):
         if chosen["text"]:
-            st.info(_("Choose the label column to go on."))
+            st.info(_("Choose the label column to continue."))
         elif chosen["label"]:
-            st.info(_("Choose the text column to go on."))
+            st.info(_("Choose the text column to continue."))
         else:
-            st.info(_("Choose the text and the label column to go on."))
+            st.info(_("Choose the text and the label column to continue."))
         _cancel_button(_("Cancel"))
         st.stop()
     return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
@@ -210,23 +210,23 @@ def _problems(together: CombinedFiles) -> list[str]:
     counts = together.counts
     found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
     if not found:
-        st.success(_("Every row can be read."), icon=":material/check:")
+        st.success(_("Every row can be used."), icon=":material/check:")
         return []
-    st.markdown(f"**{_('What is wrong with some rows')}**")
+    st.markdown(f"**{_('Some rows have problems')}**")
     dropped = []
     for kind in found:
         left, right = st.columns([3, 1], vertical_alignment="center")
         headline = _("{problem}: {count}.", problem=_(kind.label).capitalize(), count=f"{counts[kind.name]:,}")
         left.markdown(sentences([f"**{headline}**", _(kind.sentence)]))
         if kind.must_drop:
-            right.caption(_("cannot be used"))
-        elif right.toggle(_("Drop them"), kind.name == "duplicate", key=f"drop.{kind.name}"):
+            right.caption(_("left out"))
+        elif right.toggle(_("Drop these rows"), kind.name == "duplicate", key=f"drop.{kind.name}"):
             dropped.append(kind.name)
     listed = [
         {"File": problem.file, "Line": problem.line, "Problem": str(problem.message)}
         for problem in sorted(together.problems, key=lambda problem: not PROBLEMS[problem.kind].must_drop)[:MAX_LISTED]
     ]
-    with st.expander(_("Row by row"), expanded=len(listed) <= PREVIEWED):
+    with st.expander(_("Rows with problems"), expanded=len(listed) <= PREVIEWED):
         total = sum(counts.values())
         if total > len(listed):
             st.caption(_("The first {count} of {total}.", count=f"{len(listed):,}", total=f"{total:,}"))
@@ -253,14 +253,14 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
                 data = split_rows(rows, file_name, TaskConfig(validation_size=size))
             st.caption(
                 _(
-                    "{classes} classes; {train} to train on, {validation} to validate by default, {test} to test "
-                    "({how}).",
+                    "{classes} classes; {train} training rows, {validation} for validation by default, {test} for "
+                    "testing ({how}).",
                     classes=len(data.classes),
                     train=ngettext("{count} row", "{count} rows", len(data.train)),
                     validation=f"{len(data.validation):,}",
                     test=f"{len(data.test):,}",
                     # Translators: how rows are split into training, validation and test rows.
-                    how=_("as the file says") if rows.splits else _("stratified, with a fixed seed"),
+                    how=_("as in the file") if rows.splits else _("stratified, with a fixed seed"),
                 )
             )
             for note in data.notes:
@@ -270,7 +270,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
         st.error(escaped(problem))
     here = reads.library().find_rows(rows)
     if here is not None:
-        st.info(_("These rows are here already, as {name}.", name=escaped(here.name)))
+        st.info(_("These rows were added before, as {name}.", name=escaped(here.name)))
     name = st.text_input(
         _("Name"), PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
     )
@@ -285,7 +285,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
         label = _("Add {rows}", rows=ngettext("{count} row", "{count} rows", len(rows)))
     if any(reading.sampled for reading in together.readings):
         most = f"{settings().max_rows:,}"
-        st.warning(_("There are more rows than are kept ({most}): a seeded sample of them is added.", most=most))
+        st.warning(_("The file has more rows than the limit ({most}), so a seeded sample of them is added.", most=most))
     with st.container(horizontal=True):
         if st.button(label, type="primary", disabled=bool(problem), icon=":material/add:"):
             try:
@@ -319,12 +319,12 @@ def show_added() -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         name = f"**{escaped(task.name)}**"
         st.markdown(
-            _("{name} is here, with {rows}.", name=name, rows=ngettext("{count} row", "{count} rows", task.rows)),
+            _("{name} was added, with {rows}.", name=name, rows=ngettext("{count} row", "{count} rows", task.rows)),
             width="content",
         )
         # A link to the current page would leave the address unchanged.
         icon = ":material/table_rows:"
-        st.button(_("Look at it"), icon=icon, key="added.look", on_click=look_at, args=(task.id,))
+        st.button(_("Browse it"), icon=icon, key="added.look", on_click=look_at, args=(task.id,))
         if task.kind == "classes":
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})

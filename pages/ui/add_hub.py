@@ -30,7 +30,7 @@ OTHER_FIELDS = (
     ("train", "validation", "test"),
 )
 # Placeholders of fields that do not define one.
-EXAMPLES = {"text": N_("such as text"), "label": N_("such as label")}
+EXAMPLES = {"text": N_("e.g. text"), "label": N_("e.g. label")}
 # Placeholders that are the same in every language.
 LITERAL = {"repository": "owner/name", "train": "train"}
 LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
@@ -41,8 +41,8 @@ def add_hub() -> None:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.write(
         _(
-            "A click fetches a data set in a process of its own; you can leave this page meanwhile. No code of a data "
-            "set is ever run, and what was fetched once is kept."
+            "A click downloads a data set in the background, so you can leave this page. Code of a data set is "
+            "never run. Downloads are kept."
         )
     )
     most = settings().max_rows
@@ -64,7 +64,7 @@ def add_hub() -> None:
 
 
 def _any_other(rows: int) -> None:
-    st.header(_("Any other data set"))
+    st.header(_("Another data set"))
     with st.form("hub.other"):
         given, fields = {}, fields_of(HubRequest)
         for names in OTHER_FIELDS:
@@ -125,19 +125,19 @@ def _lines(polling: bool) -> None:
                 with suppress(PlaygroundError):  # another visitor has dismissed it meanwhile
                     log = reads.jobs().log(job.id).strip()
                 if log:
-                    with st.expander(_("What it printed"), icon=":material/receipt_long:"):
+                    with st.expander(_("Output of the download"), icon=":material/receipt_long:"):
                         st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)
 
 
 def _ended(job: JobRecord) -> None:
     if job.status == Status.FINISHED:
         # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-        here = _("is here, {ago}.", ago=ago(job.created_at))
+        here = _("was downloaded {ago}.", ago=ago(job.created_at))
         if job.result.get("was_here"):
             # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-            here = _("was here already, as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
+            here = _("was already here as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
         st.caption(here, width="stretch")
-        if st.button(_("Look at it"), key=f"open.{job.id}", icon=":material/table_rows:"):
+        if st.button(_("Browse it"), key=f"open.{job.id}", icon=":material/table_rows:"):
             reads.jobs().dismiss(job.id)
             look_at(str(job.result["task"]))
             st.rerun()

@@ -135,15 +135,15 @@ class Address:
         return [item for item in cls.items().values() if item.of == owner]
 
 
-NO_RUN = N_("no run has that id")
+NO_RUN = N_("no run has this id")
 
 
 class EveryPage(Address):
     """Parameters of every page."""
 
-    VERSION = Item("v", int, 1, N_("versions of links are numbers from 1 on"), everywhere=True)
-    LANGUAGE = Item("lang", str, problem=N_("it is en, zh or ko"), everywhere=True)
-    LESSON = Item("lesson", str, problem=N_("there is no such lesson, or no such part of it"), everywhere=True)
+    VERSION = Item("v", int, 1, N_("versions of links are whole numbers from 1"), everywhere=True)
+    LANGUAGE = Item("lang", str, problem=N_("use en, zh or ko"), everywhere=True)
+    LESSON = Item("lesson", str, problem=N_("there is no such lesson, or the lesson has no such part"), everywhere=True)
 
 
 class Home(Address):
@@ -158,7 +158,7 @@ class FineTune(Address):
     RUN = Item("run", str, problem=NO_RUN)
     FROM = Item("from", str, problem=NO_RUN)
     # Translators: these words stay as they are, as an address says them.
-    AS = Item("as", str, "ended", N_("settings are launched or ended"))
+    AS = Item("as", str, "ended", N_("use launched or ended"))
     TASK = Item("task", str)
     SET = Item("set", str)  # may repeat
     GRID = Item("grid", str)  # query of the grid form that opened this page; "Set up a grid" returns to it
@@ -174,7 +174,7 @@ class Runs(Address):
 class Data(Address):
     """Parameters of Data."""
 
-    VIEW = Item("view", str, "browse", N_("this page has no such part"))
+    VIEW = Item("view", str, "browse", N_("this page has no such section"))
     TASK = Item("task", str, problem=N_("there is no such task"))
     SEARCH = Item("q", str, "")
 
@@ -183,26 +183,26 @@ class Explore(Address):
     """Parameters of Explore; those of a map have their registry names, see `bound.bound_parameter`."""
 
     RUN = Item("run", str, problem=NO_RUN)
-    FRAME = Item("frame", int, problem=N_("the run has no frame at that step"), of="run")
+    FRAME = Item("frame", int, problem=N_("the run has no frame at this step"), of="run")
     SELECTED = Item("sel", str, "", N_("the run has no such examples"), of="run")
     ANCHOR = Item("at", int, of="run")
-    CAMERA = Item("view", str, "", N_("no map can be zoomed to that"), of="run")
+    CAMERA = Item("view", str, "", N_("this is no area of a map"), of="run")
     SEARCH = Item("find", str, "", of="run")  # a search applies to the run's texts
-    LAYERS = Item("layers", str, "", N_("weights are not kept of that step"), of="run")
-    SINCE = Item("since", int, problem=N_("there is no frame at that step"), of="run")
+    LAYERS = Item("layers", str, "", N_("no weights are kept for this step"), of="run")
+    SINCE = Item("since", int, problem=N_("there is no frame at this step"), of="run")
     MAP = Item("map", str, "pca", N_("there is no such map"))
     DIMENSIONS = Item("dims", str, "2", N_("a map has 2 or 3 dimensions"))
     # Translators: these words stay as they are, as an address says them.
-    LAYOUT = Item("layout", str, "ours", N_("a map is laid out by ours or by the library"))
-    MODE = Item("mode", str, "each", N_("no map can be fitted that way"))
+    LAYOUT = Item("layout", str, "ours", N_("use ours or library"))
+    MODE = Item("mode", str, "each", N_("there is no such fit"))
     COLOUR = Item("colour", str, "label", N_("there is no such colouring"))
     PANEL = Item("panel", str, "texts", N_("there is no such panel"))
     TRUST = Item("trust", bool, False)
     NEIGHBOURS = Item("k", int)
     METRIC = Item("metric", str, "cosine", N_("there is no such distance"))
-    BATCH = Item("batch", int, problem=N_("no batch has that size"))
+    BATCH = Item("batch", int, problem=N_("no batch has this size"))
     VARIANT = Item("variant", str, problem=N_("there is no such loss"))
-    TEMPERATURE = Item("tau", float, problem=N_("that temperature is not possible"))
+    TEMPERATURE = Item("tau", float, problem=N_("this temperature is out of range"))
     SENTENCE = Item("say", str, "")
     SECOND = Item("and", str, "")
     MEASURES = Item("measures", bool, False)
@@ -213,20 +213,20 @@ class Tokens(Address):
     """Parameters of Tokens."""
 
     RUN = Item("run", str, problem=NO_RUN)
-    VIEW = Item("view", str, "text", N_("this page has no such part"))
-    EXAMPLE = Item("example", int, problem=N_("its attention was not kept"), of="run")
-    SOURCE = Item("source", str, problem=N_("it is an example or your own text"), of="run")
+    VIEW = Item("view", str, "text", N_("this page has no such section"))
+    EXAMPLE = Item("example", int, problem=N_("its attention was not stored"), of="run")
+    SOURCE = Item("source", str, problem=N_("use the id of an example, or a text of your own"), of="run")
     TEXT = Item("text", str, of="run")
     SECOND = Item("second", str, of="run")
     LAYER = Item("layer", int, of="run")
     HEAD = Item("head", str, "mean", of="run")
-    BEFORE = Item("before", int, problem=N_("there is no attention at that step"), of="run")
-    AFTER = Item("after", int, problem=N_("there is no attention at that step"), of="run")
+    BEFORE = Item("before", int, problem=N_("no attention is stored for this step"), of="run")
+    AFTER = Item("after", int, problem=N_("no attention is stored for this step"), of="run")
     CLASS = Item("class", str, "all", N_("there is no such class"), of="run")
     K = Item("k", int)
     PUNCTUATION = Item("marks", bool, False)
     # Translators: these words stay as they are, as an address says them.
-    HEAT_MAP = Item("over", str, "steps", N_("it is steps or layers"))
+    HEAT_MAP = Item("over", str, "steps", N_("use steps or layers"))
     LEAST = Item("least", int)
 
 
@@ -235,11 +235,11 @@ class Compare(Address):
 
     RUNS = Item("runs", list)
     SHOW = Item("show", str, "scores", N_("there is no such view"))
-    A = Item("a", str, problem=N_("that run is not among those compared"), of="runs compared")
-    B = Item("b", str, problem=N_("that run is not among those compared"), of="runs compared")
-    TWIN = Item("twin", str, problem=N_("that run is not among those compared"), of="runs compared")
-    CHANGE = Item("change", str, problem=N_("that run has no such setting"), of="twin")
-    TO = Item("to", str, problem=N_("that setting has no such value"), of="twin")
+    A = Item("a", str, problem=N_("this run is not among those compared"), of="runs compared")
+    B = Item("b", str, problem=N_("this run is not among those compared"), of="runs compared")
+    TWIN = Item("twin", str, problem=N_("this run is not among those compared"), of="runs compared")
+    CHANGE = Item("change", str, problem=N_("the run has no such setting"), of="twin")
+    TO = Item("to", str, problem=N_("the setting has no such value"), of="twin")
     VALUE = Item("value", str, of="twin")
     SELECTED = Item("sel", str, "", of="first run compared")
     CAMERAS = Item("view", str, "", of="first run compared")
@@ -262,13 +262,13 @@ class Experiments(Address):
     NEW = Item("new", str, problem=N_("there is no such protocol"))
     SET = Item("set", str)  # may repeat
     TASK = Item("task", str, problem=N_("there is no such task"), of="design")
-    SEEDS = Item("seeds", int, problem=N_("that number of seeds is not possible"), of="design")
-    STEPS = Item("steps", int, problem=N_("that number of steps is not possible"), of="design")
+    SEEDS = Item("seeds", int, problem=N_("this number of seeds is out of range"), of="design")
+    STEPS = Item("steps", int, problem=N_("this number of steps is out of range"), of="design")
     FRAMES = Item("frames", bool, False, of="design")
     EARLY = Item("early", bool, False, of="design")
-    FIRST = Item("x", str, problem=N_("no setting can be varied under that name"), of="design")
+    FIRST = Item("x", str, problem=N_("no setting of this name can be varied"), of="design")
     FIRST_VALUES = Item("xs", list, of="design")
-    SECOND = Item("y", str, problem=N_("no setting can be varied under that name"), of="design")
+    SECOND = Item("y", str, problem=N_("no setting of this name can be varied"), of="design")
     SECOND_VALUES = Item("ys", list, of="design")
     AGAINST = Item("against", str, problem=N_("there is no such cell"), of="design")
     SHOW = Item("show", str, problem=N_("there is no such view"), of="experiment")
@@ -285,15 +285,15 @@ class LossLab(Address):
     POINTS = Item("points", int, 30, N_("the lab has 6 to 60 points"))
     CLASSES = Item("classes", int, 3, N_("the lab has 2 to 4 classes"))
     SEED = Item("seed", int, 0, N_("a seed is a whole number from 0 to 9999"))
-    FIRST = Item("a", str, "", N_("a setting is a loss, λ, τ, the learning rate and, for some, α"))
-    SECOND = Item("b", str, "", N_("a setting is a loss, λ, τ, the learning rate and, for some, α"))
+    FIRST = Item("a", str, "", N_("give a loss, λ, τ, the learning rate and, for some losses, α"))
+    SECOND = Item("b", str, "", N_("give a loss, λ, τ, the learning rate and, for some losses, α"))
     BESIDE = Item("beside", bool, False)
-    MOVED = Item("moved", str, "", N_("a moved point is its number, its view and its place"))
+    MOVED = Item("moved", str, "", N_("give the number of a point, its view and its position"))
     ANCHOR = Item("anchor", int, problem=N_("there is no such point"))
-    STEP = Item("step", int, problem=N_("the lab takes 0 to 3,000 steps"))
+    STEP = Item("step", int, problem=N_("the lab runs 0 to 3,000 steps"))
 
 
 class Lessons(Address):
     """Parameters of Lessons."""
 
-    OPEN = Item("open", str, problem=N_("there is no such lesson, or no such part of it"))
+    OPEN = Item("open", str, problem=N_("there is no such lesson, or the lesson has no such part"))

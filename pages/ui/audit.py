@@ -48,11 +48,11 @@ MAX_EXAMPLES = 12
 # Headings of the example table, by column name.
 COLUMNS = {
     "Label": N_("Label"),
-    "Label was": N_("Label was"),
+    "Label was": N_("Original label"),
     "Text": N_("Text"),
-    "Text was": N_("Text was"),
+    "Text was": N_("Original text"),
     "Second text": N_("Second text"),
-    "Second text was": N_("Second text was"),
+    "Second text was": N_("Original second text"),
 }
 NARROW = ("Label", "Label was")
 STARVING = 0.1
@@ -71,7 +71,7 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
     if language is not None and listed is not None and not listed.knows(language):
         # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
         problem = _(
-            "These texts are {language}, and {encoder} was trained on {trained_on}. Choose another encoder:",
+            "These texts are {language}, but {encoder} was trained on {trained_on}. Choose another encoder:",
             language=_(language),
             encoder=escaped(listed.name),
             trained_on=_(listed.language),
@@ -84,7 +84,8 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
     cut = cut_share(data.train.shown, read)
     if cut >= CUT:
         cut_sentence = _(
-            "About {share} of the texts have more than {read} tokens and are cut; the encoder reads up to {most}.",
+            "About {share} of the texts have more than {read} tokens and are truncated. The encoder reads up to "
+            "{most}.",
             share=percent(cut),
             read=read,
             most=f"{most:,}",
@@ -129,7 +130,7 @@ def noise_sentence(data: TaskData) -> str:
 def training_examples(data: TaskData) -> None:
     """Show some training rows. With noise, show changed rows beside their originals."""
     now, was = data.train, data.clean
-    with st.expander(_("Some of its training rows")):
+    with st.expander(_("Sample of the training rows")):
         if was is None:
             rows = [_row(data, now, i) for i in range(min(MAX_EXAMPLES, len(now)))]
         else:
@@ -140,7 +141,7 @@ def training_examples(data: TaskData) -> None:
             # Alternate rows with a wrong label and rows with changed words.
             both = chain.from_iterable(zip_longest(wrong, reworded))
             changed = [i for i in both if i is not None][:MAX_EXAMPLES]
-            st.caption(sentences([noise_sentence(data), _("Some of them:") if changed else ""]))
+            st.caption(sentences([noise_sentence(data), _("For example:") if changed else ""]))
             rows = []
             for i in changed:
                 before, after = _row(data, was, i), _row(data, now, i)
@@ -178,24 +179,24 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in weighted}.values():
             _audit_term(config, phase, data, term)
         if plan.reads_triplets:
-            st.caption(_("Each step reads a premise and two sentences."))
+            st.caption(_("Each step encodes a premise and two sentences."))
         elif plan.readings == 1:
-            st.caption(_("Each step reads every text of its batch once."))
+            st.caption(_("Each step encodes every text of its batch once."))
         elif plan.readings == 2:
-            st.caption(_("Each step reads every text of its batch twice."))
+            st.caption(_("Each step encodes every text of its batch twice."))
         else:
-            st.caption(_("Each step reads every text of its batch {count} times.", count=plan.readings))
+            st.caption(_("Each step encodes every text of its batch {count} times.", count=plan.readings))
         for label in inert_terms(phase, blocks):
             st.warning(
-                _("{loss} will move nothing, because all it contrasts is frozen: train more blocks.", loss=_(label))
+                _("{loss} has no effect, because all layers it contrasts are frozen. Train more blocks.", loss=_(label))
             )
         for slow in slow_queues(phase):
             st.warning(str(slow))
         largest = max((k for _layer, k in plan.tokens), default=0)
         if largest and largest >= (words := mean(_tokens(config, data).tokens)):
             everything = _(
-                "A text here has about {tokens:.0f} tokens, so k = {k} takes nearly all of them and attention selects "
-                "nothing. A smaller k, or longer texts, would make it choose.",
+                "Texts have about {tokens:.0f} tokens, so k = {k} takes nearly all of them and attention selects "
+                "nothing. Choose a smaller k or longer texts.",
                 tokens=words,
                 k=largest,
             )
@@ -207,9 +208,9 @@ def classifier_audit(config: RunConfig, classes: int) -> None:
     if classes >= MANY_CLASSES and config.classifier_start == "probe":
         st.info(
             _(
-                "With {classes} classes, expect to end near the linear probe of the untrained encoder: in our study of "
-                "7 to 99 classes, the defaults ended between {least:.0f} points below it and {most:.0f} points above "
-                "it on test.",
+                "With {classes} classes, expect a score near the linear probe of the untrained encoder: in our "
+                "study of 7 to 99 classes, the defaults ended between {least:.0f} points below it and {most:.0f} "
+                "points above it on test.",
                 classes=classes,
                 least=-LEAST_ABOVE_PROBE,
                 most=MOST_ABOVE_PROBE,
@@ -218,15 +219,15 @@ def classifier_audit(config: RunConfig, classes: int) -> None:
     elif classes >= MANY_CLASSES and config.classifier_start == "random" and len(config.phases) == 1:
         st.warning(
             _(
-                "With {classes} classes, a classifier from random weights ends below the untrained encoder: in our "
-                "study of 80 classes at {random} on test, where its linear probe has {probe}.",
+                "With {classes} classes, a randomly initialised classifier ends below the untrained encoder: in "
+                "our study of 80 classes it reached {random} on test, and the linear probe {probe}.",
                 classes=classes,
                 random=percent(RANDOM_START),
                 probe=percent(PROBE_OF_STUDY),
             )
         )
         key = state.form_key("classifier_start")
-        st.button(_("Start it as a linear probe"), on_click=state.set_widget, args=(key, "probe"))
+        st.button(_("Initialise it as a linear probe"), on_click=state.set_widget, args=(key, "probe"))
     note = classifier_note(config)
     if note is not None and classifier_learns_from(config) is None:
         st.warning(str(note))
@@ -239,8 +240,8 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     if term.term.entry.reads == "triplets":
         st.caption(
             _(
-                "One positive per premise, what it entails, against the other {others} and all {all} contradictions; "
-                "{triplets} from the labels.",
+                "Each premise has one positive, the sentence it entails, against the other {others} and all {all} "
+                "contradictions. The labels give {triplets}.",
                 others=f"{batch - 1:,}",
                 all=f"{batch:,}",
                 triplets=ngettext("{count} triplet", "{count} triplets", len(data.triplets)),
@@ -250,7 +251,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     if not term.term.entry.uses_labels:
         others = ngettext("{count} other text", "{count} other texts", batch - 1)
         st.caption(
-            _("One positive per anchor, its own other view, against {others}. No labels are used.", others=others)
+            _("Each anchor has one positive, its other view, against {others}. Labels are not used.", others=others)
         )
         return
     found = Counter(data.train.labels)
@@ -277,12 +278,12 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     if queue:
         _queue(phase, term, queue)
     elif max(starving) > STARVING and phase.objective.contrastive and sampler == "class_balanced":
-        st.warning(_("A class with a single training row has no positive in any batch: give it more rows."))
+        st.warning(_("A class with a single training row has no positive in any batch. Add more rows of it."))
     elif max(starving) > STARVING and phase.objective.contrastive:
         st.warning(
             _(
-                "Of some classes up to {share} of the texts will find no other of their class in the batch, so nothing "
-                "pulls them. A larger batch or class-balanced batches help.",
+                "In some classes, up to {share} of the texts have no positive in their batch and are not pulled. "
+                "Use a larger batch or class-balanced batches.",
                 share=percent(max(starving)),
             )
         )
@@ -303,19 +304,19 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
                 # Translators: the heading of a column: how many positives an anchor finds in its batch.
                 _("Per anchor"),
                 format="%.1f",
-                help=_("Expected number of vectors of its class in an anchor's batch, itself aside"),
+                help=_("Expected number of other vectors of its class in an anchor's batch"),
             ),
             "In the queue": st.column_config.NumberColumn(
                 _("In the queue"),
                 format="%.0f",
-                help=_("Expected number of vectors of its class in the queue, once that is full"),
+                help=_("Expected number of vectors of its class in the queue, once it is full"),
             ),
             "No positive": st.column_config.NumberColumn(
                 _("No positive"),
                 format=PERCENT_CELLS,
                 help=_(
-                    "Chance that an anchor finds none in its batch; without a queue it then adds nothing to the "
-                    "contrastive loss"
+                    "Probability that an anchor has no positive in its batch; without a queue it then adds nothing "
+                    "to the contrastive loss"
                 ),
             ),
         },
@@ -326,9 +327,7 @@ def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
     """Show when the queue is full, and the momentum of the encoder that fills it."""
     full, steps = -(-queue // phase.batch_size), phase.steps or 0
     if full < steps:
-        held = _(
-            "The queue is full, {vectors} vectors, from step {step} on.", vectors=f"{queue:,}", step=f"{full + 1:,}"
-        )
+        held = _("The queue is full ({vectors} vectors) from step {step}.", vectors=f"{queue:,}", step=f"{full + 1:,}")
     else:
         held = _(
             "The queue never fills: it holds {held} of {vectors} vectors at the last step.",
@@ -336,7 +335,7 @@ def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
             vectors=f"{queue:,}",
         )
     momentum = number(term.term.parameters, "momentum")
-    copy = _("Its copy of the encoder keeps {momentum:g} of itself at each step.", momentum=momentum)
+    copy = _("The momentum encoder keeps {momentum:g} of its weights at each step.", momentum=momentum)
     st.caption(sentences([held, copy]))
 
 
@@ -356,15 +355,15 @@ def _token_vectors(
         )
     elif short:
         sentence = _(
-            "{clusters} vectors of a text; {share} of the texts have too few tokens for that and none: about {vectors} "
-            "in a batch.",
+            "{clusters} vectors per text; {share} of the texts have too few tokens and contribute none: about "
+            "{vectors} in a batch.",
             clusters=clusters,
             share=percent(short),
             vectors=vectors,
         )
     else:
-        sentence = _("{clusters} vectors of a text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
-    basis = _("Tokens are estimated from characters until the encoder's tokenizer is here.")
+        sentence = _("{clusters} vectors per text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
+    basis = _("Token counts are estimated from characters until the encoder's tokenizer is downloaded.")
     return sentence if found.exact else sentences([sentence, basis])
 
 

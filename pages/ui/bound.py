@@ -113,9 +113,9 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
         scope: owner of the parameter; another owner may have a parameter of the same name.
     """
     if parameter.kind == "integer":
-        problem = _("it is a whole number {bounds}", bounds=parameter.bounds)
+        problem = _("use a whole number {bounds}", bounds=parameter.bounds)
     else:
-        problem = _("it is a number {bounds}", bounds=parameter.bounds)
+        problem = _("use a number {bounds}", bounds=parameter.bounds)
 
     def number(text: str) -> Any:
         """Parse the parameter; return None if it is invalid."""
@@ -264,7 +264,7 @@ def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
 
 
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
-    """Draw the choice of a run, starting with the one that the address names; `key` is unique to the page."""
+    """Draw the choice of a run, starting with the run that the address names; `key` is unique to the page."""
     labels = run_labels(runs)
     first = named.id if named is not None and named.id in labels else runs[0].id
     if state.widget_value(key) not in (None, *labels):  # the run was deleted meanwhile

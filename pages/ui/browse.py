@@ -97,7 +97,7 @@ def _listing(task_id: str, stamp: float) -> Listing:
             note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
     else:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
-        note = _("Validation is cut from the training rows, as many as are on the map of a run by default.")
+        note = _("Validation rows are split from the training rows; by default as many as a run shows on its map.")
     return replace(listing, notes=(*([note] if note else []), *listing.notes))
 
 
@@ -118,7 +118,7 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
             splits=listed(parts),
             labels=ngettext("{count} class", "{count} classes", len(listing.classes))
             if listing.classes
-            else _("similarity scores, to measure against"),
+            else _("similarity scores, for evaluation only"),
         ),
         *(escaped(note) for note in listing.notes),
     ]
@@ -147,10 +147,10 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                 Data.TASK.forget()
                 st.rerun()
     if own is None:
-        with st.expander(_("Data card: how it was written, what its labels mean, baselines")):
+        with st.expander(_("Data card: origin, label definitions, baselines")):
             card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
             if language() != ENGLISH:
-                st.caption(_("The card is in English."))
+                st.caption(_("The data card is in English."))
             with st.container(key="data_card"):
                 st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
 
@@ -170,7 +170,7 @@ def _overview(listing: Listing) -> None:
         else:
             st.markdown(f"**{_('Scores')}**")
             figure = score_figure([float(label) for label in listing.labels])
-            height, about = int(figure["layout"]["height"]), _("How many pairs have which score.")
+            height, about = int(figure["layout"]["height"]), _("Number of pairs by score.")
             live_figure(figure, key="data.scores", height=height, description=about)
     with right:
         lengths(listing.texts)
@@ -180,7 +180,7 @@ def _table(task_id: str, listing: Listing) -> None:
     st.header(_("Rows"))
     if listing.triplets:
         shape = st.segmented_control(
-            _("Rows as"),
+            _("Show rows as"),
             list(SHAPES),
             format_func=lambda one: _(SHAPES[one]),
             default="pairs",
@@ -191,8 +191,8 @@ def _table(task_id: str, listing: Listing) -> None:
         if shape == "triplets":
             st.caption(
                 _(
-                    "{triplets} of the training rows, as supervised SimCSE reads them: a premise, what follows from "
-                    "it, and what contradicts it.",
+                    "{triplets} from the training rows, as in supervised SimCSE: a premise, a sentence that "
+                    "follows from it, and one that contradicts it.",
                     triplets=ngettext("{count} triplet", "{count} triplets", len(listing.triplets)),
                 )
             )
@@ -217,7 +217,7 @@ def _rows(task_id: str, listing: Listing) -> None:
     else:
         st.caption(_("{found} of {rows}.", **values) if found < total else _("All {rows}.", **values))
     if not rows:
-        st.info(_("No row fits. Remove a word from the search, or a filter."))
+        st.info(_("No row matches. Remove a search word or a filter."))
         return
     picked = st.dataframe(
         _frame(listing, rows[:MAX_SHOWN]),
@@ -243,7 +243,7 @@ def _rows(task_id: str, listing: Listing) -> None:
             file_name=f"{name}.csv",
             mime="text/csv",
             icon=":material/download:",
-            help=_("For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front."),
+            help=_("For a spreadsheet. Cells that look like a formula are prefixed with an apostrophe."),
             on_click="ignore",
         )
         st.download_button(
@@ -252,13 +252,13 @@ def _rows(task_id: str, listing: Listing) -> None:
             file_name=f"{name}.jsonl",
             mime="application/jsonl",
             icon=":material/download:",
-            help=_("One row a line, every text exactly as it is."),
+            help=_("One row per line, with every text unchanged."),
             on_click="ignore",
         )
     chosen = picked.selection.rows
     st.header(_("Views of a text"))
     if not chosen:
-        st.caption(_("Select a row to see what each view makes of its text."))
+        st.caption(_("Select a row to see how each view changes its text."))
     else:
         text_views_of(listing.texts[rows[chosen[0]]], state.widget_value("data.encoder") or BUNDLED)
 

@@ -47,7 +47,7 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     """Draw the buttons that the run's status allows: pause, resume, stop. Name the owner of another visitor's run."""
     me = visitor()
     if settings().shared and run.owner != me.id:
-        st.caption(_("Run of {owner}", owner=escaped(whose(engine.store, run.owner))), width="content")
+        st.caption(_("{owner}'s run", owner=escaped(whose(engine.store, run.owner))), width="content")
     if not me.may_change(run.owner):
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
@@ -96,7 +96,7 @@ def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], la
     runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
-    about = _("Frees {size}. It can be undone for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
+    about = _("Frees {size}. You can undo this for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
         # The store keeps the runs for an undo.
         ask(lambda: engine.store.discard(*(run.id for run in runs)))
@@ -125,7 +125,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
             list(run.tags),
             accept_new_options=True,
             max_selections=TAGS_MAX,
-            placeholder=_("Such as thesis, or draft"),
+            placeholder=_("e.g. thesis, draft"),
         )
 
         def save() -> None:
@@ -179,8 +179,8 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
         key=key,
         on_change=turned,
         help=_(
-            "When runs take more than {budget:g} GB (SCL_DISK_GB), finished runs lose their weights, the oldest first. "
-            "This run is spared.",
+            "When runs take more than {budget:g} GB (SCL_DISK_GB), finished runs lose their weights, the oldest "
+            "first. This run is exempt.",
             budget=settings().disk_gb,
         ),
     )
@@ -198,7 +198,7 @@ def offer_undo_of_runs(engine: Engine) -> None:
                 engine.store.restore(run.id)
 
         words = _(
-            "Deleted {names}. This can be undone for {minutes}; then {size} will be freed.",
+            "Deleted {names}. You can undo this for {minutes}; then {size} are freed.",
             names=listed(f"“{escaped(run.title)}”" for run in runs),
             minutes=_time_left(at),
             size=size_text(sum(run.size for run in runs)),
@@ -215,7 +215,7 @@ def offer_undo_of_tasks() -> None:
             Data.TASK.put(task_id)
 
         words = _(
-            "Deleted {name}. Runs that were made with it keep their rows. This can be undone for {minutes}.",
+            "Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.",
             name=f"“{escaped(task.name)}”",
             minutes=_time_left(task.discarded_at),
         )
@@ -232,7 +232,7 @@ def offer_undo_of_experiments(table: ExperimentTable) -> None:
             table.restore(experiment.id)
 
         words = _(
-            "Deleted {name}; its runs are still there. This can be undone for {minutes}.",
+            "Deleted {name}; its runs are kept. You can undo this for {minutes}.",
             name=f"“{escaped(experiment.title)}”",
             minutes=_time_left(experiment.discarded_at),
         )
@@ -285,7 +285,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
     why_not = page.refusal(store, first) or page.refusal(store, second)
     st.download_button(
         # Translators: a button that saves one page about two runs.
-        _("Page of both"),
+        _("Export both as a page"),
         partial(_made, language(), page, store, first.id, second.id),
         f"{file_stem(first)}-and-{page.file_name(second)}",
         page.mime,
@@ -301,7 +301,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
 def import_menu(store: Store) -> None:
     """Draw the form that imports a replay as a run of this visitor."""
     with st.popover(_("Import a replay"), icon=":material/upload:"):
-        st.caption(_("A replay is a run without its weights. Export on a run's page makes one."))
+        st.caption(_("A replay is a run without its weights. Use Export on a run's page to make one."))
         file = st.file_uploader(
             _("Replay"), ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"
         )

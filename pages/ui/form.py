@@ -50,7 +50,7 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
     names = list(labels)
     if start.id not in labels:
         missing, instead = escaped(shown(start.id)), _(TASKS[names[0]].label)
-        st.warning(_("Task {task} is not here; showing {instead}.", task=missing, instead=instead))
+        st.warning(_("There is no task {task} here; showing {instead}.", task=missing, instead=instead))
 
     key, first = state.form_key("task"), start.id if start.id in labels else names[0]
     picked = st.selectbox(
@@ -75,18 +75,18 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
     summary = row_labels(TaskConfig.model_construct(**now), defaults=True)  # a typed value may be out of bounds
     with summarised(summary, "form.rows"):
         query = {"task": task} if task != FILE_TASK else {}
-        st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
+        st.page_link("pages/data.py", label=_("Browse its texts"), icon=":material/table_rows:", query_params=query)
         left, right = st.columns(2)
         size = number_field(left, fields["train_size"], start.train_size, key=state.form_key("train_size"))
         samplers = [name for name in fields["sampler"].options if name != FORMER_SAMPLER or name == start.sampler]
         key = state.form_key("sampler")
         sampler = segmented_field(right, fields["sampler"], start.sampler, options=samplers, key=key)
-        st.markdown(f"**{_('Make it harder: noise and imbalance')}**")
+        st.markdown(f"**{_('Add noise and imbalance')}**")
         harder = {
             name: number_field(column, fields[name], getattr(start, name), step=step, key=state.form_key(name))
             for column, (name, step) in zip(st.columns(2) + st.columns(2), HARDER.items(), strict=True)
         }
-        st.caption(_("Validation and test stay as they are."))
+        st.caption(_("Validation and test rows stay unchanged."))
     return {"train_size": size, "sampler": sampler, **harder, "translators": start.translators}
 
 
@@ -119,8 +119,8 @@ def use_balanced_sampler() -> None:
 
 # Widget names of the encoder's fields.
 ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length"}
-POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("its own pooling")}
-OWN = {"cls": N_("Its own: [CLS]"), "mean": N_("Its own: mean")}
+POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("the encoder's own pooling")}
+OWN = {"cls": N_("Encoder's own: [CLS]"), "mean": N_("Encoder's own: mean")}
 # Number of frames that `default_frame_steps` spreads over a run.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
 
@@ -235,7 +235,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         }
         if (known := settings()).engine != LOCAL:
             # Resources that the run requests from the cluster; an empty field means the server's default.
-            cpus, gpus = (_("{number:g} by default", number=usual) for usual in (known.ray_cpus, known.ray_gpus))
+            cpus, gpus = (_("default {number:g}", number=usual) for usual in (known.ray_cpus, known.ray_gpus))
             read["resources"] = {
                 "cpus": field(columns[2], start.resources, "cpus", step=1.0, placeholder=cpus),
                 "gpus": field(columns[3], start.resources, "gpus", step=0.5, placeholder=gpus),

@@ -21,7 +21,7 @@ from pages.ui.address import FineTune, Item
 from pages.ui.bound import bound_segments
 from pages.ui.parts import escaped
 
-CHOICES = {"ended": N_("As it ended"), "launched": N_("As launched")}
+CHOICES = {"ended": N_("Final values"), "launched": N_("Launch values")}
 
 
 def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
@@ -36,22 +36,26 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     turned = clauses(f"{_(one.label)} {one.values[0]} → {one.values[1]}" for one in moved)
     # Translators: below are buttons that say which of its settings: as it ended, as launched.
     question = _(
-        "Knobs of **{title}** were turned while it ran: {turned}. Use its settings:",
+        "Knobs of **{title}** were turned during the run: {turned}. Use its settings:",
         title=escaped(run.title),
         turned=escaped(turned),
     )
     st.markdown(question)
     chosen = bound_segments(_("Settings"), FineTune.AS, CHOICES)
-    words = [_("The last values count from the first step on.") if chosen == "ended" else _("Without the turns.")]
+    words = [
+        _("The final values apply from the first step.")
+        if chosen == "ended"
+        else _("The values at launch, without the turns.")
+    ]
     ends = [(phase, settings_at_end(run.effective, i, run.last_step)) for i, phase in enumerate(run.config.phases)]
     kept = [used.rate_factor for phase, used in ends if not rate_carries_over(phase, used.rate_factor)]
     if chosen == "ended" and kept:
         no_run = _(
-            "No run can be launched with its learning rate × {factor}: the rate is the one as launched.",
+            "The learning rate × {factor} cannot be set at launch, so the launch value is used.",
             factor=f"{kept[0]:g}",
         )
         words.append(no_run)
-    words.append(_("A twin, made on Compare, repeats the turns at their steps."))
+    words.append(_("To repeat the turns at their steps, make a twin on Compare."))
     st.caption(sentences(words))
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 
@@ -155,7 +159,7 @@ def _forget(*items: Item[str]) -> None:
 def open_config() -> None:
     """Draw a small form that fills the run's form from a config file."""
     with st.popover(_("Open a config"), icon=":material/upload_file:", type="tertiary"):
-        st.caption(_("A JSON file, as a run's page and `python -m core export` write it. Nothing is started."))
+        st.caption(_("A JSON file, as exported from a run's page or by `python -m core export`. Nothing is started."))
         file = st.file_uploader(
             _("Config"), ["json"], label_visibility="collapsed", max_upload_size=1, key="config.file"
         )
@@ -170,5 +174,5 @@ def open_config() -> None:
         _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
         _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
         state.put_all_in_url(FineTune.SET.name, [])
-        st.toast(_("The form has the settings of {file}.", file=escaped(file.name)))
+        st.toast(_("The form now has the settings of {file}.", file=escaped(file.name)))
         st.rerun()

@@ -79,6 +79,6 @@ def take_version() -> None:
     item = EveryPage.VERSION
     version = item.read(positive_number, VERSION)
     if version > VERSION:
-        problem = _("this app reads links up to version {version}: what it does not know is left out", version=VERSION)
+        problem = _("this app reads links up to version {version}; newer settings are left out", version=VERSION)
         state.complain(item.name, str(version), problem, everywhere=True)
     item.forget()

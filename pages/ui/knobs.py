@@ -22,11 +22,11 @@ from pages.ui.parts import card
 from pages.ui.visitor import require_own, visitor
 
 RATE_KNOB = Knob(
-    N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the rate that the schedule gives: 0 stops learning.")
+    N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the learning rate of the schedule. At 0 nothing is learned.")
 )
 # Glossary cards of knobs.
 CARDS = {"temperature": "temperature", "lambda": "weight"}
-WHEN = N_("The next step uses it, and the curves mark it.")
+WHEN = N_("Takes effect at the next step; the curves mark it.")
 
 
 class Drawn(NamedTuple):

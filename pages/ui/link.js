@@ -46,7 +46,7 @@ function makeLink(node) {
     const here = !node.known.address && THIS_MACHINE.includes(location.hostname);
     said.textContent = [
       copied ? _("Copied.") : _("Press Ctrl + C to copy it."),
-      here ? _("It opens on this machine only; the setting SCL_ADDRESS names one that others reach.") : "",
+      here ? _("It opens on this machine only. Set SCL_ADDRESS to an address that others can reach.") : "",
     ]
       .filter(Boolean)
       .join(" ");

@@ -32,7 +32,7 @@ export default function (component) {
   loadPlotly(data.plotly)
     .then(draw)
     .catch((error) => {
-      node.textContent = _("The figure cannot be drawn: {reason}.", { reason: error.message });
+      node.textContent = _("The figure could not be drawn: {reason}.", { reason: error.message });
     });
 
   return () => {

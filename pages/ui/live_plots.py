@@ -42,7 +42,7 @@ def draw_map(now: RunNow, method: str) -> None:
     assert run.probe is not None
     frames = frames_of(now.store, run, None)
     if not frames.numbers:
-        st.caption(_("The first frame comes right after the first step."))
+        st.caption(_("The first frame appears right after the first step."))
         return
     spec, about = LIVE, _("First two principal components of the normalised vectors.")
     try:
@@ -52,7 +52,7 @@ def draw_map(now: RunNow, method: str) -> None:
             if len(maps) < len(frames.numbers):
                 ensure_job("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
             if maps:
-                behind = _("UMAP of the normalised vectors, some frames behind.")
+                behind = _("UMAP of the normalised vectors, a few frames behind.")
                 spec, about = UMAP, sentences([behind, _(UMAP.entry.caution)])
         panel = panel_of(frames, spec, maps or run_reads.maps(frames, LIVE))
     except StoreError as error:
@@ -69,7 +69,7 @@ def draw_map(now: RunNow, method: str) -> None:
     )
     # Translators: which texts are on a map, whose colours are the labels.
     shown = _("{texts}, by label.", texts=probe_label(run.probe))
-    turned = _("Each frame is turned onto the one before, so points move because the model moved.")
+    turned = _("Each frame is aligned with the one before, so points move only because the encoder changed.")
     st.caption(sentences([shown, about, turned]))
 
 
@@ -96,7 +96,7 @@ def draw_verdict(now: RunNow) -> None:
         st.warning(_(found.sentence))
     else:
         st.markdown(_(found.sentence))
-    st.caption(_("Validation texts, last block's pooled vectors: {numbers}", numbers=found.numbers))
+    st.caption(_("Validation texts, pooled vectors of the last block: {numbers}", numbers=found.numbers))
 
 
 def _geometry(values: Mapping[str, float]) -> Geometry:
@@ -112,7 +112,7 @@ def draw_curves(now: RunNow, kind: str) -> None:
         key="live.curves",
         height=HEIGHT_PX,
         version=f"{now.key} {kind}",
-        description=_("Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate."),
+        description=_("Curves by step: loss and its terms, validation accuracy, gradient norms, learning rate."),
     )
 
 

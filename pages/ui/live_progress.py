@@ -75,7 +75,7 @@ def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
             else _("about {time} left", time=time)
         )
     elif run.last_step < run.steps:
-        words.append(_("measuring its pace"))
+        words.append(_("estimating the time left"))
     return words
 
 
@@ -89,18 +89,18 @@ def draw_messages(now: RunNow) -> None:
     for sentence in starving:
         st.warning(escaped(sentence))
     if run.status == Status.FAILED:
-        st.error(escaped(run.message or _("The run failed: its log has the details.")))
+        st.error(escaped(run.message or _("The run failed. Its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(
             _(
-                "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from step {step}, "
-                "on the same curve.",
+                "The worker stopped unexpectedly. Saved data is safe; Resume continues from step {step}, on the "
+                "same curve.",
                 step=f"{run.checkpoint_step:,}",
             )
             if run.checkpoint_step
             else _(
-                "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from the start, on "
-                "the same curve."
+                "The worker stopped unexpectedly. Saved data is safe; Resume continues from the start, on the same "
+                "curve."
             )
         )
     elif (
@@ -121,12 +121,12 @@ def waiting_words(store: Store, run: RunRecord) -> str:
     on_cluster = settings().engine != LOCAL
     if run.status == Status.QUEUED:
         if run.config.start is not None:
-            return _("Waiting for run {run}, from which it starts.", run=run.config.start)
+            return _("Waiting for run {run}, whose weights it starts from.", run=run.config.start)
         return queue_words(places(store, len(slots()), most_of_visitor()).get(run.id), on_cluster)
     if run.status == Status.STARTING:
         if on_cluster and run.place is None:
-            return _("On its way to a node of the cluster.")
-        return _("Loading the encoder. One that was never used here is downloaded first, which can take minutes.")
+            return _("Being sent to a node of the cluster.")
+        return _("Loading the encoder. If it is new here, it is downloaded first, which can take minutes.")
     return _("The run ended before its first step.") if run.status.ended else _("Starting.")
 
 
@@ -135,23 +135,23 @@ def queue_words(place: Place | None, on_cluster: bool) -> str:
     before = 0 if place is None else place.before
     if on_cluster:  # the server does not know how many runs the cluster takes at a time
         if not before:
-            return _("Next in line, waiting for room on the cluster.")
+            return _("Next in the queue, waiting for the cluster.")
         return ngettext(
-            "Waiting for room on the cluster; {count} run begins before it.",
-            "Waiting for room on the cluster; {count} runs begin before it.",
+            "Waiting for the cluster; {count} run starts before it.",
+            "Waiting for the cluster; {count} runs start before it.",
             before,
         )
     if not before:
-        words = _("Next in line, waiting for a free place.")
+        words = _("Next in the queue, waiting for a free slot.")
     else:
         words = ngettext(
-            "Waiting for a free place; {count} run begins before it.",
-            "Waiting for a free place; {count} runs begin before it.",
+            "Waiting for a free slot; {count} run starts before it.",
+            "Waiting for a free slot; {count} runs start before it.",
             before,
         )
     if place is None or not place.seconds:
         return words
-    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(max(1.0, place.seconds)))
+    begins = _("It starts in about {time}, estimated from earlier runs.", time=duration(max(1.0, place.seconds)))
     return sentences([words, begins])
 
 
@@ -166,7 +166,7 @@ def draw_scores(now: RunNow) -> None:
     test_probed = not learns if test is None else test.probe_rows is not None
     noise = ""
     if rate := config.task.label_noise:
-        noise = _("The probe learns from the same noisy labels as the run (ρ {rate}).", rate=value_text(rate))
+        noise = _("The probe is trained on the same noisy labels as the run (ρ {rate}).", rate=value_text(rate))
     at_frames = (
         _("Scored on validation at every frame.")
         if validation is None
@@ -175,11 +175,11 @@ def draw_scores(now: RunNow) -> None:
     # A frame's probe is fitted on fewer rows than the probe to beat, so it is compared with the probe of step 0.
     at_start = next((e for e in now.scores if e.split == VALIDATION and e.step == 0 and probed), None)
     reference = at_start or last.get(BASELINE)
-    majority = _("The majority class alone gets {share}.", share=percent(run.facts.get("majority_rate", 0.0)))
+    majority = _("The majority class alone scores {share}.", share=percent(run.facts.get("majority_rate", 0.0)))
     about_test = (
         _("The test split is scored once, at the end.")
         if test_probed
-        else _("The test split is scored once, at the end; next to it, the linear probe of the untrained encoder.")
+        else _("The test split is scored once, at the end, together with the linear probe of the untrained encoder.")
     )
     _tile(
         _("Probe now") if probed else _("Validation"),
@@ -187,7 +187,7 @@ def draw_scores(now: RunNow) -> None:
         [_about(validation, probed), noise if probed else "", at_frames],
     )
     macro_f1 = percent(validation.values["macro_f1"]) if validation else "–"
-    _tile(_("Macro-F1"), macro_f1, [_("Of the same, on validation.")])
+    _tile(_("Macro-F1"), macro_f1, [_("Macro-F1 of the same model, on validation.")])
     _tile(
         _("Probe to beat") if at_start is None else _("Probe at step 0"),
         _accuracy(reference),
@@ -218,8 +218,8 @@ def _about(evaluation: Evaluation | None, probed: bool) -> str:
     if evaluation.probe_rows is None:
         return interval
     regression = _(
-        "The classifier has learned nothing, so this scores a logistic regression on the encoder's present vectors, "
-        "fitted on {rows} training rows.",
+        "The classifier has learned nothing, so this is the score of a logistic regression on the encoder's "
+        "current vectors, fitted on {rows} training rows.",
         rows=f"{evaluation.probe_rows:,}",
     )
     return sentences([regression, interval])

@@ -214,7 +214,7 @@ def map_view(
                 "play": play,
                 "follow": follow,
                 "name": name,
-                "empty": _("There is no frame to show yet."),
+                "empty": _("There are no frames yet."),
                 "unit": unit,
                 "selected": now.selected,
                 "frame": memory["frame"].value,

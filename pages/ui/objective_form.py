@@ -29,8 +29,8 @@ COLUMNS = 3
 # A text view may be taken twice, as in CERT; the second one has this suffix in the widget.
 AGAIN = "#2"
 HELP = {
-    "lambda": N_("How much the contrastive part counts; 0 leaves it out."),
-    "weight": N_("How much this term counts in the sum."),
+    "lambda": N_("Weight of the contrastive loss; 0 leaves it out."),
+    "weight": N_("Weight of this term in the sum."),
 }
 # Glossary cards of knobs whose names differ from their cards' names; the weight of a single term has none.
 CARDS = {"lambda": "weight", "weight": ""}
@@ -54,11 +54,9 @@ def objective_form(number: int, objective: JSON) -> JSON:
         _equation(turned)
         taus = [knob.value for name, knob in turned.knobs.items() if name.rpartition(".")[2] == "temperature"]
         if taus and taus[0] > 0:
-            with st.expander(_("What τ does to one text"), expanded=True):
+            with st.expander(_("Effect of τ on one text"), expanded=True):
                 example_softmax(taus[0], key=f"form.softmax.{number}")
-                about = _(
-                    "Cosines of a film review with others before any training, from a replay that comes with the app."
-                )
+                about = _("Cosines of a film review with others before training, from a bundled replay.")
                 st.caption(about)
         _sources(turned)
     read = turned.model_dump(mode="json")
@@ -118,7 +116,7 @@ def _sources(objective: ObjectiveConfig) -> None:
             "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
         )
 
-    with st.popover(_("Sources, and what others compute"), type="tertiary"):
+    with st.popover(_("Sources and other definitions"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):
             st.markdown(sourced(LOSSES[loss]))
             if LOSSES[loss].others_compute:
@@ -178,7 +176,7 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
         options,
         default=list(current),
         format_func=_called,
-        placeholder=_("The text as it is"),
+        placeholder=_("The unchanged text"),
         help=" · ".join(called(_(view.label), _(view.summary)) for view in VIEWS.values()),
         key=key(number, f"{name}.views"),
     )
@@ -270,10 +268,10 @@ def _combine_and_add(number: int, objective: JSON) -> None:
             key=key(number, "add_term"),
         )
         st.button(
-            _("Weights one by one") if convex else _("Bind weights by λ"),
-            help=_("Convex weights, (1 − λ) and λ, sum to 1; one by one, each is free.")
+            _("Separate weights") if convex else _("Tie weights to λ"),
+            help=_("λ sets the weights to (1 − λ) and λ, which sum to 1. Separate weights need not sum to 1.")
             if convex
-            else _("Two terms, one of them contrastive: (1 − λ) and λ."),
+            else _("Two terms, one of them contrastive, weighted (1 − λ) and λ."),
             disabled=not convex and not may_bind,
             on_click=phases_state.change_combine,
             args=(number,),

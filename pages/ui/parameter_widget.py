@@ -148,7 +148,7 @@ def _blocks(place: Any, parameter: Parameter, value: Any, key: str) -> tuple[int
         _("Blocks"),
         "" if isinstance(value, str) else ", ".join(map(str, value)),
         placeholder="1, 2",
-        help=_("Numbers from 1, the block behind the embeddings."),
+        help=_("Block numbers, counted from 1, the first block after the embeddings."),
         key=f"{key}.blocks",
     )
     try:

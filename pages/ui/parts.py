@@ -75,7 +75,7 @@ def first_steps() -> None:
     """Draw the links for a server without runs: start one, or open a finished one on Home."""
     with st.container(horizontal=True):
         st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
-        st.page_link("pages/home.py", label=_("Open a finished one on Home"), icon=":material/replay:")
+        st.page_link("pages/home.py", label=_("Open a finished run on Home"), icon=":material/replay:")
 
 
 def status_badge(run: RunSummary) -> None:

@@ -35,7 +35,7 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
 }
 # Settings of a term that change its structure when they are above 0.
 EXTRAS = ("label_smoothing", "margin", "mixup", "clusters", "queue")
-CUSTOM = N_("Your own")
+CUSTOM = N_("Custom")
 
 
 def phases_form(
@@ -58,7 +58,7 @@ def phases_form(
     if now != usual(0, 0):
         st.caption(
             _(
-                "With more than six classes τ begins at {temperature:g} and a batch has {batch} texts.",
+                "With more than six classes, τ defaults to {temperature:g} and the batch size to {batch} texts.",
                 temperature=now.temperature,
                 batch=now.batch_size,
             )
@@ -132,7 +132,7 @@ def _structure(given: JSON) -> Any:
 def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool = False) -> JSON:
     objective = objective_form(number, phase["objective"])
     with summarised(_training_summary(number, phase, shape), key(number, "training")):
-        st.markdown(f"**{_('What learns')}**")
+        st.markdown(f"**{_('Trained weights')}**")
         fields, trainable = fields_of(TrainableConfig), phase["trainable"]
         part = segmented_field(
             st, fields["part"], trainable["part"], label_visibility="collapsed", key=key(number, "trainable")
@@ -149,7 +149,7 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
                 _("Train in two phases"),
                 icon=":material/add:",
                 type="tertiary",
-                help=_("A contrastive phase first, then the classifier, each with its own steps and rate."),
+                help=_("First a contrastive phase, then the classifier, each with its own steps and learning rate."),
                 on_click=phases_state.add_phase,
                 key=key(0, "add_phase"),
             )

@@ -40,7 +40,8 @@ def check_host() -> None:
         return  # a hostile page cannot make an IP address resolve to this machine
     if name not in {one.lower() for one in own if one}:
         raise EngineError(
-            "This server is not called {host}: open it by its own name, or name that one in SCL_ADDRESS or SCL_HOST.",
+            "This server does not answer to {host}. Open it by its own name, or add this name to SCL_ADDRESS or "
+            "SCL_HOST.",
             host=shown(name),
         )
 

@@ -52,7 +52,7 @@ def softmax_bars(
     largest = percent(float(share.max(initial=0.0)))
     tau = f"{temperature:g}"
     label = _(
-        "Softmax over {count} similarities at temperature {temperature}; the largest share is {share}.",
+        "Softmax over {count} similarities at temperature {temperature}; the largest probability is {share}.",
         count=len(bars),
         temperature=tau,
         share=largest,
@@ -60,8 +60,8 @@ def softmax_bars(
     _mount(key=key, data=[{"bars": bars, "label": label}], height=HEIGHT)
     gets = _("τ {temperature}: the most similar text gets {share}.", temperature=tau, share=largest)
     about = _(
-        "Each bar is the share of one of the {others} other texts of a batch, the most similar first; together they "
-        "are 1. Full bars are positives, hatched ones negatives.",
+        "Each bar is the probability of one of the {others} other texts of a batch, the most similar first; all "
+        "sum to 1. Filled bars are positives, hatched bars negatives.",
         others=len(bars),
     )
     st.caption(sentences([gets, about]))

@@ -81,7 +81,7 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
     """
     # Translators: {problem} is a clause, such as "no run has that id".
     sentence = _(
-        "The address asks for {name} = {value}, but {problem}; showing the default instead.",
+        "The link asks for {name} = {value}, but {problem}. Showing the default instead.",
         name=name,
         value=escaped(shown(text)),
         problem=_(problem),
@@ -92,7 +92,7 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
 def complain_of_error(name: str, text: str, error: PlaygroundError) -> None:
     """Show on the page that a URL parameter is unusable and left out."""
     sentence = _(
-        "The address asks for {name} = {value}, which is left out: {error}",
+        "The link asks for {name} = {value}, which was left out: {error}",
         name=name,
         value=escaped(shown(text)),
         error=escaped(str(error)),

@@ -58,7 +58,7 @@ def lengths(texts: Sequence[Input]) -> None:
     mark = LengthMark(DEFAULT_LENGTH, _("{count} are read by default", count=DEFAULT_LENGTH)) if counted else None
     figure = histogram_figure(found, _("tokens") if counted else _("words"), mark)
     height = int(figure["layout"]["height"])
-    about = _("How many texts have how many tokens.") if counted else _("How many texts have how many words.")
+    about = _("Number of texts by length in tokens.") if counted else _("Number of texts by length in words.")
     live_figure(figure, key="data.lengths", height=height, description=about)
     if found:
         st.caption(_sentence(found, counted, all_texts=len(texts)))
@@ -74,16 +74,22 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
         "longest": f"{summary.longest:,}",
     }
     if counted:
-        said = _("The middle half has {low} to {high} tokens, the median is {median}, the longest {longest}", **numbers)
+        said = _(
+            "The middle half of the texts has {low} to {high} tokens, the median is {median}, the longest {longest}",
+            **numbers,
+        )
     else:
-        said = _("The middle half has {low} to {high} words, the median is {median}, the longest {longest}", **numbers)
+        said = _(
+            "The middle half of the texts has {low} to {high} words, the median is {median}, the longest {longest}",
+            **numbers,
+        )
     if counted and counted.unknown_share:
         share = percent(counted.unknown_share)
         # Translators: {said} is the sentence so far; "it" is the tokenizer.
-        said = _("{said}; {share} of the tokens are unknown to it", said=said, share=share)
+        said = _("{said}; {share} of the tokens are unknown to the tokenizer", said=said, share=share)
     if len(found) < all_texts:
         # Translators: {said} is the sentence so far.
-        said = _("{said}; {count} texts spread over all were counted", said=said, count=f"{len(found):,}")
+        said = _("{said}; counted on {count} texts spread over all rows", said=said, count=f"{len(found):,}")
     # Translators: {said} is a sentence without its full stop.
     return _("{said}.", said=said)
 
@@ -100,8 +106,8 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     request = json.loads(json.dumps({"encoder": encoder, "texts": texts}))
     job = job_of(JOB, request)
     if job is None:
-        st.caption(_("The tokenizer of this encoder is not here yet, so these are words."))
-        if st.button(_("Fetch it and count"), icon=":material/download:"):
+        st.caption(_("The tokenizer of this encoder is not downloaded yet, so lengths are in words."))
+        if st.button(_("Download it and count"), icon=":material/download:"):
             reads.jobs().start(JOB, request, Message("Tokens of {encoder}", encoder=encoder))
             st.rerun()
         return None
@@ -151,16 +157,16 @@ MARKS: Mapping[Mark, str] = {
 def text_views_of(text: Input, encoder: str) -> None:
     """Draw the views of one text or pair; some of them need the tokens of the encoder."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
-    rate = left.slider(_("Share of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
+    rate = left.slider(_("Fraction of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
     draw: int = state.remembered("views.draw", lambda: 0)
-    about = _("Other random words, the same rate.")
+    about = _("Draws other words at the same rate.")
     if right.button(_("Draw again"), icon=":material/casino:", width="stretch", help=about):
         draw += 1
         state.remember("views.draw", draw)
     legend = " · ".join(_piece(Segment(_(word), mark)) for mark, word in MARKS.items())
     st.html(f'<p class="view-legend">{legend}</p>')
     previews = text_views(text, seed=draw, rate=rate, tokens=_tokens(text, encoder))
-    as_it_is = ViewPreview("", N_("As it is"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
+    as_it_is = ViewPreview("", N_("Unchanged"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
     rows = "".join(map(_row, [as_it_is, *(preview for preview in previews if preview.unit is not None)]))
     st.html(f'<table class="views">{rows}</table>')
     for preview in previews:
@@ -168,7 +174,7 @@ def text_views_of(text: Input, encoder: str) -> None:
             _round_trip(text, preview)
     rest = [preview for preview in previews if preview.unit is None and not preview.on_request]
     if rest:
-        with st.expander(_("Views that change no word")):
+        with st.expander(_("Views that change no words")):
             for preview in rest:
                 label = _("{said}.", said=escaped(_(preview.label)))
                 st.markdown(sentences([f"**{label}**", escaped(_(preview.sentence))]))
@@ -183,10 +189,10 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
         check_model("encoder", encoder)
         if tokenizer_file(encoder) is not None:
             return token_strings(encoder, text)
-        st.caption(_("The tokenizer of this encoder is not here, so views of tokens are only described."))
+        st.caption(_("The tokenizer of this encoder is not downloaded, so token views are only described."))
         return None
     except PlaygroundError as error:
-        st.caption(sentences([escaped(str(error)), _("Views of tokens are only described.")]))
+        st.caption(sentences([escaped(str(error)), _("Token views are only described.")]))
         return None
 
 
@@ -197,7 +203,7 @@ def _row(preview: ViewPreview) -> str:
     sides = [between.join(_piece(segment) for segment in segments) for segments in preview.segments]
     note = ""
     if preview.name and not preview.changed:
-        note = f' <small class="view-note">{html.escape(_("nothing here that it could change"))}</small>'
+        note = f' <small class="view-note">{html.escape(_("nothing to change in this text"))}</small>'
     return f"<tr><th scope='row' title='{title}'>{label}</th><td>{'<br>↔ '.join(sides)}{note}</td></tr>"
 
 

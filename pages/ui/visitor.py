@@ -104,7 +104,9 @@ def require_own(owner: str | None) -> None:
     Raises: EngineError if it belongs to another visitor.
     """
     if not visitor().may_change(owner):
-        raise EngineError("This belongs to somebody else, and only they or an admin can change it: start your own.")
+        raise EngineError(
+            "This belongs to another visitor. Only its owner or an admin can change it; start your own instead."
+        )
 
 
 def whose(store: Store, owner: str | None) -> str:
@@ -146,11 +148,9 @@ def who_am_i(store: Store) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         called = escaped(_named(me.id, Visitor(None, is_admin=False), {me.id: name}))
         if me.is_admin:
-            may = _(
-                "You are {name}, an admin: you may stop, turn, rename and delete what belongs to anybody.", name=called
-            )
+            may = _("You are {name}, an admin. You may stop, change, rename and delete everything.", name=called)
         else:
-            may = _("You are {name}. You may watch everybody’s runs, and change your own.", name=called)
+            may = _("You are {name}. You may watch all runs and change your own.", name=called)
         st.caption(may, width="content")
         _name_form(store, me.id, name)
         if _email() is None:
@@ -168,7 +168,7 @@ def _name_form(store: Store, me: str, name: str) -> None:
         state.set_widget(NAME_POPOVER, False)  # closed
     popover = st.popover(_("Your name"), icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
     with popover, st.form("visitor.name", border=False):
-        given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=_("Others see it beside your runs."))
+        given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=_("Other visitors see it beside your runs."))
         if st.form_submit_button(_("Save"), type="primary"):
             try:
                 store.name_visitor(me, given)
@@ -181,7 +181,7 @@ def _name_form(store: Store, me: str, name: str) -> None:
 
 def _admin_form(key: str) -> None:
     with st.popover(_("Admin"), icon=":material/key:"), st.form("visitor.admin", border=False):
-        about = _("From the server’s settings. It counts until this tab is closed or reloaded.")
+        about = _("From the server’s settings. You stay an admin until this tab is closed or reloaded.")
         # Translators: a secret that makes its owner an admin.
         typed = st.text_input(_("Key"), type="password", help=about)
         if st.form_submit_button(_("Become an admin"), type="primary"):
@@ -190,7 +190,7 @@ def _admin_form(key: str) -> None:
             if locks and (locked_s := guesses[-1] + LOCKED_S - time.monotonic()) > 0:
                 st.error(
                     _(
-                        "After {count} wrong keys the field is locked for {minutes}: try again later.",
+                        "After {count} wrong keys the field is locked for {minutes}. Try again later.",
                         count=WRONG_KEYS_MOST,
                         minutes=ngettext("{count} minute", "{count} minutes", ceil(locked_s / 60)),
                     )
@@ -201,7 +201,7 @@ def _admin_form(key: str) -> None:
                 st.rerun()
             guesses.append(time.monotonic())
             time.sleep(WRONG_KEY_S)
-            st.error(_("That is not the key: ask whoever runs the server."))
+            st.error(_("This is not the admin key. Ask the administrator of this server."))
 
 
 def _forget_form(store: Store, me: str) -> None:
@@ -214,8 +214,8 @@ def _forget_form(store: Store, me: str) -> None:
     with st.popover(_("Forget me"), icon=":material/person_off:"):
         st.caption(
             _(
-                "This browser becomes a new visitor, without a name. Your runs stay, as those of {visitor}, and only "
-                "an admin can change them.",
+                "This browser becomes a new visitor without a name. Your runs stay under {visitor}, and only an "
+                "admin can change them.",
                 visitor=default_name(me),
             )
         )

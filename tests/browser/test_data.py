@@ -113,7 +113,7 @@ def test_rows_are_downloaded_and_the_views_of_one_are_marked(page: Page, server:
     pick_row(page, found.index(heard[-1]))
     views = page.locator("table.views")
     expect(views).to_be_visible()
-    assert views.locator("th").first.inner_text() == "As it is"
+    assert views.locator("th").first.inner_text() == "Unchanged"
     assert views.locator("td").first.inner_text() == heard[-1]
     assert heard[-1] in grid(page)
     marks = {tag: views.locator(tag).count() for tag in ("mark", "ins", "del", "em")}
@@ -176,7 +176,7 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     quiet(phone)
     nothing_ran(phone)
     assert fits(phone)
-    phone.get_by_role("button", name="Look at it").click()
+    phone.get_by_role("button", name="Browse it").click()
     phone.wait_for_url("**/data?task=own-*")
     expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (yours)")
     quiet(phone)
@@ -221,7 +221,7 @@ def test_a_data_set_is_fetched_and_looked_at(
     expect(line).to_be_visible()
     expect(page.get_by_text("is here, ")).to_be_visible()
     quiet(page)
-    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Browse it").click()
     page.wait_for_url("**/data?task=own-*")
     task = library.task(page.url.split("task=")[1])
     assert task.rows == 60

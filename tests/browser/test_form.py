@@ -55,7 +55,7 @@ def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_cha
 def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, server: Server) -> None:
     """A browser keeps what a widget showed as long as its key stays the same."""
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
-    shows(page, "Its own: mean", "5")
+    shows(page, "Encoder's own: mean", "5")
     config = draft_from({"pooling": "cls", "seed": 7}).to_json().encode()
     page.get_by_role("button", name="Open a config").click()
     page.locator('input[type="file"]').set_input_files(
@@ -80,4 +80,4 @@ def test_a_file_that_is_no_config_changes_nothing(page: Page, server: Server) ->
     page.get_by_role("button", name="Use it").click()
     expect(page.get_by_text("give a whole number from 0")).to_be_visible()
     page.keyboard.press("Escape")
-    shows(page, "Its own: mean", "5")
+    shows(page, "Encoder's own: mean", "5")

@@ -63,7 +63,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     for said in ("Repeated rows: 1.", "Rows without a label: 1.", "Rows without a text: 1."):
         expect(page.get_by_text(said)).to_be_visible()
     page.get_by_role("button", name="Drop 3 rows and add 60").click()
-    expect(page.get_by_text("is here, with 60 rows.")).to_be_visible()
+    expect(page.get_by_text("was downloaded with 60 rows.")).to_be_visible()
     [task] = [task for task in library.tasks() if task.name == "my reviews"]
     kept = library.rows(task.id)
     assert list(zip(kept.texts, kept.labels, strict=True)) == rows
@@ -74,7 +74,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     fill(page, "Training rows", "24")
     page.get_by_text("steps of 16").click()
     page.get_by_text("128 tokens").click()
-    for label, value in (("Steps", "40"), ("Batch size", "4"), ("Tokens read", "16")):
+    for label, value in (("Steps", "40"), ("Batch size", "4"), ("Maximum tokens", "16")):
         fill(page, label, value)
     page.reload()
     expect(page.get_by_text("24 rows · random batches")).to_be_visible()

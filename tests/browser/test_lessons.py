@@ -135,9 +135,9 @@ def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Serve
     settled(page, f"{server.url}/lessons")
     expect(page.get_by_role("button", name=re.compile("^Continue “Collapse"))).to_be_visible()
     page.get_by_role("button", name="Forget my answers").click()
-    page.get_by_role("button", name="Bring my answers back").click()
+    page.get_by_role("button", name="Restore my answers").click()
     page.get_by_role("button", name="Forget my answers").click()
-    expect(page.get_by_role("button", name="Bring my answers back")).to_be_visible()
+    expect(page.get_by_role("button", name="Restore my answers")).to_be_visible()
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     expect(panel(page).get_by_role("button", name="Reveal")).to_be_visible()
 

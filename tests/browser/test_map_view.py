@@ -255,7 +255,7 @@ def test_selection_zoom_and_node_outlive_frames_colours_and_search(page: Page, a
     assert page.locator(CANVAS).evaluate("canvas => canvas.mark") == "mine"
     assert chosen(page) == selected != []
     assert page.evaluate("document.querySelector('.map-view').map.panels[0].camera") == camera
-    page.get_by_role("button", name="Show the whole map").click()
+    page.get_by_role("button", name="Fit the map to the view").click()
     expect(page.get_by_text("view whole")).to_be_visible()
 
 
@@ -486,7 +486,7 @@ def test_hostile_texts_are_shown_as_text(page: Page, address: str) -> None:
 
 def test_without_a_frame_the_map_says_so(page: Page, address: str) -> None:
     page.goto(f"{address}/?frames=0&points=5")
-    expect(page.get_by_text("There is no frame to show yet.")).to_be_visible()
+    expect(page.get_by_text("There are no frames yet.")).to_be_visible()
     expect(page.locator(".map-body")).to_be_hidden()
 
 

@@ -74,7 +74,7 @@ def test_it_plays_by_itself_and_the_curves_follow(page: Page, pages: Path) -> No
 def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     show(page, pages / "one.html")
     pause(page)
-    page.get_by_role("searchbox", name="Find words").fill("film SCHOOL")
+    page.get_by_role("searchbox", name="Search texts").fill("film SCHOOL")
     expect(page.get_by_text("1 found")).to_be_visible()
     note = page.get_by_text("The more [CLS] attends to a word")
     expect(note).to_be_hidden()
@@ -101,7 +101,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     assert text.locator("span[title*='of the attention of']").count() > 5
     page.get_by_role("slider", name="Step").press("End")
     expect(text).not_to_have_text(before)
-    page.get_by_role("searchbox", name="Find words").fill("no such words")
+    page.get_by_role("searchbox", name="Search texts").fill("no such words")
     expect(page.get_by_text("No text contains these words.")).to_be_visible()
     expect(note).to_be_hidden()
 
@@ -171,7 +171,7 @@ def test_what_tries_to_get_out_of_its_box_is_text(page: Page, tiny_encoder: Path
     (tmp_path / "page.html").write_text(run_page(store, [run]), encoding="utf-8")
     store.close()
     show(page, tmp_path / "page.html")
-    page.get_by_role("searchbox", name="Find words").fill("lovely")
+    page.get_by_role("searchbox", name="Search texts").fill("lovely")
     page.locator(".found").first.click()
     expect(page.locator(".text")).to_contain_text("<img src=x onerror=window.hacked=1>")
     nothing_ran(page)

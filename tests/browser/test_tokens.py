@@ -53,7 +53,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page.get_by_text("Your own text").click()
     expect(page.locator(".token-text")).to_have_count(0)
     page.get_by_label("Your text").fill(OWN)
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Analyse").click()
     before, after = texts(page)
     written = "node => [...node.querySelectorAll('sup')].forEach((sign) => sign.remove()) || node.innerText"
     assert page.locator(".token-text p").first.evaluate(written) == OWN  # the signs of what entered and left are ours
@@ -86,7 +86,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     nothing_ran(page)
     assert fits(page)
 
-    page.get_by_text("Over the classes").click()
+    page.get_by_text("By class").click()
     expect(page.get_by_text("Selected words by class, step 8")).to_be_visible()
     expect(page.get_by_test_id("data-grid-canvas")).to_have_count(2)
     quiet(page)

@@ -143,8 +143,8 @@ class TestMessage:
     """A sentence that is raised or stored in one process and shown in another."""
 
     STARVES = Message(
-        "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from other "
-        "texts.",
+        "{loss} is 0 and has no gradient: in the last {batches} batches no text had both a positive and other "
+        "texts to separate it from.",
         loss="L_out",
         batches=20,
     )
@@ -161,9 +161,7 @@ class TestMessage:
         error = ConfigError("batch_size", 1, "a contrastive loss compares texts; give at least 2.")
         with in_language(code):
             remedy = _("a contrastive loss compares texts; give at least 2.")
-            assert str(error) == _(
-                "{field} = {value} cannot be used: {remedy}", field="batch_size", value=1, remedy=remedy
-            )
+            assert str(error) == _("{field} = {value} left out: {remedy}", field="batch_size", value=1, remedy=remedy)
             assert (remedy == error.remedy.template) == (code == ENGLISH)
 
     def test_a_number_decides_the_form(self) -> None:

@@ -243,14 +243,14 @@ def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLib
     app = opened("data", task=task.id)
     next(w for w in app.text_input if w.label == "Name").set_value("First")
     next(b for b in app.get("form_submit_button") if b.label == "Rename").click().run()
-    assert "name = 'First' cannot be used" in said(checked(app))
+    assert "name = 'First' left out" in said(checked(app))
     assert library.task(task.id).name == "Second"
 
 
 def test_similarity_scores_are_shown_and_not_learned(opened: Pages, library: TaskLibrary) -> None:
     task = similar(library)
     app = opened("data", task=task.id)
-    assert "similarity scores, to measure against" in said(app)
+    assert "similarity scores, for evaluation only" in said(app)
     table = rows_shown(app)
     assert list(table["Score"]) == [i / 2 for i in range(12)]
     assert list(table["Second text"]) == [f"second {i}" for i in range(12)]
@@ -265,7 +265,7 @@ def test_similarity_scores_are_shown_and_not_learned(opened: Pages, library: Tas
     [
         ({"task": "own-0123456789abcdef"}, "there is no such task"),
         ({"task": "<b>x</b>"}, "there is no such task"),
-        ({"view": "nothing"}, "this page has no such part"),
+        ({"view": "nothing"}, "this page has no such section"),
     ],
 )
 def test_an_address_that_names_nothing_shows_the_default_and_says_so(
@@ -324,7 +324,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert (part(app, "text").value, part(app, "label").value) == columns
     assert (part(app, "text_b").value, part(app, "split").value) == ("", "")
     assert all(word in said(app) for word in described)
-    assert "Every row can be read." in said(app)
+    assert "Every row can be used." in said(app)
     assert library.tasks() == []
 
     assert add_button(app).label == "Add 40 rows"
@@ -336,7 +336,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert f"**{task.name}** is here, with 40 rows." in said(checked(app))
     assert links(app) == {"Fine-tune on it": f"task={task.id}"}
     assert app.file_uploader[0].value is None
-    button(app, "Look at it").click().run()
+    button(app, "Browse it").click().run()
     assert checked(app).query_params == {"task": task.id}
     assert widget(app, "data.task").value == task.id
 
@@ -424,7 +424,7 @@ def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
 def test_one_column_for_two_things_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "label").set_value("text").run()
-    assert [error for error in checked(app).error if "cannot be used" in error.value]
+    assert [error for error in checked(app).error if "left out" in error.value]
     assert library.tasks() == []
 
 
@@ -435,7 +435,7 @@ def test_scores_of_pairs_are_added_and_not_offered_to_learn(upload: Pages, libra
     [task] = library.tasks()
     assert task.kind == "similarity"
     assert "Fine-tune on it" not in links(checked(app))
-    assert button(app, "Look at it")
+    assert button(app, "Browse it")
 
 
 def test_another_delimiter_can_be_said(upload: Pages, library: TaskLibrary) -> None:
@@ -465,8 +465,8 @@ def test_columns_of_a_parquet_file_that_hold_no_text_are_named(upload: Pages) ->
         pa.table({"text": texts, "label": labels, "vector": vectors, "image": [b"x"] * len(texts)}), out
     )
     app = upload("rows.parquet", out.getvalue())
-    assert "Not read, as they hold no text: vector (DOUBLE[]), image (BLOB)." in said(app)
-    assert "first line is a header" not in said(app)
+    assert "Left out, because they hold no text: vector (DOUBLE[]), image (BLOB)." in said(app)
+    assert "first line is the header" not in said(app)
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
         csv_of(("text", "label"), *made_rows(50)),
         test=("test.csv", csv_of(("text", "label"), *test)),
     )
-    assert "10 to test (as the file says)" in said(app)
+    assert "10 to test (as in the file)" in said(app)
     add_button(app).click().run()
     [task] = library.tasks()
     rows = library.rows(task.id)
@@ -629,7 +629,7 @@ def test_a_task_in_the_address_is_picked(opened: Pages, library: TaskLibrary) ->
         assert draft_of(app).task.id == name
         assert not app.error
         assert not button(app, "Launch").disabled
-        assert links(app)["Look at its texts"] == f"task={name}"
+        assert links(app)["Browse its texts"] == f"task={name}"
 
 
 def test_a_picked_task_stands_in_the_address(opened: Pages) -> None:
@@ -650,15 +650,15 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> Non
     assert draft_of(checked(app)).task.label_noise == 0.2
     assert f"Training rows: {train:,}, {train // 5} with a wrong label (20.0%)." in said(app)
     table = examples(app)
-    assert all(row["Label"] != row["Label was"] == label_of[row["Text was"]] for row in table)
+    assert all(row["Label"] != row["Original label"] == label_of[row["Original text"]] for row in table)
 
     widget(app, "form.text_noise").set_value(0.3).run()
     assert draft_of(checked(app)).task.text_noise == 0.3
     assert "with changed words (100.0%)" in said(app)
     table = examples(app)
-    assert all(label_of[row["Text was"]] == row["Label was"] for row in table)
-    assert all((row["Label"], row["Text"]) != (row["Label was"], row["Text was"]) for row in table)
-    assert any(row["Label"] == row["Label was"] for row in table)
+    assert all(label_of[row["Original text"]] == row["Original label"] for row in table)
+    assert all((row["Label"], row["Text"]) != (row["Original label"], row["Original text"]) for row in table)
+    assert any(row["Label"] == row["Original label"] for row in table)
 
     widget(app, "form.imbalance").set_value(4.0).run()
     assert draft_of(checked(app)).task.imbalance == 4.0
@@ -667,7 +667,7 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> Non
 
 def examples(app: AppTest) -> list[dict[str, str]]:
     """Training rows that noise has changed, with what they were."""
-    table = next(table.value for table in app.dataframe if "Label was" in table.value)
+    table = next(table.value for table in app.dataframe if "Original label" in table.value)
     assert not table.empty
     return table.to_dict("records")  # type: ignore[no-any-return]
 

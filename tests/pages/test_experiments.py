@@ -129,7 +129,7 @@ class TestSetUp:
         tau = "phases.0.objective.terms.supcon.temperature"
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", y=tau, ys="0.1,0.3")
         text = words(app).replace("\\", "")
-        assert "· CE + SCL. What is not varied here is as on Fine-tune." in text
+        assert "· CE + SCL. Other settings are those of Fine-tune." in text
         button(app, "Start the experiment").click().run()
         assert "· CE + SCL · 120 steps; varied: weight λ, temperature τ." in words(app).replace("\\", "")
 
@@ -198,7 +198,7 @@ class TestView:
             text = words(app).replace("\\", "")
         assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
-        assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
+        assert "Means below this probe: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Main effect of weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
         assert not app.error
         if show == "table":
@@ -219,7 +219,7 @@ class TestView:
             if run.cell == 0 or run.seed == 1:
                 here.engine.store.discard(str(run.run_id))
         drawn = cells(opened("experiments", experiment=experiment_id))
-        assert [line[0]["note"] for line in drawn] == ["0 of 2", "waits for baseline · 1 of 2"]
+        assert [line[0]["note"] for line in drawn] == ["0 of 2", "waiting for baseline · 1 of 2"]
 
     @pytest.mark.parametrize("show", ["map", "table"])
     def test_runs_that_score_alike_have_no_difference(self, opened: Pages, begun: Any, show: str) -> None:
@@ -227,7 +227,7 @@ class TestView:
         app = opened("experiments", experiment=experiment_id, show=show, cell="1")
         text = words(app).replace("\\", "")
         if show == "map":
-            assert "No difference found against λ 0.1, over the 2 seeds that both have." in text
+            assert "No difference from λ 0.1, over 2 seeds in common." in text
             assert "1,000" not in text
             assert "0.0 to 0.0" not in text
         else:
@@ -240,7 +240,7 @@ class TestView:
         text = words(app).replace("\\", "")
         assert "p 0.031 over seeds (Holm)" in text
         # Under seed 0, 14 and 10 of 20 are right, the same 10 among them: two splits of 4 are as uneven as 4 to 0.
-        assert "Over test examples of one pair of runs" in text
+        assert "One pair of runs on test examples" in text
         assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
         assert f"p = {2 / 2**4:.3g}" in text
 
@@ -363,9 +363,9 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: A
     app = opened("compare", runs=runs)
     assert all("Verdict" not in frame.value for frame in app.dataframe)
     text = words(app).replace("\\", "")
-    assert "More than chance? Over test examples of one pair of runs" in text
+    assert "More than chance? One pair of runs on test examples" in text
     assert "seed 0 is right on 50.0% of 20 texts" in text
-    assert "It says nothing about other seeds." in text
+    assert "This says nothing about other seeds." in text
     assert "More than chance? Over seeds" not in text
 
 

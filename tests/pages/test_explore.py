@@ -114,18 +114,18 @@ def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker
     assert "Fit the map" not in {radio.label for radio in app.radio}
     assert control(app, "map").value == "umap"
     control(app, "map").set_value("pca").run()
-    assert "Laid out by" not in {radio.label for radio in checked(app).radio}
+    assert "Layout by" not in {radio.label for radio in checked(app).radio}
 
 
 NONSENSE = {
-    "view": ("x" * 5000, "no map can be zoomed to that"),
+    "view": ("x" * 5000, "this is no area of a map"),
     "sel": ("<script>", "the run has no such examples"),
     "at": ("9" * 5000, ""),
-    "frame": ("3", "the run has no frame at that step"),
+    "frame": ("3", "the run has no frame at this step"),
     "dims": ("4", "a map has 2 or 3 dimensions"),
-    "mode": ("never", "no map can be fitted that way"),
+    "mode": ("never", "there is no such fit"),
     "colour": ("plaid", "there is no such colouring"),
-    "layers": ("3", "weights are not kept of that step"),
+    "layers": ("3", "no weights are kept for this step"),
 }
 
 
@@ -144,12 +144,12 @@ def test_nonsense_leaves_the_address(opened: Opener, made: Maker) -> None:
         (
             {"panel": "neighbours", "sel": "2", "map": "umap"},
             {"k": "many", "metric": "miles", "neighbours": "100000"},
-            ["it is 1 to 23 here", "there is no such distance", "it is a whole number from 2 up to 200"],
+            ["use 1 to 23 here", "there is no such distance", "use a whole number from 2 up to 200"],
         ),
         (
             {"panel": "forces", "sel": "2", "map": "umap"},
             {"variant": "sideways", "neighbours": "inf"},
-            ["there is no such loss", "it is a whole number from 2 up to 200"],
+            ["there is no such loss", "use a whole number from 2 up to 200"],
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_another_run_starts_without_the_search_and_the_selection_of_the_one_befo
 def test_a_dead_link_takes_nothing_of_its_run_to_another(opened: Opener, made: Maker) -> None:
     run = made("one")
     app = opened(run="gone", find="lovely", sel="0-3", colour="loss")
-    assert "no run has that id" in warnings(app)
+    assert "no run has this id" in warnings(app)
     assert address(app) == {"run": run, "colour": "loss"}
 
 
@@ -276,7 +276,7 @@ def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(opened:
     (slider,) = [slider for slider in app.select_slider if slider.label == "Temperature τ"]
     assert slider.value == min((float(option) for option in slider.options), key=lambda tau: abs(tau - 0.1001))
     assert address(app)["tau"] == f"{slider.value:g}"
-    assert [number.value for number in app.number_input if number.label == "Draw"] == [7]
+    assert [number.value for number in app.number_input if number.label == "Batch seed"] == [7]
     for tau in ("warm", "-1", "0", "nan"):
         app = opened(run=run, panel="forces", tau=tau)
         said = f"The address asks for tau = '{tau}', but that temperature is not possible"
@@ -285,7 +285,7 @@ def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(opened:
     app = opened(run=run, panel="forces", tau="0.001")
     assert address(app)["tau"] == "0.01"
     app = opened(run=run, panel="forces", batch="-8")
-    assert "The address asks for batch = '-8', but no batch has that size" in words(app).replace("\\", "")
+    assert "The address asks for batch = '-8', but no batch has this size" in words(app).replace("\\", "")
 
 
 def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:

@@ -103,26 +103,26 @@ def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
     monkeypatch.setenv("SCL_RAY_CPUS", "4")
     monkeypatch.setattr(RayEngine, "_ensure_process", lambda _: None)
     app = opened("fine_tune")
-    assert widget(app, "form.cpus").placeholder == "4 by default"
+    assert widget(app, "form.cpus").placeholder == "default 4"
     widget(app, "form.gpus").set_value(0.5).run()
     button(app, "Launch").click().run()
     [run] = Store(folder).runs()
     assert (run.config.resources.cpus, run.config.resources.gpus) == (4.0, 0.5)
-    assert "Next in line, waiting for room on the cluster." in words(app)
+    assert "Next in the queue, waiting for the cluster." in words(app)
     store = Store(folder)
     store.claim_next(range(1))
     store.attempt(run.id, 1).register()
-    assert "On its way to a node of the cluster." in words(opened("fine_tune", run=run.id))
+    assert "Being sent to a node of the cluster." in words(opened("fine_tune", run=run.id))
     store.attempt(run.id, 1).placed("two (10.0.0.2)")
     [table] = opened("runs").dataframe
-    assert list(table.value["Where"]) == ["two (10.0.0.2)"]
+    assert list(table.value["Machine"]) == ["two (10.0.0.2)"]
 
 
 def test_on_this_machine_nobody_is_asked_for_cores(opened: Pages, folder: Path, draft: Any) -> None:
     made_run(folder, draft())
     assert all(field.label != "CPU cores" for field in opened("fine_tune").number_input)
     [table] = opened("runs").dataframe
-    assert "Where" not in table.value
+    assert "Machine" not in table.value
 
 
 # Fine-tune, the form
@@ -353,7 +353,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     [warning] = app.warning
     assert "With 20 classes, a classifier from random weights ends below the untrained encoder" in warning.value
     assert "60.9%" in warning.value
-    button(app, "Start it as a linear probe").click().run()
+    button(app, "Initialise it as a linear probe").click().run()
     assert not app.warning
     button(app, "Launch").click().run()
     assert Store(folder).runs()[0].config.classifier_start == "probe"
@@ -378,8 +378,8 @@ def test_settings_of_an_earlier_version_keep_their_batches(opened: Pages, folder
     run_id = Store(folder).create(draft(task={"sampler": "balanced"}))
     app = opened("fine_tune", **{"from": run_id})
     assert widget(app, "form.sampler").value == "balanced"
-    assert "Equal shares" in options(app, "form.sampler")
-    assert "Equal shares" not in options(opened("fine_tune"), "form.sampler")
+    assert "Equal class shares" in options(app, "form.sampler")
+    assert "Equal class shares" not in options(opened("fine_tune"), "form.sampler")
 
 
 def test_tokens_are_counted_as_texts_have_them(opened: Pages) -> None:
@@ -437,7 +437,7 @@ def test_default_rates_follow_what_learns(opened: Pages) -> None:
 def test_pooling_is_shown_as_the_encoders_own(opened: Pages) -> None:
     pooling = widget(opened("fine_tune"), "form.pooling")
     assert pooling.value == "auto"
-    assert pooling.options[0] == "Its own: mean"
+    assert pooling.options[0] == "Encoder's own: mean"
 
 
 def test_what_was_chosen_outlives_a_page_switch(opened: Pages) -> None:
@@ -558,7 +558,7 @@ def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predi
 @pytest.mark.parametrize(("name", "text"), [("run", "../../etc/<script>"), ("from", "x" * 5000)])
 def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Pages, name: str, text: str) -> None:
     app = opened("fine_tune", **{name: text})
-    assert any("no run has that id" in w.value and "<script>" not in w.value for w in app.warning)
+    assert any("no run has this id" in w.value and "<script>" not in w.value for w in app.warning)
     assert not button(app, "Launch").disabled
 
 
@@ -730,9 +730,9 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("form.0.steps", 0, "Steps = 0 cannot be used: give a whole number of steps from 1 up to 1,000,000."),
-        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 up to 1."),
-        ("form.train_size", 1, "Training rows = 1 cannot be used: give a whole number of rows from 2 up."),
+        ("form.0.steps", 0, "Steps = 0 left out: give a whole number of steps from 1 up to 1,000,000."),
+        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 left out: give a number above 0 up to 1."),
+        ("form.train_size", 1, "Training rows = 1 left out: give a whole number of rows from 2 up."),
     ],
 )
 def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
@@ -761,8 +761,8 @@ class TestUndo:
         app = opened("runs")
         lines = [text.value for text in app.markdown if text.value.startswith("Deleted")]
         assert lines == [
-            "Deleted “Run 3”. This can be undone for 10 minutes; then 3.5 MB will be freed.",
-            "Deleted “Run 2”, “Run 1”. This can be undone for 10 minutes; then 7.0 MB will be freed.",
+            "Deleted “Run 3”. You can undo this for 10 minutes; then 3.5 MB are freed.",
+            "Deleted “Run 2”, “Run 1”. You can undo this for 10 minutes; then 7.0 MB are freed.",
         ]
         [_, together] = [one for one in app.button if one.label == "Undo"]
         together.click().run()
@@ -827,7 +827,9 @@ def test_deleted_runs_count_until_their_files_are_freed(opened: Pages, folder: P
     store.create(draft())
     store.discard(run_id)
     said = words(opened("runs")).replace("\\", "")
-    assert "Runs take 3.5 MB of 20 GB (SCL_DISK_GB), 3.5 MB of it deleted runs that can still be brought back." in said
+    assert (
+        "Runs take 3.5 MB of 20 GB (SCL_DISK_GB), including 3.5 MB of deleted runs that can still be restored." in said
+    )
 
 
 def test_a_run_that_lost_its_weights_says_so_everywhere(

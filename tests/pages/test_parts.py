@@ -26,7 +26,7 @@ SMOOTHED = {"terms": [{"loss": "cross_entropy", "label_smoothing": 0.1}]}
         ([MIX], [(31, "lambda", 0.5)], "(0.1 → 0.5) CE + (0.9 → 0.5) SCL, τ 0.3"),
         ([MIX], [(31, "lambda", 0.0)], "(0.1 → 1) CE + (0.9 → 0) SCL, τ 0.3"),
         ([MIX], [(31, "learning_rate", 0.5)], "0.1 CE + 0.9 SCL, τ 0.3, learning rate × 0.5"),
-        ([MIX], [(3, "temperature", 0.2), (9, "temperature", 0.3)], "0.1 CE + 0.9 SCL, τ 0.3, turned and back"),
+        ([MIX], [(3, "temperature", 0.2), (9, "temperature", 0.3)], "0.1 CE + 0.9 SCL, τ 0.3, turned and turned back"),
         ([SIMCSE, MIX], [(60, "temperature", 0.5)], "SimCSE, τ 0.05; then 0.1 CE + 0.9 SCL, τ 0.3 → 0.5"),
         ([TOKENS], [], "token SCL, τ 0.3"),
         ([VIEWS], [], "multi-view SCL, τ 0.3"),

@@ -88,7 +88,7 @@ class TestLive:
     def test_a_probe_of_noisy_labels_says_so(
         self, opened: Opened, made: Made, weight: float, probes: list[str]
     ) -> None:
-        said = "The probe learns from the same noisy labels as the run (ρ 0.2)."
+        said = "The probe is trained on the same noisy labels as the run (ρ 0.2)."
         rows = 80 if weight == 1.0 else None
         noisy, clean = (opened("fine_tune", run=made(weight, rows, noise=noise)) for noise in (0.2, 0.0))
         assert [metric.label for metric in noisy.metric if said in metric.proto.help] == probes
@@ -121,12 +121,12 @@ def test_the_form_says_it_before_launch(opened: Opened) -> None:
 
 def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> None:
     made(0.9, None, name="learns")
-    assert "Scored" not in table(opened("runs"), "Run").columns
+    assert "Scored by" not in table(opened("runs"), "Run").columns
     made(1.0, 80, name="probed")
     made(1.0, None, name="older")
     made(1.0, 80, turned=5, name="turned")
     found = table(opened("runs"), "Run").set_index("Run")
-    assert found["Scored"].to_dict() == {
+    assert found["Scored by"].to_dict() == {
         "learns": "classifier",
         "probed": "linear probe",
         "older": "",

@@ -17,22 +17,22 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
 @each(
     ("unknown_share", "all_texts", "expected"),
     [
-        (None, 5, "The middle half has 2 to 3 words, the median is 2, the longest 1,000."),
+        (None, 5, "The middle half of the texts has 2 to 3 words, the median is 2, the longest 1,000."),
         (
             None,
             9,
             (
-                "The middle half has 2 to 3 words, the median is 2, the longest 1,000; 5 texts spread over all were "
-                "counted."
+                "The middle half of the texts has 2 to 3 words, the median is 2, the longest 1,000; 5 texts spread "
+                "over all were counted."
             ),
         ),
-        (0.0, 5, "The middle half has 2 to 3 tokens, the median is 2, the longest 1,000."),
+        (0.0, 5, "The middle half of the texts has 2 to 3 tokens, the median is 2, the longest 1,000."),
         (
             0.25,
             9,
             (
-                "The middle half has 2 to 3 tokens, the median is 2, the longest 1,000; 25.0% of the tokens are "
-                "unknown to it; 5 texts spread over all were counted."
+                "The middle half of the texts has 2 to 3 tokens, the median is 2, the longest 1,000; 25.0% of the "
+                "tokens are unknown to it; 5 texts spread over all were counted."
             ),
         ),
     ],
@@ -45,20 +45,20 @@ def test_lengths_are_said_with_what_is_known(unknown_share: float | None, all_te
 @each(
     ("place", "on_cluster", "expected"),
     [
-        (None, False, "Next in line, waiting for a free place."),
+        (None, False, "Next in the queue, waiting for a free slot."),
         (
             Place(0, 125, None),
             False,
-            "Next in line, waiting for a free place. It begins in about 2 min 5 s, by the pace of earlier runs.",
+            "Next in the queue, waiting for a free slot. It begins in about 2 min 5 s, by the pace of earlier runs.",
         ),
-        (Place(1, None, None), False, "Waiting for a free place; 1 run begins before it."),
+        (Place(1, None, None), False, "Waiting for a free slot; 1 run starts before it."),
         (
             Place(2, 40, None),
             False,
             "Waiting for a free place; 2 runs begin before it. It begins in about 40 s, by the pace of earlier runs.",
         ),
-        (Place(0, 125, None), True, "Next in line, waiting for room on the cluster."),
-        (Place(2, 125, None), True, "Waiting for room on the cluster; 2 runs begin before it."),
+        (Place(0, 125, None), True, "Next in the queue, waiting for the cluster."),
+        (Place(2, 125, None), True, "Waiting for the cluster; 2 runs start before it."),
     ],
 )
 def test_a_place_in_line_is_said(place: Place | None, on_cluster: bool, expected: str) -> None:

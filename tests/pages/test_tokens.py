@@ -366,7 +366,7 @@ def test_an_own_text_is_asked_for_and_stands_in_the_address(
 ) -> None:
     app = opened(run=made.run_id, source="own")
     widget(app, "text").set_value("my own <b>words</b>")
-    button(app, "Read it").click().run()
+    button(app, "Analyse").click().run()
     assert not app.exception
     request = {"kind": "inspect", "run": made.run_id, "what": "sentence"}
     assert asked == [request | {"text": "my own <b>words</b>", "second": None}]
@@ -376,7 +376,7 @@ def test_an_own_text_is_asked_for_and_stands_in_the_address(
 def test_an_empty_text_is_refused_in_a_sentence(opened: Opener, made: Made, asked: list[dict[str, Any]]) -> None:
     app = opened(run=made.run_id, source="own")
     widget(app, "text").set_value("   \n ")
-    button(app, "Read it").click().run()
+    button(app, "Analyse").click().run()
     assert "is empty: type at least one character" in words(app)
     assert not asked
 
@@ -403,7 +403,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, text="some text")
     assert "After, step 0" in drawn(app)
-    button(app, "Read the text with them too").click().run()
+    button(app, "Analyse the text with these weights too").click().run()
     assert [request["text"] for request in asked] == ["some text"]
 
 
@@ -418,7 +418,7 @@ def test_work_that_ended_badly_says_why(opened: Opener, made: Made, monkeypatch:
     monkeypatch.setattr(Jobs, "jobs", lambda _: [job])
     app = opened(run=made.run_id, text="some text")
     assert [warning.value.replace("\\", "") for warning in app.warning] == [job.message]
-    assert any(b.label == "Read it" for b in app.button)
+    assert any(b.label == "Analyse" for b in app.button)
 
 
 def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,13 +449,13 @@ def test_deleting_is_offered_at_the_nearest_step_with_weights(
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, view="delete", example=2)
     assert (
-        "**Step 2**, not 4: the model has to read the text again, and its weights are kept of steps 0, 2 only."
+        "**Step 2**, not 4: the model has to read the text again, and weights are stored only for steps 0, 2."
         in words(app)
     )
     button(app, "Delete each word in turn").click().run()
     request = {"kind": "inspect", "run": made.run_id, "what": "deletions"}
     assert asked == [request | {"text": TEXTS[2], "second": None, "step": 2}]
-    assert "Step 2, whose weights are kept." in words(opened(run=made.run_id, view="delete", after=2))
+    assert "Step 2, with stored weights." in words(opened(run=made.run_id, view="delete", after=2))
 
 
 def test_what_deleting_does_stands_beside_what_attention_says(
@@ -481,7 +481,7 @@ def test_what_deleting_does_stands_beside_what_attention_says(
     assert "https://arxiv.org/abs/1908.04626" in said
     assert drawn(app).count("in the top k") == 3
     [table] = app.dataframe
-    assert list(table.value["Rank of change"]) == list(range(1, 9))
+    assert list(table.value["Rank by change"]) == list(range(1, 9))
     rows = {row["word"]: row for row in records(downloads["Deletions as CSV"])}
     assert float(rows["film"]["drop"]) == pytest.approx(0.5, abs=1e-5)
     assert float(rows["film"]["attention"]) == pytest.approx(attention[1], abs=1e-5)

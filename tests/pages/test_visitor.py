@@ -68,7 +68,7 @@ def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, a
     assert not drawn.exception
     assert "Stop" in labels(own)
     assert "Stop" not in labels(drawn)
-    assert any("Run of Bob" in caption.value and "<b>" not in caption.value for caption in drawn.caption)
+    assert any("Bob's run" in caption.value and "<b>" not in caption.value for caption in drawn.caption)
 
 
 def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as_ada: None) -> None:
@@ -109,7 +109,7 @@ def test_the_admin_s_key_opens_everything_and_another_does_not(
     assert "Become an admin" not in labels(drawn)
     drawn.query_params["run"] = run_of(shared, "bob", Status.RUNNING)
     watched = drawn.switch_page("pages/fine_tune.py").run()
-    assert any("Run of visitor" in caption.value for caption in watched.caption)
+    assert any("visitor's run" in caption.value for caption in watched.caption)
     assert "Stop" in labels(watched)
     drawn = pressed(drawn.switch_page("pages/runs.py").run(), "Stop being an admin")
     assert "Become an admin" in labels(drawn)

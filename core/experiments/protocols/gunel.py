@@ -20,7 +20,7 @@ ENTRIES = (
         "few-shot",
         0,
         N_("Few-shot"),
-        N_("Does contrast help most where labels are few?"),
+        N_("Does contrast help most when labels are few?"),
         GUNEL,
         lambda _: (varied("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
         settings={"task.id": "film_reviews", "steps": 60},
@@ -34,58 +34,58 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The paper takes RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all cells "
-            "have the same encoder, number of steps, λ and τ, and the test split is that of the task."
+            "The paper uses RoBERTa-large on GLUE tasks, tunes λ and τ for each, and runs 10 seeds. Here all cells "
+            "share encoder, number of steps, λ and τ, and the test split is the task's own."
         ),
     ),
     Protocol(
         "back-translation",
         2,
         N_("Back-translation noise"),
-        N_("Is contrast more robust where the training texts are noisy translations of each other?"),
+        N_("Is contrast more robust when the training texts are noisy translations of each other?"),
         GUNEL,
         lambda _: (varied("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
         baseline={"Objective": "CE"},
         differs=N_(
-            "The paper augments 100 or 1,000 rows of GLUE tasks. Two translation models are fetched from the Hugging "
-            "Face Hub at the first run; each temperature and seed then takes some minutes of translating, which is "
-            "kept."
+            "The paper augments 100 or 1,000 rows of GLUE tasks. The first run downloads two translation models "
+            "from the Hugging Face Hub. Translating then takes some minutes for each temperature and seed; "
+            "translations are stored."
         ),
     ),
     Protocol(
         "label-noise",
         1,
         N_("Label noise"),
-        N_("Is contrast more robust where labels are wrong?"),
-        N_("after Gunel et al. 2021, arXiv:2011.01403, which adds noisy texts instead"),
+        N_("Is contrast more robust to wrong labels?"),
+        N_("after Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead"),
         lambda _: (varied("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
         differs=N_(
-            "The paper makes noise with back-translations. Here a share ρ of each class's training rows has another "
-            "label; validation and test keep theirs."
+            "The paper creates noise with back-translations. Here a fraction ρ of each class's training rows gets "
+            "another label; validation and test labels are unchanged."
         ),
     ),
     Protocol(
         "text-noise",
         2,
         N_("Text noise"),
-        N_("Is contrast more robust where words are changed?"),
+        N_("Is contrast more robust to changed words?"),
         N_("after Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
         lambda _: (varied("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
         differs=N_(
-            "The paper makes noise with back-translations. Here a share r of the words of each training text is "
-            "replaced, deleted, duplicated or swapped; validation and test stay as they are."
+            "The paper creates noise with back-translations. Here a fraction r of the words of each training text "
+            "is replaced, deleted, duplicated or swapped; validation and test are unchanged."
         ),
     ),
     Protocol(
         "transfer",
         3,
         N_("Transfer"),
-        N_("Does an encoder that was fine-tuned with contrast transfer better to a related task?"),
+        N_("Does an encoder fine-tuned with contrast transfer better to a related task?"),
         GUNEL,
         lambda _: (
             Axis(
@@ -109,23 +109,23 @@ ENTRIES = (
             Level(label=SOURCE_SCL, settings={"preset": "ce-scl", "task.train_size": None, "steps": 120}),
         ),
         differs=N_(
-            "The paper fine-tunes RoBERTa-large on SST-2 and takes few rows of Amazon and Yelp reviews. Here an "
-            "encoder learns film reviews for 120 steps, then 20 product or venue reviews with a new classifier, with "
-            "the same objective both times."
+            "The paper fine-tunes RoBERTa-large on SST-2 and uses few rows of Amazon and Yelp reviews. Here an "
+            "encoder is trained on film reviews for 120 steps, then on 20 product or venue reviews with a new "
+            "classifier and the same objective."
         ),
     ),
     Protocol(
         "batch-size",
         4,
         N_("Batch size"),
-        N_("How large must a batch be for its anchors to find positives?"),
+        N_("How large must a batch be for its anchors to have positives?"),
         GUNEL,
         lambda _: (varied("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "epochs": 3.0, "micro_batch": 64},
         baseline={"Objective": "CE"},
         differs=N_(
-            "All cells see the training rows equally often, so large batches take fewer steps, at the same rate. "
-            "Batches of more than 64 are read 64 texts at a time, for the same gradients."
+            "All cells see the training rows equally often, so large batches take fewer steps at the same rate. "
+            "Batches of more than 64 are encoded 64 texts at a time, with the same gradients."
         ),
     ),
 )

@@ -74,7 +74,7 @@ ENTRIES = (
         "rdrop-stages",
         5,
         N_("R-Drop, one or two stages"),
-        N_("Is a second encoder pass worth its price?"),
+        N_("Is a second encoder pass worth its cost?"),
         N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's source notes (unpublished)"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
@@ -93,13 +93,13 @@ ENTRIES = (
                 NOTES,
             ),
         ),
-        differs=N_("The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and print one run of each."),
+        differs=N_("The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each."),
     ),
     Protocol(
         "views",
         6,
         N_("Views"),
-        N_("Do more views of a text make a better contrast?"),
+        N_("Do more views of a text improve the contrast?"),
         NOTES,
         lambda _: (
             Axis(
@@ -126,15 +126,15 @@ ENTRIES = (
             ),
         ),
         differs=N_(
-            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and print one run of each. Their multi-view "
-            "loss is ours with head dropout and layers."
+            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and report one run of each. Their "
+            "multi-view loss corresponds to head dropout and layers."
         ),
     ),
     Protocol(
         "tokens",
         7,
         N_("Tokens: k × α"),
-        N_("Does contrast between the tokens that [CLS] attends to beat cross-entropy?"),
+        N_("Does contrast between the tokens with the highest [CLS] attention beat cross-entropy?"),
         NOTES,
         lambda _: (
             varied("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
@@ -144,8 +144,8 @@ ENTRIES = (
         reference=CE,
         published=(TOKEN_ACCURACIES, TOKEN_VECTORS),
         differs=N_(
-            "The notes train on IMDb with LoRA. Where k is not smaller than the number of real tokens, all of them are "
-            "views and nothing is selected."
+            "The notes train on IMDb with LoRA. If k is at least the number of real tokens, all of them are views "
+            "and nothing is selected."
         ),
     ),
     Protocol(
@@ -183,7 +183,7 @@ ENTRIES = (
         "representation",
         9,
         N_("Representations"),
-        N_("Which objective leaves the clearest vectors?"),
+        N_("Which objective gives the best-separated vectors?"),
         NOTES,
         lambda _: (
             Axis(
@@ -203,9 +203,9 @@ ENTRIES = (
         baseline={"Objective": "CE"},
         published=(TOKEN_VECTORS, LAYER_VECTORS),
         differs=N_(
-            "The notes measure 20,000 training rows or 5,000 validation rows of IMDb, we the validation rows on the "
-            "map at the last frame. They number 12 layers from 0 to 11 and do not say whether 0 is the embeddings or "
-            "the first block."
+            "The notes measure 20,000 training rows or 5,000 validation rows of IMDb; here the validation rows on "
+            "the map are measured, at the last frame. The notes number 12 layers from 0 to 11 and do not say "
+            "whether 0 is the embeddings or the first block."
         ),
         measure="linear_svm",
         split="validation",

@@ -20,7 +20,7 @@ from core.representation.geometry import Array
 from core.representation.projections.alignment import Points
 
 Mode = Literal["each", "once"]
-MODES: Mapping[Mode, str] = {"each": N_("Follow the model"), "once": N_("Fit once, place the others")}
+MODES: Mapping[Mode, str] = {"each": N_("Fit every frame"), "once": N_("Fit once, project the others")}
 # Raise it with every change that moves a point, so that older maps have a different key.
 VERSION = 2
 DIMS = (2, 3)
@@ -167,7 +167,7 @@ class MapSpec:
         fields = ("method", "dims", "mode", "parameters", "seed")
         unknown = sorted(str(name) for name in given if name not in fields)
         if unknown:
-            raise ConfigError(unknown[0], given.get(unknown[0]), "a map takes {fields}.", fields=tuple(fields))
+            raise ConfigError(unknown[0], given.get(unknown[0]), "a map has the fields {fields}.", fields=tuple(fields))
         parameters = given.get("parameters", {})
         if not isinstance(parameters, Mapping):
             raise ConfigError("parameters", parameters, "give an object with names and values.")

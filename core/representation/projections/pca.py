@@ -65,7 +65,7 @@ ENTRIES = (
         0,
         "Pearson 1901; Hotelling 1933",
         N_(
-            "The directions in which the normalised vectors spread most: distances shrink, but nothing is torn or bent."
+            "Directions of the largest spread of the normalised vectors. Distances shrink, but nothing is torn or bent."
         ),
         fit,
         place,

@@ -172,7 +172,10 @@ PARAMETERS = (
         "neighbours",
         N_("Neighbours"),
         15,
-        N_("How many neighbours shape the map, the example itself among them: few show small groups, many the whole."),
+        N_(
+            "Number of neighbours that shape the map, including the example itself. Low values show small groups, "
+            "high values the global structure."
+        ),
         kind="integer",
         low=2,
         high=200,
@@ -182,7 +185,7 @@ PARAMETERS = (
         "min_dist",
         N_("Minimal distance"),
         0.1,
-        N_("How close neighbours may lie on the map: 0 packs them tightly."),
+        N_("Minimum distance between neighbours on the map. At 0 they are packed tightly."),
         low=0.0,
         high=0.99,
     ),
@@ -194,10 +197,7 @@ ENTRIES = (
         "UMAP",
         2,
         N_("McInnes et al. 2018, arXiv:1802.03426; mean forces, Damrich & Hamprecht 2021, arXiv:2103.14608"),
-        N_(
-            "Keeps each example's nearest neighbours near and pushes the others apart; distances between clusters mean "
-            "little."
-        ),
+        N_("Keeps nearest neighbours close and pushes others apart. Distances between clusters mean little."),
         fit,
         place,
         caution=CAUTION,
@@ -208,7 +208,9 @@ ENTRIES = (
         "UMAP (umap-learn)",
         4,
         "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
-        N_("By umap-learn itself, each fitted frame from the one before: to compare with ours, which holds still."),
+        N_(
+            "Layout by umap-learn, each frame started from the one before, for comparison with the app's stable layout."
+        ),
         fit_by_library,
         caution=CAUTION,
         parameters=PARAMETERS,

@@ -71,10 +71,10 @@ TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
 MISSING = {
     "text": N_(
-        "no column looks like the texts among {names}: choose the {part} column, or name it {part} in the first line."
+        "none of {names} looks like a text column: choose the {part} column, or name it {part} in the first line."
     ),
     "label": N_(
-        "no column looks like the labels among {names}: choose the {part} column, or name it {part} in the first line."
+        "none of {names} looks like a label column: choose the {part} column, or name it {part} in the first line."
     ),
 }
 # No run of digits can be parted in two ways, which would make long ones slow.
@@ -192,7 +192,10 @@ def guess_columns(
     for part in ("text", "text_b", "label", "split"):
         if kind := unread.get(name := getattr(given, part) or ""):
             raise ConfigError(
-                part, name, "its values ({type}) are not read; choose another column, or save it as text.", type=kind
+                part,
+                name,
+                "values of type {type} are not supported; choose another column, or save it as text.",
+                type=kind,
             )
     check_columns(columns, given)
     known = {
@@ -233,10 +236,10 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
                 part, name, "the file has the columns {columns}; choose one of them.", columns=columns_there
             )
         if name in named:
-            raise ConfigError(part, name, "this column is the {part} already; choose another one.", part=named[name])
+            raise ConfigError(part, name, "this is already the {part} column; choose another.", part=named[name])
         named[name] = part
     if given.kind == "similarity" and given.text_b == "":
-        raise ConfigError("kind", given.kind, "a similarity is one of two texts; choose a second text.")
+        raise ConfigError("kind", given.kind, "similarity needs two texts; choose a second text.")
 
 
 def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:

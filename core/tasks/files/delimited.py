@@ -45,7 +45,7 @@ class Unread(tuple[str, ...]):
 
 Record = tuple[int, tuple[str, ...]]
 
-STRAY_QUOTE = Unread.because(Message("{where} has a quotation mark in the wrong place"))
+STRAY_QUOTE = Unread.because(Message("{where} has a misplaced quotation mark"))
 LONG_FIELD = Unread.because(Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS))
 
 
@@ -68,8 +68,8 @@ class Dialect(NamedTuple):
 def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
     """Return the dialect that reads most lines of a file's beginning as rows of one length.
 
-    Of those with almost all lines regular, the one that leaves fewest quotation marks at the ends of fields and rows
-    unread; of equals the simplest.
+    If several read almost all lines so, choose the dialect with the fewest unread quotation marks at the ends of fields
+    and rows, then the simplest.
 
     Args:
         given: settings that stay as they are.

@@ -55,7 +55,7 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)) and len(head) % 4 == 0:
-        raise TaskError("{file} is UTF-32, which is not read: save it as UTF-8.", file=name)
+        raise TaskError("{file} is UTF-32, which is not supported: save it as UTF-8.", file=name)
     stream.seek(0)
     if head[:2] in UTF16_CODECS or (b"\0" in head and _utf16_codec(head)):
         if not head[2:].replace(b"\0", b"").strip():
@@ -76,7 +76,7 @@ def _scan(stream: BinaryIO, name: str) -> tuple[list[bytes], bool]:
     while line := stream.readline(LINE_MAX_BYTES + 1):
         if len(line) > LINE_MAX_BYTES:
             raise TaskError(
-                "{file} has a line of more than {most} MB, so it is no table of texts: put one row on each line.",
+                "{file} has a line of more than {most} MB, so it is not a table of texts: put one row on each line.",
                 file=name,
                 most=LINE_MAX_BYTES // 2**20,
             )
@@ -172,7 +172,7 @@ def refused_encoding(stream: BinaryIO, name: str, encoding: Encoding) -> TaskErr
     except UnicodeDecodeError as error:
         line += error.object[: error.start].decode(error.encoding).count("\n")
     return TaskError(
-        "{file}, line {line:,}, is not {encoding} text: save the file as UTF-8, or choose another encoding.",
+        "{file}, line {line:,}, is not valid {encoding}: save the file as UTF-8, or choose another encoding.",
         file=name,
         line=line,
         encoding=Message(fields_of(ReadingConfig)["encoding"].values_in_words[encoding]),

@@ -51,7 +51,7 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
     if start.startswith((b"<!doctype html", b"<html", b"<?xml")):
         raise _another(shown_name, N_("a web page or XML"), wanted, N_("download the file itself."))
     if head.startswith(PARQUET_MAGIC) and family != "parquet":
-        raise _another(shown_name, N_("a Parquet file by what is in it"), wanted, N_("give it the suffix .parquet."))
+        raise _another(shown_name, N_("a Parquet file by its content"), wanted, N_("give it the suffix .parquet."))
     if family is None:
         raise TaskError(
             "{file} has none of the suffixes {suffixes}: give a CSV, TSV, JSONL or Parquet file.",
@@ -60,7 +60,7 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
         )
     if family == "parquet" and not head.startswith(PARQUET_MAGIC):
         raise TaskError(
-            "{file} is not a Parquet file, or a damaged one: write it again, or fix its suffix.", file=shown_name
+            "{file} is not a Parquet file or is damaged: write it again, or fix its suffix.", file=shown_name
         )
     return family
 

@@ -61,7 +61,7 @@ class ParquetFile:
         most = limits.max_file_mb * 2**20 // ROW_BYTES
         if rows > most:
             raise TaskError(
-                "{file} has {rows:,} rows and at most {most:,} are read: give fewer, or raise {setting}.",
+                "{file} has {rows:,} rows, but at most {most:,} are read: give fewer, or raise {setting}.",
                 file=name,
                 rows=rows,
                 most=most,

@@ -55,36 +55,36 @@ PROBLEMS: Mapping[str, ProblemKind] = {
             "fields",
             N_("rows that do not fit the columns"),
             True,
-            N_("The row has another number of fields than there are columns, or cannot be read at all."),
+            N_("The row has more or fewer fields than there are columns, or cannot be read."),
         ),
-        ("empty_text", N_("rows without a text"), True, N_("A text is empty, or nothing but white space.")),
-        ("empty_label", N_("rows without a label"), True, N_("The label is empty, or nothing but white space.")),
-        ("long_text", N_("rows with an over-long text"), True, N_("A text has more characters than are read.")),
-        ("long_label", N_("rows with an over-long label"), True, N_("The label has more characters than are read.")),
-        ("bad_score", N_("rows whose score is no number"), True, N_("A similarity score is a finite number.")),
+        ("empty_text", N_("rows without a text"), True, N_("A text is empty or only white space.")),
+        ("empty_label", N_("rows without a label"), True, N_("The label is empty or only white space.")),
+        ("long_text", N_("rows with an over-long text"), True, N_("A text is longer than the limit.")),
+        ("long_label", N_("rows with an over-long label"), True, N_("The label is longer than the limit.")),
+        ("bad_score", N_("rows with an invalid score"), True, N_("The similarity score is not a finite number.")),
         (
             "bad_split",
             N_("rows with an unknown split"),
             True,
-            N_("The split is none of train, validation and test, nor another usual name of these."),
+            N_("The split is not train, validation, test or a common name of these."),
         ),
         (
             "duplicate",
             N_("repeated rows"),
             False,
-            N_("The same text with the same label came before; in two splits, it makes a test look better than it is."),
+            N_("An earlier row has the same text and label. Across splits, repeated rows make test scores too high."),
         ),
         (
             "two_labels",
-            N_("rows whose text has two labels"),
+            N_("texts with two labels"),
             False,
-            N_("The same text has different labels, so one of them is likely to be wrong."),
+            N_("The same text has different labels, so one of them is probably wrong."),
         ),
         (
             "formula",
             N_("rows with a spreadsheet formula"),
             False,
-            N_("A cell begins like a formula, which a spreadsheet would run when these rows are opened there."),
+            N_("A cell looks like a formula, which a spreadsheet would run."),
         ),
     )
 }
@@ -156,29 +156,29 @@ def row_problem(
     longest = max(text, second or "", key=len)
     if len(longest) > text_max:
         return "long_text", Message(
-            "{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}",
+            "{where} has a text of {chars:,} characters, but at most {most:,} are read: {begins}",
             chars=len(longest),
             most=text_max,
             begins=shown(longest[:text_max]),
         )
     if len(label) > label_max:
         return "long_label", Message(
-            "{where} has a label of {chars:,} characters and at most {most:,} are read: {begins}",
+            "{where} has a label of {chars:,} characters, but at most {most:,} are read: {begins}",
             chars=len(label),
             most=label_max,
             begins=shown(label[:label_max]),
         )
     if mapping.kind == "similarity" and score(label) is None:
-        return "bad_score", Message("{where} has the score {score}, which is no number", score=shown(label))
+        return "bad_score", Message("{where} has the score {score}, which is not a number", score=shown(label))
     if split is not None and split.casefold() not in SPLITS:
         return "bad_split", Message(
-            "{where} is in the split {split}, which is none of train, validation and test", split=shown(split)
+            "{where} is in the split {split}, which is not train, validation or test", split=shown(split)
         )
     return None
 
 
 def _nothing_in(column: str | None) -> Message:
-    return Message("{where} has nothing in the column {column}", column=shown(column))
+    return Message("{where} has an empty {column}", column=shown(column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ Place = tuple[NumberedRows, int]
 
 SENTENCES = {
     "duplicate": N_("{here} repeats {there}: {text}."),
-    "two_labels": N_("{here} has the label {label} and {there} has {other} for the same text: {text}."),
-    "formula": N_("{here} has a cell that a spreadsheet would run: {cell}."),
+    "two_labels": N_("{here} has the label {label}, but {there} has {other} for the same text: {text}."),
+    "formula": N_("{here} has a cell that a spreadsheet would run as a formula: {cell}."),
 }
 
 

@@ -123,7 +123,7 @@ class CombinedFiles:
             gone = {row for kind in kinds for row in optional.get(kind, ())}
             if gone and len(gone) == len(reading.rows):
                 raise TaskError(
-                    "{file} has no row left when all of these are dropped: drop fewer.", file=shown(reading.name)
+                    "{file} has no rows left after dropping all of these: drop fewer.", file=shown(reading.name)
                 )
             left = [row for row in range(len(reading.rows)) if row not in gone]
             kept.append(reading.rows.take(left) if gone else reading.rows)
@@ -197,8 +197,8 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     classes = len(set(rows.labels)) if rows.kind == "classes" else 0
     if classes > limits.max_classes:
         raise TaskError(
-            "{file} has {count:,} different labels in the column {column} and at most {most:,} are learned: check "
-            "which column holds the labels, or raise {setting}.",
+            "{file} has {count:,} different labels in the column {column}, but at most {most:,} are supported: "
+            "check which column holds the labels, or raise {setting}.",
             file=name,
             count=classes,
             column=shown(mapping.label),
@@ -273,7 +273,7 @@ class Checks:
             if len(fields) != len(table.columns):
                 count = ngettext("{count} field", "{count} fields", len(fields))
                 unfit = Message(
-                    "{where} has {fields} where there are {columns:,} columns", fields=count, columns=len(table.columns)
+                    "{where} has {fields}, but there are {columns:,} columns", fields=count, columns=len(table.columns)
                 )
                 self._add("fields", line, fields.reason if isinstance(fields, Unread) else unfit)
                 continue
@@ -296,12 +296,12 @@ class Checks:
     def no_rows(self, name: str) -> TaskError:
         """Return the error of a table without a row that can be used."""
         if not self.total:
-            return TaskError("{file} has columns and no rows: add rows with a text and a label.", file=name)
+            return TaskError("{file} has columns but no rows: add rows with a text and a label.", file=name)
         kind, count = self.counts.most_common(1)[0]
         first = next(problem for problem in self.problems if problem.kind == kind)
         clause: Message = first.message.values["clause"]
         return TaskError(
-            "{file} has no row that can be used; of {total:,}, {count:,} are {kind} ({first}).",
+            "{file} has no usable row: of {total:,}, {count:,} are {kind} ({first}).",
             file=name,
             total=self.total,
             count=count,

@@ -149,7 +149,7 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
         size = stream.seek(0, os.SEEK_END)
         if size > limits.max_file_mb * 2**20:
             raise TaskError(
-                "{file} has {size:,.1f} MB and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
+                "{file} has {size:,.1f} MB, but at most {most:,} MB are read: give fewer rows, or raise {setting}.",
                 file=file.shown_name,
                 size=size / 2**20,
                 most=limits.max_file_mb,
@@ -176,7 +176,7 @@ def _in_words(name: str) -> Iterator[None]:
         raise
     except MemoryError:
         raise TaskError(
-            "{file} needs more memory than there is: give fewer rows, or shorter texts.", file=name
+            "{file} needs more memory than is available: give fewer rows or shorter texts.", file=name
         ) from None
     except OSError as error:
         raise TaskError(
@@ -194,7 +194,7 @@ def _in_words(name: str) -> Iterator[None]:
 def _check_width(columns: int, name: str, limits: Settings) -> None:
     if columns > limits.max_columns:
         raise TaskError(
-            "{file} has {count:,} columns and at most {most:,} are read: give fewer, or raise {setting}.",
+            "{file} has {count:,} columns, but at most {most:,} are read: give fewer, or raise {setting}.",
             file=name,
             count=columns,
             most=limits.max_columns,
@@ -236,7 +236,7 @@ def _delimited_table(file: File, encoding: Encoding, options: ReadingConfig, lim
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
         raise TaskError(
-            "{file}, line 1, has a quotation mark in the wrong place: fix the names of the columns.",
+            "{file}, line 1, has a misplaced quotation mark: fix the column names.",
             file=file.shown_name,
         )
 

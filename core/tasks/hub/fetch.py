@@ -61,7 +61,7 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
     Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
         nothing that can be used.
     """
-    progress(0, None, Message("asking the Hub"))
+    progress(0, None, Message("contacting the Hub"))
     with plain_errors(request):
         place = located(request)
         check_splits(request, place)
@@ -105,11 +105,11 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
 
 @dataclass
 class SplitRead:
-    """The usable rows of a split, and facts on how they were read.
+    """Usable rows of a split, and facts about how they were read.
 
     Attributes:
-        classes: classes that the repository names, 0 where it names none.
-        sampled_from: usable rows, or rows, that the split has; None where nobody knows.
+        classes: classes that the repository names, 0 if it names none.
+        sampled_from: usable rows, or rows, that the split has; None if unknown.
     """
 
     rows: list[Row]
@@ -167,7 +167,7 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
     if not read.rows:
         [(reason, count)] = read.left_out.most_common(1)
         raise TaskError(
-            "None of the {total:,} rows of the split {split} can be used, {count:,} of them have {reason}: choose "
+            "None of the {total:,} rows of the split {split} can be used; {count:,} of them have {reason}: choose "
             "another split or other columns.",
             total=read.left_out.total(),
             split=shown(split),
@@ -249,7 +249,7 @@ def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
         if count is not None:
             has = Message("{count} row", "{count} rows", count=count)
         raise TaskError(
-            "The split {split} has {rows} and at most {most:,} are read: ask for fewer rows, or set "
+            "The split {split} has {rows}, but at most {most:,} are read: ask for fewer rows, or set "
             "SCL_EXCESS_ROWS=sample.",
             split=shown(split),
             rows=has,

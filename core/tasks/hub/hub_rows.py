@@ -65,7 +65,7 @@ class RowReader:
             return ""
         if not isinstance(value, str):
             raise TaskError(
-                "Column {column} of {repository} holds {values}, no text: choose another column.",
+                "Column {column} of {repository} holds {values}, not text: choose another column.",
                 column=shown(column),
                 repository=shown(self._request.repository),
                 values=_kind_of(value),

@@ -110,8 +110,8 @@ def _converted(request: HubRequest) -> Place:
             configs.setdefault(match["config"], {}).setdefault(split, []).append(address)
     if not configs:
         raise TaskError(
-            "Data set {name} holds a script or files that are not read here, and the Hub has no Parquet files of it: "
-            "choose another repository of the same data.",
+            "Data set {name} holds a script or unsupported files, and the Hub has no Parquet files of it: choose "
+            "another repository of the same data.",
             name=shown(repository),
         )
     config = request.config or ("default" if "default" in configs else None)
@@ -204,24 +204,26 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
         )
     if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
         return Message(
-            "Data set {name} cannot be fetched, as the Hub cannot be reached: connect to the internet, or add a file.",
+            "Data set {name} cannot be downloaded because the Hub cannot be reached: connect to the internet, or "
+            "add a file.",
             name=name,
         )
     if kinds & {"HfHubHTTPError", "HTTPStatusError"}:
         status = next((link.response.status_code for link in chain if hasattr(link, "response")), None)
         if status is None:
             return Message(
-                "Data set {name} cannot be fetched, as the Hub answers with an error of its own: try again later.",
+                "Data set {name} cannot be downloaded because the Hub reports an error: try again later.",
                 name=name,
             )
         return Message(
-            "Data set {name} cannot be fetched, as the Hub answers with the error {status}: try again later.",
+            "Data set {name} cannot be downloaded because the Hub reports the error {status}: try again later.",
             name=name,
             status=status,
         )
     if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
         return Message(
-            "Data set {name} cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk.",
+            "Data set {name} cannot be downloaded because the disk is full: free some space, or set HF_HOME to "
+            "another disk.",
             name=name,
         )
     return Message(

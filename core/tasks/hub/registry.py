@@ -63,10 +63,10 @@ class HubRequest(Section):
         name: what the data set is called here; the repository's name by default.
     """
 
-    repository: Annotated[str, Field(title=N_("Repository"), description=N_("owner/name, as the Hub shows it."))]
+    repository: Annotated[str, Field(title=N_("Repository"), description=N_("owner/name, as shown on the Hub."))]
     config: Annotated[
         str | None,
-        Field(title=N_("Configuration"), description=N_("Of the data set, where it has several.")),
+        Field(title=N_("Configuration"), description=N_("Needed if the data set has several.")),
         Shown({None: N_("The only one")}),
     ] = None
     revision: Annotated[
@@ -75,16 +75,16 @@ class HubRequest(Section):
     text: Annotated[str, _as_of_a_file("text", min_length=1)]
     text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), Shown({None: N_("None")})] = None
     label: Annotated[str, _as_of_a_file("label", min_length=1)]
-    train: Annotated[str, Field(title=N_("Training split"), description=N_("As the Hub calls it."))] = "train"
+    train: Annotated[str, Field(title=N_("Training split"), description=N_("Its name on the Hub."))] = "train"
     validation: Annotated[
         str | None,
-        Field(title=N_("Validation split"), description=N_("As the Hub calls it.")),
-        Shown({None: N_("Cut from training")}),
+        Field(title=N_("Validation split"), description=N_("Its name on the Hub.")),
+        Shown({None: N_("Split from training")}),
     ] = None
     test: Annotated[
         str | None,
-        Field(title=N_("Test split"), description=N_("As the Hub calls it.")),
-        Shown({None: N_("Cut from training")}),
+        Field(title=N_("Test split"), description=N_("Its name on the Hub.")),
+        Shown({None: N_("Split from training")}),
     ] = None
     max_rows: Annotated[
         int,
@@ -93,7 +93,7 @@ class HubRequest(Section):
             default_factory=lambda: settings().max_rows,
             title=N_("Rows of each split"),
             description=N_(
-                "Larger data sets are read no further than this; rows come shuffled, so that every class is met."
+                "Maximum number of rows read from each split, in shuffled order so that every class occurs."
             ),
         ),
         Shown(unit="rows"),
@@ -106,7 +106,7 @@ class HubRequest(Section):
     @classmethod
     def _is_a_repository(cls, repository: str) -> str:
         if not REPOSITORY.match(repository) or ".." in repository or "--" in repository:
-            raise ConfigError("repository", repository, "give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
+            raise ConfigError("repository", repository, "give owner/name as shown on the Hub, e.g. stanfordnlp/imdb.")
         return repository
 
     @field_validator("config", "revision", "text_b", "validation", "test", mode="before")
@@ -119,7 +119,7 @@ class HubRequest(Section):
     @classmethod
     def _is_a_name(cls, name: str | None, about: ValidationInfo) -> str | None:
         if name is not None and not PLAIN_NAME.match(name):
-            raise ConfigError(about.field_name or "name", name, "give its name as the Hub shows it.")
+            raise ConfigError(about.field_name or "name", name, "give its name as shown on the Hub.")
         return name
 
     @field_validator("max_rows")
@@ -127,7 +127,7 @@ class HubRequest(Section):
     def _is_within_the_setting(cls, rows: int) -> int:
         most = settings().max_rows
         if rows > most:
-            raise ConfigError("max_rows", rows, "give at most {most:,}, or set SCL_MAX_ROWS higher.", most=most)
+            raise ConfigError("max_rows", rows, "give at most {most:,}, or raise SCL_MAX_ROWS.", most=most)
         return rows
 
     @model_validator(mode="after")
@@ -135,13 +135,13 @@ class HubRequest(Section):
         columns = [column for column in (self.text, self.text_b, self.label) if column is not None]
         doubled = next((column for column in columns if columns.count(column) > 1), None)
         if doubled is not None:
-            raise ConfigError("column", doubled, "give a column of its own for each of text, text_b and label.")
+            raise ConfigError("column", doubled, "give different columns for text, text_b and label.")
         given = [name for name in (self.train, self.validation, self.test) if name is not None]
         doubled = next((name for name in given if given.count(name) > 1), None)
         if doubled is not None:
-            raise ConfigError("split", doubled, "give a split of its own for each of train, validation and test.")
+            raise ConfigError("split", doubled, "give different splits for train, validation and test.")
         if self.kind == "similarity" and self.text_b is None:
-            raise ConfigError("text_b", self.text_b, "similarity is between two texts; give the second's column.")
+            raise ConfigError("text_b", self.text_b, "similarity needs two texts; give the second column.")
         return self
 
     @property
@@ -207,7 +207,7 @@ _ENTRIES = (
         "Williams et al. 2018",
         "validation_matched",
     ),
-    _glue("rte", "RTE", N_("Inference, small."), "sentence1", "sentence2", "Dagan et al. 2006"),
+    _glue("rte", "RTE", N_("Inference (small)."), "sentence1", "sentence2", "Dagan et al. 2006"),
     HubEntry(
         "imdb",
         "IMDb",
@@ -225,7 +225,7 @@ _ENTRIES = (
     HubEntry(
         "trec",
         "TREC",
-        N_("Six kinds of question."),
+        N_("Question types."),
         "Li and Roth 2002",
         {
             "repository": "CogComp/trec",
@@ -251,7 +251,7 @@ _ENTRIES = (
     HubEntry(
         "yelp_polarity",
         "Yelp polarity",
-        N_("Reviews of places."),
+        N_("Venue reviews."),
         "Zhang et al. 2015, arXiv:1509.01626",
         {
             "repository": "fancyzhx/yelp_polarity",
@@ -280,7 +280,7 @@ _ENTRIES = (
     HubEntry(
         "stsb",
         "STS-B",
-        N_("How alike are two sentences?"),
+        N_("Sentence similarity."),
         "Cer et al. 2017, arXiv:1708.00055",
         {
             "repository": "sentence-transformers/stsb",

@@ -105,7 +105,7 @@ def refusal(nodes: Collection[Resources], asked: Resources) -> Message | None:
         return None
     has = tuple(node.text for node in sorted(set(nodes), key=lambda one: (one.cpus, one.gpus)))
     return Message(
-        "The run asks for {asked}, and no node of the cluster has as much (there: {has}): ask for less.",
+        "The run requests {asked}, but no node of the cluster has as much (available: {has}): request less.",
         asked=asked.text,
         has=has or Message("no node"),
     )

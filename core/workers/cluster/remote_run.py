@@ -121,7 +121,7 @@ class RemoteRun(threading.Thread):
             except ray.exceptions.RayError as error:
                 self._log(str(error))
                 message = Message(
-                    "The cluster could not carry the run out ({error}): its log has the details.",
+                    "The cluster could not execute the run ({error}): its log has the details.",
                     error=type(error).__name__,
                 )
                 self._attempt.end(Status.FAILED, message)
@@ -140,7 +140,7 @@ class RemoteRun(threading.Thread):
         run = self._store.run(self._run_id)
         if self._listener is not None and self._listener.stop_asked:
             message = Message(
-                "Its node was lost while it stopped: it is as of step {step}.", step=run.checkpoint_step or 0
+                "Its node was lost while it stopped. It was last saved at step {step}.", step=run.checkpoint_step or 0
             )
             self._attempt.end(Status.STOPPED, message)
             return False
@@ -203,7 +203,7 @@ class RemoteRun(threading.Thread):
                 self._attempt.check()
         except OSError as error:
             raise StoreError(
-                "{what} could not be written ({reason}): make room on the disk.", what=file.name, reason=error.strerror
+                "{what} could not be written ({reason}): free some disk space.", what=file.name, reason=error.strerror
             ) from error
 
 
@@ -242,14 +242,12 @@ def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> M
     where = Message("Node {name}", name=place) if place else Message("Its node")
     if checkpoint:
         return Message(
-            "{node} was lost at step {step}: the run went on elsewhere, from the checkpoint of step {checkpoint}.",
+            "{node} was lost at step {step}. The run continued elsewhere from the checkpoint of step {checkpoint}.",
             node=where,
             step=step,
             checkpoint=checkpoint,
         )
-    return Message(
-        "{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step
-    )
+    return Message("{node} was lost at step {step}. The run continued elsewhere from the start.", node=where, step=step)
 
 
 def models_of(config: RunConfig) -> list[Model]:

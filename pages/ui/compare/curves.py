@@ -35,17 +35,17 @@ LOOKED_AT = 60
 DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
 AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
 DESCRIBED: Mapping[Axis, str] = {
-    "step": N_("Curves of {runs} over the step: {measures}."),
-    "time": N_("Curves of {runs} over the time spent in steps, s: {measures}."),
-    "progress": N_("Curves of {runs} over the share of the run: {measures}."),
+    "step": N_("{measures} of {runs} by step."),
+    "time": N_("{measures} of {runs} by training time in seconds."),
+    "progress": N_("{measures} of {runs} by fraction of the run."),
 }
 # Translators: how curves are smoothed: not at all, exponentially, or over a window.
 SMOOTHINGS = {"none": N_("None"), "exponential": N_("Exponential"), "average": N_("Window")}
 OF_STEPS = {
     LOSS: N_("Loss, nats"),
-    GRADIENT_NORM: N_("Gradient norm, before clipping"),
+    GRADIENT_NORM: N_("Gradient norm before clipping"),
     "learning_rate": N_("Learning rate"),
-    SHARED_COSINE: N_("Cosine of the parts' gradients, on a shared block"),
+    SHARED_COSINE: N_("Cosine between the gradients of the terms, on a shared block"),
     "lambda": N_("Weight λ"),
     "temperature": N_("Temperature τ"),
 }
@@ -109,7 +109,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     records = [_record(store, one) for one in runs]
     labels = measure_labels({name for run in records for name in run.names()})
     if not labels:
-        st.caption(_("No curves yet: the first come with a run's first step."))
+        st.caption(_("No curves yet. The first values appear with a run's first step."))
         return
     groups = seed_groups([one.config for one in runs])
     chosen, axis, smoothing, gathered = _controls(labels, any(len(group) > 1 for group in groups))
@@ -153,7 +153,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         lambda: records_csv(records, chosen, axis),
         "curves.csv",
         key="compare.curves.csv",
-        help=_("The values as they were measured, not smoothed, one line for each run, measure and step."),
+        help=_("Measured values without smoothing, one row per run, measure and step."),
     )
 
 
@@ -169,13 +169,15 @@ def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
     """Explain why the heights of these loss curves do not compare, and whether validation scores do."""
     named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in losses]
     heights = _(
-        "{losses}: these runs add up different things (another task, objective, temperature or batch size), so their "
-        "heights do not compare. Compare the course of each curve.",
+        "{losses}: the terms of these runs differ (task, objective, temperature or batch size), so compare the "
+        "shape of the curves, not their height.",
         losses=listed(named),
     )
     if len(set(validation_sets(runs))) == 1:
-        return sentences([heights, _("Validation scores compare.")])
-    unlike = _("Validation scores do not compare either: these runs were scored on different validation rows.")
+        return sentences([heights, _("Validation scores are comparable.")])
+    unlike = _(
+        "Validation scores are not comparable either, because the runs were scored on different validation rows."
+    )
     return sentences([heights, unlike])
 
 
@@ -229,7 +231,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         axis, tied = bound(Compare.AXIS, AXIS_LABELS)
         # Translators: over steps, time or the share of a run.
-        segments(_("Over"), AXIS_LABELS, tied, label_visibility="visible")
+        segments(_("X axis"), AXIS_LABELS, tied, label_visibility="visible")
         kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
         segments(_("Smoothing"), SMOOTHINGS, tied, label_visibility="visible")
         smoothing = RAW
@@ -245,7 +247,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
         if seeds:
             gathered, tied = bound_switch(Compare.MEAN)
             over_time = axis == "time"
-            about = _("Runs that differ in the seed only as one line with a band of one standard deviation.")
+            about = _("Combines runs that differ only in the seed into one line with a band of one standard deviation.")
             st.toggle(_("Mean ± std over seeds"), disabled=over_time, help=about, **tied.by_value)
             gathered = gathered and not over_time
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
@@ -254,16 +256,20 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
 def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
     words, amount = [], smoothing.amount
     if smoothing.kind == "exponential":
-        about = _("Exponential moving average, β {amount:g}, of what single runs give at every step.", amount=amount)
+        about = _(
+            "Exponential moving average with β {amount:g} of values that runs report at every step.", amount=amount
+        )
         words.append(about)
     if smoothing.kind == "average":
-        about = _("Mean over {amount:g} values around each, of what single runs give at every step.", amount=amount)
+        about = _("Mean over {amount:g} neighbouring values, for values that runs report at every step.", amount=amount)
         words.append(about)
     if gathered:
-        words.append(_("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value."))
+        words.append(
+            _("Bands show the mean ± one standard deviation over seeds (n − 1), where every seed has a value.")
+        )
     if axis == "time":
-        words.append(_("Time is what the steps took, without loading, frames and pauses."))
-    return sentences([*words, _("Drag to zoom, double-click to see everything.")])
+        words.append(_("Time is the training time of the steps, without loading, frames and pauses."))
+    return sentences([*words, _("Drag to zoom; double-click to reset.")])
 
 
 def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:

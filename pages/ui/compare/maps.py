@@ -87,23 +87,23 @@ def panels_of(
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
-    words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
+    words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, the same scale on all maps.", map=kind)]
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
     if spec != wanted:
-        words.append(_("{map} is not there yet; this is PCA.", map=_(wanted.entry.label)))
+        words.append(_("{map} is not computed yet; showing PCA.", map=_(wanted.entry.label)))
     apart = [escaped(one.name) for one, turn in zip(runs[1:], turns[1:], strict=True) if not turn.common]
     counts = [turn.common for turn in turns[1:] if turn.common]
     if counts:
         low, high = f"{min(counts):,}", f"{max(counts):,}"
         how = _(
-            "Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for "
-            "all of its frames and without stretching it. The same example lights up in every map.",
+            "Each map is rotated or mirrored to match the first on their {count} common examples, once for all "
+            "frames and without stretching. Hovering an example highlights it on every map.",
             count=low if low == high else _("{low} to {high}", low=low, high=high),
         )
         words.append(how)
     if counts and apart:
-        words.append(_("No examples in common with the first: {runs}.", runs=listed(apart)))
+        words.append(_("No examples in common with the first run: {runs}.", runs=listed(apart)))
     elif apart:
         words.append(_("These runs have no examples in common, so their maps are shown side by side, unlinked."))
     return sentences(words)

@@ -26,16 +26,16 @@ TABLE_HEIGHT = 320
 COUNT_WIDTH = 150
 # Names of the tests over examples; the other test is over seeds.
 OVER_EXAMPLES = {
-    TEST: N_("Over test examples of one pair of runs"),
-    VALIDATION: N_("Over validation examples of one pair of runs"),
+    TEST: N_("One pair of runs on test examples"),
+    VALIDATION: N_("One pair of runs on validation examples"),
 }
 
 
 def pair(runs: Sequence[Shown], examples: Linked) -> None:
     """Draw the section. A list to select on the maps is stored under ASKED. Raises: StoreError."""
-    st.header(_("Example by example"))
+    st.header(_("Compare examples"))
     if len(runs) < 2:
-        st.caption(_("Two runs with frames can be compared example by example."))
+        st.caption(_("Two runs with frames can be compared by example."))
         return
     first, second = _choose({one.frames.run.id: one.name for one in runs})
     a, b = runs[first], runs[second]
@@ -58,8 +58,8 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
     found = agreement(right, said)
     _counts(found, a, b)
     both = ngettext(
-        "{count} validation text that both have; A at step {a}, B at step {b}.",
-        "{count} validation texts that both have; A at step {a}, B at step {b}.",
+        "{count} common validation text; A at step {a}, B at step {b}.",
+        "{count} common validation texts; A at step {a}, B at step {b}.",
         len(ids),
         a=f"{a.frames.numbers[-1]:,}",
         b=f"{b.frames.numbers[-1]:,}",
@@ -86,10 +86,10 @@ def mcnemar_sentence(found: PairAgreement) -> str:
     """State the result of McNemar's test for two runs."""
     differing = found.only_first + found.only_second
     if not differing:
-        return _("They are right and wrong on the same texts, so there is nothing to test.")
+        return _("Both runs are right and wrong on the same texts, so there is nothing to test.")
     return _(
-        "McNemar's exact test: p = {p}, the probability that two equally good runs split {texts}, on which one is "
-        "right and the other wrong, at least as unevenly as {first} to {second}.",
+        "McNemar's exact test: p = {p}, the probability that two equally good runs split {texts}, on which only "
+        "one is right, at least as unevenly as {first} to {second}.",
         p=f"{found.mcnemar_p:.3g}",
         texts=ngettext("{count} text", "{count} texts", differing),
         first=f"{found.only_first:,}",
@@ -114,7 +114,7 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
 def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
     """Describe the paired test of two runs in sentences. Args: first, second: the runs' names."""
     if found is None:
-        return _("No row was predicted by both runs: compare runs of one task, or run an older one again.")
+        return _("No row was predicted by both runs. Compare runs of the same task, or run an older one again.")
     rows = found.both + found.only_first + found.only_second + found.neither
     right = _(
         "{first} is right on {first_share} of {rows}, {second} on {second_share}.",
@@ -125,7 +125,7 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         second_share=percent((found.both + found.only_second) / rows),
     )
     tested = found.only_first + found.only_second > 0
-    return sentences([right, mcnemar_sentence(found), _("It says nothing about other seeds.") if tested else ""])
+    return sentences([right, mcnemar_sentence(found), _("This says nothing about other seeds.") if tested else ""])
 
 
 def _choose(names: Mapping[str, str]) -> tuple[int, int]:
@@ -156,7 +156,7 @@ def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
         st.metric(
             _("Cohen's κ"),
             kappa,
-            help=_("Agreement of the predictions beyond chance: 1 when both always say the same, 0 as by chance."),
+            help=_("Agreement of the predictions beyond chance: 1 if they always agree, 0 at chance level."),
             width=COUNT_WIDTH,
         )
 
@@ -173,7 +173,7 @@ def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: 
     }
     for letter, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
         says = f"{letter} says"
-        columns[says] = st.column_config.Column(_("{run} says", run=letter))
+        columns[says] = st.column_config.Column(_("{run} predicts", run=letter))
         table[says] = [
             f"{frames.probe.classes[found.predicted[row]]} {percent(found.confidence[row])}" for row in of_run
         ]

@@ -110,12 +110,12 @@ def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
             found.append(store.find(part))
         except PlaygroundError:
             given = escaped(shown(part))
-            st.warning(_("The address asks for runs = {given}, but no run has that id; it is left out.", given=given))
+            st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
     found = list(dict.fromkeys(found))
     if len(found) > MOST_RUNS:
         st.warning(
             _(
-                "The address asks for {count} runs, but at most {most} can be compared; showing the first {most}.",
+                "The link asks for {count} runs, but at most {most} can be compared. Showing the first {most}.",
                 count=len(found),
                 most=MOST_RUNS,
             )

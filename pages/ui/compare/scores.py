@@ -43,29 +43,29 @@ SPLITS: Mapping[str, tuple[str, str, str]] = {
     TEST: (
         N_("Test {measure}"),
         N_("Test {measure}, linear probe"),
-        N_("The whole test split, once, at the end of the run."),
+        N_("On the whole test split, once, at the end of the run."),
     ),
     "validation": (
         N_("Validation {measure}"),
         N_("Validation {measure}, linear probe"),
-        N_("The validation split at the last frame."),
+        N_("On the validation split, at the last frame."),
     ),
 }
 # The baseline of the runs, so no run is marked as best at it.
-PROBE = Measure("baseline.accuracy", N_("To beat: linear probe"), None)
+PROBE = Measure("baseline.accuracy", N_("Linear probe to beat"), None)
 PROBE_ABOUT = N_(
-    "Logistic regression, C = 1, on the untrained encoder's vectors of the training rows that the run learns from (a "
-    "short run does not reach all); validation accuracy."
+    "Validation accuracy of a logistic regression (C = 1) on the untrained encoder's vectors of the run's training "
+    "rows, including those that a short run does not reach."
 )
-PROBE_TEST = Measure("baseline_test.accuracy", N_("To beat on test"), None)
+PROBE_TEST = Measure("baseline_test.accuracy", N_("Linear probe to beat, test"), None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
 OF_PROBE_ABOUT = N_(
-    "The classifier never learned: logistic regression, C = 1, on the last frame's vectors of up to {rows} training "
-    "rows."
+    "The classifier never learned, so this scores a logistic regression (C = 1) on the last frame's vectors of up "
+    "to {rows} training rows."
 )
 # Columns of the tables.
-MEASURE, HOW, SETTING = N_("Measure"), N_("How it is measured"), N_("Setting")
+MEASURE, HOW, SETTING = N_("Measure"), N_("Definition"), N_("Setting")
 LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
@@ -76,8 +76,8 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
             st.caption(
                 _(
-                    "The first of these shares no two seeds with another, so nothing can be said about chance. An "
-                    "experiment runs the same seeds for all."
+                    "The first run shares no two seeds with another, so chance cannot be ruled out. An experiment "
+                    "runs the same seeds for all."
                 )
             )
         return
@@ -106,7 +106,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
-    against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
+    against = _("Each is compared with {run}, the first run.", run=found.cells[0].title)
     st.caption(escaped(sentences([against, *cautions(found), *notes(found)])))
     st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
 
@@ -114,11 +114,11 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw the settings, the scores and the tests. Return whether something is still being computed."""
     _differences(runs)
-    st.header(_("How well they did"))
+    st.header(_("Scores"))
     found = _scores_of(store, runs)
     busy = _measuring(runs, found.measured)
     if not found.measures:
-        st.caption(_("No scores yet: the first come with a run's first frame."))
+        st.caption(_("No scores yet. The first appear with a run's first frame."))
         return busy
     rows = []
     for name, (measure, about) in found.measures.items():
@@ -135,10 +135,10 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
 
 
 def _differences(runs: Sequence[Compared]) -> None:
-    st.header(_("What differs"))
+    st.header(_("Differing settings"))
     found = config_differences([one.config for one in runs])
     if not found:
-        st.caption(_("Nothing: these runs have the same settings and the same seed."))
+        st.caption(_("None: these runs have the same settings and the same seed."))
         return
     rows = [
         {SETTING: _(difference.label)} | dict(zip([one.name for one in runs], difference.values, strict=True))
@@ -147,7 +147,7 @@ def _differences(runs: Sequence[Compared]) -> None:
     _table(pd.DataFrame(rows), pinned=SETTING)
     st.caption(
         _(
-            "All other settings are the same, follow from these, or are defaults of what only some runs have. – means "
+            "All other settings are equal, follow from these, or are defaults that only some runs have. – means "
             "that a run has no such setting."
         )
     )
@@ -275,7 +275,7 @@ def _measures() -> dict[str, tuple[Measure, str]]:
             name, by_probe = f"{split}.{OF_PROBE}{score.name}", _(label_of_probe, measure=named)
             found[name] = (Measure(name, by_probe, score.better, marked=split != TEST), sentences([_(about), of_probe]))
     found[PROBE.name] = (replace(PROBE, label=_(PROBE.label)), _(PROBE_ABOUT))
-    found[PROBE_TEST.name] = (replace(PROBE_TEST, label=_(PROBE_TEST.label)), _("The same probe; test accuracy."))
+    found[PROBE_TEST.name] = (replace(PROBE_TEST, label=_(PROBE_TEST.label)), _("Test accuracy of the same probe."))
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
         found[entry.name] = (Measure(entry.name, _(entry.label), better), _(entry.settings))
@@ -297,8 +297,8 @@ def _measuring(runs: Sequence[Compared], measured: Sequence[int | None]) -> bool
             icon=":material/straighten:",
             key="compare.measure",
             help=_(
-                "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
-                "the validation texts. It takes from seconds to minutes a run, and is kept."
+                "Computes linear SVM, 1-NN, cluster agreement with labels, alignment, uniformity, silhouette and "
+                "effective rank of the validation texts. Takes seconds to minutes per run; results are stored."
             ),
             on_click=Compare.MEASURED.put,
             args=(True,),
@@ -318,19 +318,19 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
-            "↑ higher is better, ↓ lower; ★ the best mean where all columns have the same seeds, which says nothing "
-            "about significance. Test scores have none: choose a run by its validation scores, then report its test "
-            "scores."
+            "↑ higher is better, ↓ lower is better. ★ marks the best mean if all columns have the same seeds; it "
+            "does not imply significance. Test scores have no ★: choose a run by its validation scores, then "
+            "report its test scores."
         )
     ]
     if found.rows_differ:
-        words.append(_("Validation scores have none here either: these runs were scored on different validation rows."))
+        words.append(_("Validation scores have no ★ here, because the runs were scored on different validation rows."))
     gathered = [group for group in found.groups if len(group.runs) > 1]
     if gathered:
         counts = listed(ngettext("{count} seed", "{count} seeds", _seeds(group, runs)) for group in gathered)
         words.append(
             _(
-                "Runs that differ in the seed only are one column: mean ± standard deviation over {seeds}.",
+                "Runs that differ only in the seed share a column: mean ± standard deviation over {seeds}.",
                 seeds=counts,
             )
         )
@@ -338,7 +338,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     if steps:
         words.append(
             _(
-                "Representation measures are those of the validation texts on the map, at step {steps}.",
+                "Representation measures are of the validation texts on the map, at step {steps}.",
                 steps=listed(f"{step:,}" for step in steps),
             )
         )

@@ -27,9 +27,9 @@ from pages.ui.visitor import visitor
 OTHER = "other"
 SEED_FIELD = Parameter(
     SEED,
-    N_("Seed: a repetition"),
+    N_("Seed (repetition)"),
     0,
-    N_("Another draw of batches, dropout and classifier: several of them show how much is luck."),
+    N_("Other batches, dropout masks and classifier weights. Several seeds show how much is chance."),
     kind="integer",
     low=0,
     high=LARGEST_SEED,
@@ -40,8 +40,8 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
     """Draw the form. When the user launches the twin, add it to the compared runs."""
     st.caption(
         _(
-            "A twin has the same settings and the same seed as its original, but for one: what is then seen on the "
-            "maps is what that one setting does."
+            "A twin has the same settings and seed as its original except for one setting, so the maps show the "
+            "effect of that setting."
         )
     )
     left, right = st.columns(2)
@@ -63,20 +63,22 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
     if different:
         changes = [(_(one.label), *map(escaped, one.values)) for one in different]
         lines = [f"- {called(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
-        st.markdown("\n".join([_("What will differ:"), "", *lines]))
+        st.markdown("\n".join([_("Differences:"), "", *lines]))
     else:
-        st.markdown(_("Nothing would differ: choose another value."))
+        st.markdown(_("Nothing would differ. Choose another value."))
     repeated = config_differences([made, as_launched(made)])
     if original.config.knob_turns and not repeated:
-        st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
+        st.caption(
+            _("The original's knobs were turned. The twin does not repeat turns of the setting that you change.")
+        )
     elif repeated:
         turned = escaped(clauses(f"{_(one.label)} {one.values[0]}" for one in repeated))
-        st.caption(_("The twin repeats these knob turns of its original, at the same steps: {turns}.", turns=turned))
+        st.caption(_("The twin repeats these knob turns of its original at the same steps: {turns}.", turns=turned))
         if len(made.knob_turns) < len(original.config.knob_turns):
-            st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
+            st.caption(_("Turns of the changed setting are left out, because they would undo the change."))
     full = len(runs) >= MOST_RUNS
     if full:
-        st.caption(_("{most} runs are compared already: take one away to make room for the twin.", most=MOST_RUNS))
+        st.caption(_("{most} runs are compared already. Remove one to add the twin.", most=MOST_RUNS))
     if st.button(
         _("Launch the twin"),
         type="primary",

@@ -86,12 +86,7 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
 def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     """Draw the chosen view. Return whether something is still being computed."""
     if len(runs) == 1:
-        st.info(
-            _(
-                "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting "
-                "changed."
-            )
-        )
+        st.info(_("A comparison needs two runs. Add another, or make a twin: the same run with one setting changed."))
         twin_form(engine, runs)
         return False
     shown, tied = bound(Compare.SHOW, VIEWS)
@@ -129,7 +124,7 @@ def _maps(runs: Sequence[Compared]) -> bool:
     waiting = [escaped(one.name) for one in runs if one.frames is None]
     if waiting:
         runs_waiting = listed(waiting)
-        st.caption(_("No frames yet: {runs}. The first comes right after a run's first step.", runs=runs_waiting))
+        st.caption(_("No frames yet: {runs}. The first appears right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
     shown = [Shown(one.name, one.frames) for one in runs if one.frames is not None]
@@ -183,8 +178,8 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
     if not chosen:
         st.caption(
             _(
-                "Click a point, or drag a box or a lasso around some, to read them here and to see what each run says "
-                "of them; hold Shift to add to them."
+                "Click a point, or drag a box or lasso around several, to read their texts and each run's "
+                "predictions. Hold Shift to add to the selection."
             )
         )
         return
@@ -217,9 +212,7 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
             "Split": st.column_config.TextColumn(_("Split"), width="small"),
         },
     )
-    st.caption(
-        _("Of each run: ✓ right or ✗ wrong, its prediction and how sure it is, at the frame that its map shows.")
-    )
+    st.caption(_("For each run: ✓ right or ✗ wrong, its prediction and confidence, at the frame shown on its map."))
     csv_button(
         _("Selection as CSV"),
         lambda: csv_file([_csv_row(record) for record in records]),

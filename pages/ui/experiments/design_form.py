@@ -45,7 +45,7 @@ SEEDS = Parameter(
     "seeds",
     N_("Seeds"),
     USUAL_SEEDS,
-    N_("Runs of each cell, which differ in the seed alone."),
+    N_("Runs per cell, which differ only in the seed."),
     kind="integer",
     low=1,
     high=MOST_SEEDS,
@@ -91,10 +91,10 @@ def early_stopping_fields() -> dict[str, int] | None:
     """Draw the early-stopping fields. Return their values, or None if every run goes to its end."""
     wanted, tied = bound_switch(Experiments.EARLY)
     st.toggle(
-        _("End poor runs early"),
+        _("Stop poor runs early"),
         help=_(
-            "For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
-            "(ASHA, Li et al. 2020). This finds good cells, but does not compare them fairly."
+            "For a search: at a few steps runs are compared by validation accuracy, and only the best continue "
+            "(ASHA, Li et al. 2020). This finds good cells, but the comparison of cells is biased."
         ),
         **tied.by_value,
     )
@@ -111,10 +111,10 @@ def with_frames(base: RunConfig) -> RunConfig:
     """Draw the switch for maps over the steps. Return the draft with or without them."""
     wanted, tied = bound_switch(Experiments.FRAMES)
     st.toggle(
-        _("Maps over the steps"),
+        _("Keep all frames"),
         help=_(
-            "As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
-            "takes a third of the space."
+            "Stores as many frames as a single run. Otherwise a run has frames only at its start and end, which is "
+            "faster and takes a third of the disk space."
         ),
         **tied.by_value,
     )
@@ -123,7 +123,7 @@ def with_frames(base: RunConfig) -> RunConfig:
 
 def grid_form() -> Design:
     """Draw the form of a grid and return its design. Raises: ConfigError for an invalid grid."""
-    st.header(_("A grid, or seeds alone"))
+    st.header(_("A grid, or seeds only"))
     about = st.container()
     # The draft comes from a link or from Fine-tune's form.
     texts = state.texts_in_url(Experiments.SET.name)
@@ -146,7 +146,7 @@ def grid_form() -> Design:
     shared = shared_settings(base, axes)
     about.caption(
         _(
-            "{settings}. What is not varied here is as on Fine-tune.",
+            "{settings}. Other settings are those of Fine-tune.",
             settings=escaped(" · ".join([*shared.rows, *shared.objective])),
         )
     )
@@ -174,7 +174,7 @@ def _axis(
     offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
 ) -> Axis | None:
     """Draw the choice of a setting and its values. Return the axis, or None if nothing is varied."""
-    names = {NOTHING: _("Nothing: seeds alone") if item is Experiments.FIRST else _("Nothing else")}
+    names = {NOTHING: _("Nothing: seeds only") if item is Experiments.FIRST else _("Nothing else")}
     names |= {path: _(one.label) for path, one in offered.items()}
     left, right = st.columns([2, 3], vertical_alignment="top")
     with left:
@@ -256,11 +256,11 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
         title = axis_title(axis, base)
         labels |= {f"{place}.{number}": called(title, level.title) for number, level in enumerate(axis.levels)}
     if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
-        labels[AGAINST_CE] = _("Cross-entropy alone, as one more cell")
+        labels[AGAINST_CE] = _("Cross-entropy alone, as an extra cell")
     if len(labels) == 1:
         return {}
-    about = _("Differences are paired: the same seeds, and where they were kept the same test examples.")
-    chosen = bound_choice(_("Compared with"), Experiments.AGAINST, labels, NOTHING, help=about)
+    about = _("Differences are paired: the same seeds and, where stored, the same test examples.")
+    chosen = bound_choice(_("Baseline"), Experiments.AGAINST, labels, NOTHING, help=about)
     if chosen == AGAINST_CE:
         return {"reference": CE}
     if chosen == NOTHING:
@@ -289,7 +289,7 @@ def protocol_form(protocol: Protocol) -> Design:
             selection_mode="multi",
             default=labels,
             key=f"experiment.{protocol.name}.{axis.name}",
-            help=_("All are compared with {level}.", level=titles[against]) if against else None,
+            help=_("All cells are compared with {level}.", level=titles[against]) if against else None,
         )
         kept = [level for level in axis.levels if level.label in picked or level.label == against]
         axes.append({"name": axis.name, "levels": [level.model_dump() for level in kept]})

@@ -69,13 +69,13 @@ def legend(results: Results) -> str:
     else:
         words = [
             _(
-                "{score}, mean ± standard deviation over seeds. Below, the difference from what the cell is compared "
-                "with, and * where it is shown at the 5% level.",
+                "{score}, mean ± standard deviation over seeds. The second line is the difference from the "
+                "baseline; * marks significance at the 5% level.",
                 score=score,
             ),
-            _("Blue is better, orange worse, pale what is not shown.")
+            _("Blue is better, orange is worse; pale differences are not significant.")
             if better
-            else _("Blue is higher, orange lower, pale what is not shown."),
+            else _("Blue is higher, orange is lower; pale differences are not significant."),
         ]
     return sentences([*words, better])
 
@@ -97,19 +97,16 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
     if found.p is None:
         return [
             _(
-                "{difference} against {baseline}, over the {seeds} that both have. One seed says nothing of others.",
+                "{difference} against {baseline}, over {seeds} in common. A single seed does not generalise.",
                 difference=difference,
                 baseline=against,
                 seeds=seeds,
             )
         ]
     if comparison.is_zero_throughout:
-        return [
-            _("No difference found against {baseline}, over the {seeds} that both have.", baseline=against, seeds=seeds)
-        ]
+        return [_("No difference from {baseline}, over {seeds} in common.", baseline=against, seeds=seeds)]
     shown = _(
-        "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} over seeds "
-        "(Holm).",
+        "{difference} against {baseline}, over {seeds} in common; 95% interval {interval}, p {p} over seeds (Holm).",
         difference=difference,
         baseline=against,
         seeds=seeds,
@@ -168,7 +165,7 @@ def _cell(
     if results.design.compares:
         if comparison is None:
             waits = results.design.baseline_of(cell.cell) is not None
-            note, strength, kind = _("waits for baseline") if waits else _("baseline"), 0.0, "score"
+            note, strength, kind = _("waiting for baseline") if waits else _("baseline"), 0.0, "score"
         else:
             mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
             note = f"{difference_text(results, mean)}{' *' if shown else ''}"

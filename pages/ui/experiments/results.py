@@ -79,11 +79,11 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
     st.caption(
         _(
-            "A dot for each seed, a line at their mean; beside it the difference from what the cell is compared with "
-            "and its 95% interval, filled where it is shown at the 5% level."
+            "Dots are seeds, the line is their mean. On the right, the difference from the baseline with its 95% "
+            "interval; filled markers are significant at the 5% level."
         )
         if results.design.compares
-        else _("A dot for each seed, a line at their mean.")
+        else _("Dots are seeds, the line is their mean.")
     )
     if strokes := strokes_text(results):
         st.caption(strokes)
@@ -134,7 +134,7 @@ def _notes(results: Results) -> None:
     """Draw the cautions, and an expander that explains how the numbers are computed."""
     if found := cautions(results):
         st.caption(escaped(sentences(found)))
-    with st.expander(_("How these numbers are computed")):
+    with st.expander(_("Methods")):
         st.caption(escaped(sentences(notes(results))))
 
 
@@ -154,7 +154,7 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
         st.rerun(scope="fragment")
     with right:
         if chosen is None:
-            st.caption(_("Press a cell to see what it found, and its runs."))
+            st.caption(_("Press a cell to see its result and its runs."))
         else:
             for sentence in cell_sentences(results, chosen):
                 st.markdown(escaped(sentence))

@@ -86,15 +86,15 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
             "pace": ngettext("one run at a time", "{count} runs at a time", at_once),
         }
         st.caption(
-            _("{cells} × {seeds} · {pace} · speed measured in earlier runs here.", **words)
+            _("{cells} × {seeds} · {pace} · speed measured in earlier runs here", **words)
             if found.measured
-            else _("{cells} × {seeds} · {pace} · speed assumed until a run has been measured.", **words)
+            else _("{cells} × {seeds} · {pace} · speed assumed until a run has been measured", **words)
         )
         if found.known:
             st.caption(
                 ngettext(
-                    "{count} run is there already and will not be repeated.",
-                    "{count} runs are there already and will not be repeated.",
+                    "{count} run exists already and is not repeated.",
+                    "{count} runs exist already and are not repeated.",
                     found.known,
                 )
             )
@@ -104,8 +104,8 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         if comparisons and len(design.seeds) < (needed := fewest_seeds(LEVEL / comparisons)):
             st.info(
                 _(
-                    "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it "
-                    "takes {needed} seeds. Seeds can be added later.",
+                    "With {seeds} and {comparisons}, no difference can be significant at the 5% level, however "
+                    "large: {needed} seeds are needed. You can add seeds later.",
                     seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
                     needed=needed,
@@ -132,7 +132,7 @@ def published(protocol: Protocol) -> None:
     """Draw each published table of a protocol, with its setting and source."""
     if not protocol.published:
         return
-    st.subheader(_("Figures of the papers and notes"))
+    st.subheader(_("Published figures"))
     for number, table in enumerate(protocol.published):
         rows = pd.DataFrame(
             [[_(cell) for cell in row] for row in table.rows], columns=[_(name) for name in table.header]
@@ -146,7 +146,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
     with st.popover(_("More seeds, or a grid"), icon=":material/grid_on:", width="stretch"):
         begin_fields()
         seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
-        st.caption(_("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote."))
+        st.caption(_("The same settings with several seeds: mean ± standard deviation instead of an anecdote."))
         wrong = field_problem() is not None
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):

@@ -118,7 +118,7 @@ def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
 
     look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        show = bound_segments(_("Shown as"), Experiments.SHOW, SHOWN, "map")
+        show = bound_segments(_("Show as"), Experiments.SHOW, SHOWN, "map")
         st.space("stretch")
         measures = {name: _(one.label) for name, one in MEASURES.items()}
         # Translators: a noun, what is measured.
@@ -142,7 +142,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
     ]
     going = [run for run in runs if run.status is not None and run.status.active]
     waiting = sum(run.status == Status.QUEUED for run in runs)
-    words += [_("{count} going on", count=len(going))] if going else []
+    words += [_("{count} running", count=len(going))] if going else []
     words += [_("{count} waiting", count=f"{waiting:,}")] if waiting else []
     early = sum(run.ended_early for run in runs)
     words += [_("{count} ended early", count=early)] if early else []
@@ -150,7 +150,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
     words += [_("{count} failed", count=failed)] if failed else []
     unmade = len(missing(design, runs))
     if unmade and experiment.wanted:
-        words.append(_("{count} about to be queued", count=f"{unmade:,}"))
+        words.append(_("{count} not queued yet", count=f"{unmade:,}"))
     if not experiment.wanted and len(finished) < design.runs:
         words.append(_("stopped"))
     if finished and experiment.wanted:
@@ -169,7 +169,7 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
     left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
     if left.seconds is None:
         return []
-    others = ngettext("{count} other run goes first", "{count} other runs go first", left.others)
+    others = ngettext("{count} other run starts first", "{count} other runs start first", left.others)
     takes = _("about {time} left", time=duration(max(1.0, left.seconds + unmade_s / len(slots()))))
     return [*([others] if left.others else []), takes]
 
@@ -202,7 +202,7 @@ def actions(
         me = visitor()
         if settings().shared and experiment.owner != me.id:
             owner = escaped(whose(engine.store, experiment.owner))
-            st.caption(_("Experiment of {visitor}", visitor=owner), width="content")
+            st.caption(_("{visitor}'s experiment", visitor=owner), width="content")
         if not me.may_change(experiment.owner):
             return
         if going and st.button(_("Stop"), icon=":material/stop:", key="experiment.stop"):
@@ -221,7 +221,7 @@ def actions(
             if st.form_submit_button(_("Save"), type="primary"):
                 ask(lambda: found.table.rename(experiment.id, name))
         if not going and st.button(
-            _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs stay.")
+            _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs are kept.")
         ):
             found.table.discard(experiment.id)
             forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
@@ -232,7 +232,7 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
     with st.popover(_("Add seeds"), icon=":material/add:"):
         left = MOST_SEEDS - len(design.seeds)
         if left < 1:
-            st.caption(_("There are {most} already, which is the most.", most=MOST_SEEDS))
+            st.caption(_("This is the maximum of {most} seeds.", most=MOST_SEEDS))
             return
         field = Parameter("more", N_("More seeds"), 1, N_("For every cell."), kind="integer", low=1, high=left)
         begin_fields()
@@ -242,8 +242,8 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
         added = {"seeds": len(design.seeds), "runs": ngettext("{count} run", "{count} runs", new)}
         if seconds:
             takes = duration(new * mean(seconds) / len(slots()))
-            st.caption(_("There are {seeds} now. That adds {runs}, about {time}.", time=takes, **added))
+            st.caption(_("There are {seeds} now. This adds {runs}, about {time}.", time=takes, **added))
         else:
-            st.caption(_("There are {seeds} now. That adds {runs}.", **added))
-        if st.button(_("Add them"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
+            st.caption(_("There are {seeds} now. This adds {runs}.", **added))
+        if st.button(_("Add seeds"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
             ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))

@@ -31,8 +31,8 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
         st.markdown(_("**Smallest margins**"))
         st.caption(
             _(
-                "Cosine to the own class's centroid, without the example itself, minus the highest to another's: below "
-                "0 an example lies with another class."
+                "Cosine to the centroid of its own class, computed without the example, minus the highest cosine "
+                "to another centroid. Below 0 the example lies closer to another class."
             )
         )
         first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
@@ -46,7 +46,7 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     names, held_out = frames.probe.classes, frames.probe.held_out
     labels, predicted = np.asarray(frames.probe.labels[:held_out]), scores.predicted[:held_out]
     counts = confusion(labels, predicted, len(names))
-    st.markdown(_("**Confusion matrix** · rows are labels, columns predictions, validation texts"))
+    st.markdown(_("**Confusion matrix** · rows are labels, columns are predictions; validation texts"))
     cells: list[list[TableCell | None]] = [[None] * len(names) for _name in names]  # [labels][predictions]
     for label, prediction in np.argwhere(counts).tolist():
         count = int(counts[label, prediction])
@@ -65,7 +65,7 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     key = f"explore.confusion.{frames.run.id}"
     cell = cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
+        words = [_("Press a cell to select its examples on the map. Colour is the fraction of the row.")]
         if len(names) > SEEN_CLASSES:
             words.append(_("Scroll to see all {classes} classes.", classes=len(names)))
         st.caption(sentences(words), width="stretch")
@@ -90,7 +90,7 @@ def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margi
     probe = frames.probe
     centroids = class_centroids(vectors, probe.labels, len(probe.classes))
     lengths = np.linalg.norm(centroids.vectors, axis=1)
-    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Tightness"))
+    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Concentration"))
     columns: dict[str, list[Cell]] = {name: [] for name in names}
     for label, name in enumerate(probe.classes):
         mine = np.asarray(probe.labels) == label
@@ -100,11 +100,11 @@ def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margi
         columns["Examples"].append(float(mine.sum()))
         columns["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
         columns["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
-        columns["Tightness"].append(float(lengths[label]) if centroids.present[label] else np.nan)
+        columns["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
     text_table(columns, height=320, classes=probe.classes, label=N_("Classes"))
     st.caption(
         _(
-            "Accuracy: of its validation texts. Margin: see below. Tightness: the length of the mean of its normalised "
-            "vectors, 1 when all point one way."
+            "Accuracy of the class's validation texts. Concentration: length of the mean normalised vector, 1 if "
+            "all vectors point the same way."
         )
     )

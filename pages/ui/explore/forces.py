@@ -40,7 +40,7 @@ BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 # The address may name any size; above the number of texts on the map, the batch is all of them.
 ANY_BATCH = range(1, sys.maxsize)
 # Translators: the number of a batch that is drawn by chance
-DRAW = Parameter("draw", N_("Draw"), 0, N_("Another batch."), "integer", low=0, high=999)
+DRAW = Parameter("draw", N_("Batch seed"), 0, N_("Each value samples another batch."), "integer", low=0, high=999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
     count = len(frames.probe.ids)
     sizes = [size for size in BATCH_SIZES if size < count] + [count]
     size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size), known=ANY_BATCH)
-    left.selectbox(_("Batch"), sizes, help=_("Texts of the map, drawn by chance."), **to_size.by_index)
+    left.selectbox(_("Batch"), sizes, help=_("Texts of the map, sampled at random."), **to_size.by_index)
     _draw, to_draw = bound_parameter("forces", DRAW)
     draw = int(number_field(middle, DRAW, to_draw.start, key=to_draw.key))
     law = shown.law
@@ -194,12 +194,12 @@ def forces(frames: Frames, acting: Acting) -> None:
     if acting.by_default:
         st.caption(
             _(
-                "No text is selected, so the anchor is the one with the highest loss in this batch. Click a point on "
-                "the map to choose another; the anchor's ring has four ticks."
+                "No text is selected, so the anchor is the text with the highest loss in this batch. Click a point "
+                "on the map to choose another. Four ticks mark the anchor."
             )
         )
     if not found.has_positive[place]:
-        st.info(_("The anchor has no positive in this batch, so nothing acts on it. Draw another batch."))
+        st.info(_("The anchor has no positive in this batch, so no force acts on it. Draw another batch."))
     if found.p is not None and temperature is not None:
         others = [i for i in range(len(acting.rows)) if i != place]
         softmax_bars(
@@ -261,20 +261,20 @@ def _positives(acting: Acting) -> None:
     if count := int(pushing.sum()):
         st.caption(
             ngettext(
-                "{count} positive pushes: the loss asks for a share X from each positive, and where p is above it "
-                "already, the anchor is moved away from that positive and towards the others.",
-                "{count} positives push: the loss asks for a share X from each positive, and where p is above it "
-                "already, the anchor is moved away from that positive and towards the others.",
+                "{count} positive pushes: its p exceeds its target X, so the anchor is moved away from it and "
+                "towards the other positives.",
+                "{count} positives push: their p exceeds their target X, so the anchor is moved away from them and "
+                "towards the other positives.",
                 count,
             )
         )
     if acting.law.has_own_view:
         st.caption(
             ngettext(
-                "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that "
-                "force turns nothing and has no arrow.",
-                "Its {count} own other views together have p {p:.3f} where the loss asks for {X:.3f}. All are one "
-                "vector here, so that force turns nothing and has no arrow.",
+                "Its other view has p {p:.3f} and the target {X:.3f}. Both views are the same vector here, so this "
+                "force has no direction and no arrow.",
+                "Its {count} other views together have p {p:.3f} and the target {X:.3f}. All views are the same "
+                "vector here, so this force has no direction and no arrow.",
                 acting.law.views - 1,
                 p=float(found.p[place, place]),
                 X=float(found.X[place, place]),
@@ -289,7 +289,7 @@ def _table(frames: Frames, acting: Acting) -> None:
     similarity = N_("Cosine") if acting.law.normalize else N_("Dot product")
     columns: dict[str, list[Cell]] = {
         # Translators: a column that says of each text that it pulls or pushes
-        N_("Acts"): [_("pulls") if strength[i] > 0 else _("pushes") if strength[i] < 0 else "–" for i in order],
+        N_("Force"): [_("pulls") if strength[i] > 0 else _("pushes") if strength[i] < 0 else "–" for i in order],
         N_("Strength"): [float(abs(strength[i])) for i in order],
         **{name: [float(shares[place, i]) for i in order] for name, shares in softmax.items()},
         similarity: [float(found.similarity[place, i]) for i in order],
@@ -299,11 +299,11 @@ def _table(frames: Frames, acting: Acting) -> None:
     text_table(columns, height=320, classes=frames.probe.classes)
     if softmax:
         about = _(
-            "Strength: |p − X|/τ, the size of a text's part in the gradient on the anchor, before the weight of the "
-            "loss. p: its share among all candidates; X: the share that the loss asks for, 0 for a negative."
+            "Strength: |p − X|/τ, the coefficient of a text in the anchor's gradient, before the loss weight. p: "
+            "its softmax probability among all candidates; X: its target probability, 0 for a negative."
         )
     else:
-        about = _("Strength: the size of a text's part in the gradient on the anchor, before the weight of the loss.")
+        about = _("Strength: the coefficient of a text in the anchor's gradient, before the loss weight.")
     st.caption(about)
 
 
@@ -316,18 +316,19 @@ def _curves(frames: Frames, acting: Acting, temperature: float, own: float) -> N
         spread_figure(TAUS, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",
         height=SPREAD_HEIGHT,
-        description=_("Loss, entropy, effective number of negatives and share of the push over the temperature."),
+        description=_("Loss, entropy, effective number of negatives and share of the push, by temperature."),
     )
     if acting.shown.own:
         about = _(
-            "Means over the anchors of this batch of {size}, at this frame. The dotted line is this run's τ at this "
-            "step; another τ is recomputed from the same vectors, which training with it would have changed.",
+            "Means over the anchors of this batch of {size} at this frame. The dotted line is this run's τ at this "
+            "step. Other temperatures are recomputed from the same vectors; training with them would have given "
+            "other vectors.",
             size=len(acting.rows),
         )
     else:
         about = _(
-            "Means over the anchors of this batch of {size}, at this frame. The dotted line is a usual τ; another τ is "
-            "recomputed from the same vectors, which training with it would have changed.",
+            "Means over the anchors of this batch of {size} at this frame. The dotted line is a common τ. Other "
+            "temperatures are recomputed from the same vectors; training with them would have given other vectors.",
             size=len(acting.rows),
         )
     st.caption(about)

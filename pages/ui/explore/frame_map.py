@@ -95,27 +95,27 @@ COLOURINGS: Mapping[str, Colouring] = {
     "label": Colouring(
         N_("Label"),
         lambda frames: label_colours(frames.probe.labels, frames.probe.classes),
-        N_("Colour and symbol: the label."),
+        N_("Colour and symbol: label."),
     ),
     "prediction": Colouring(
         N_("Prediction"),
         lambda frames: prediction_colours(_each(frames, lambda s: s.predicted), frames.probe.classes),
-        N_("Colour: what is predicted at this step."),
+        N_("Colour: prediction at this step."),
     ),
     "correct": Colouring(
         N_("Correct or wrong"),
         lambda frames: correct_colours(_each(frames, lambda s: s.correct)),
-        N_("Colour: whether the prediction is right at this step."),
+        N_("Colour: right or wrong at this step."),
     ),
     "confidence": Colouring(
         N_("Confidence"),
         lambda frames: values_bundle(_each(frames, lambda s: s.confidence), _("Confidence"), 0.0, 1.0),
-        N_("Colour: the probability of the prediction."),
+        N_("Colour: probability of the predicted class."),
     ),
-    "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% alike.")),
-    "split": Colouring(N_("Training or validation"), _split, N_("Colour: whether an example was trained on.")),
+    "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% share a colour.")),
+    "split": Colouring(N_("Training or validation"), _split, N_("Colour: training or validation example.")),
     "cluster": Colouring(
-        N_("Cluster"), _cluster, N_("Colour: k-means with as many clusters as classes, numbered by label.")
+        N_("Cluster"), _cluster, N_("Colour: k-means clusters, as many as classes, numbered by label.")
     ),
 }
 
@@ -158,7 +158,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
     other = by_library().get(method)
-    layouts = {OURS: _("This app, so that it holds still"), LIBRARY: other.library if other else ""}
+    layouts = {OURS: _("This app (stable between frames)"), LIBRARY: other.library if other else ""}
     layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
     _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(Explore.MODE, MODES)
@@ -178,9 +178,9 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             **to_colour.by_index,
         )
         search = st.text_input(
-            _("Find words"),
+            _("Search texts"),
             max_chars=SEARCH_CHARS,
-            placeholder=_("Find words in all texts"),
+            placeholder=_("Search all texts"),
             label_visibility="collapsed",
             icon=":material/search:",
             width=240,
@@ -188,7 +188,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
         )
         with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
             if other is not None:
-                st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
+                st.radio(_("Layout by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
             entry = other if other is not None and layout == LIBRARY else still()[method]
             if len(entry.modes) > 1:
                 st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
@@ -199,7 +199,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
             st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
             st.selectbox(
                 # Translators: followed by "Steps of the run" or "Layers at step 40"
-                _("Frames are"),
+                _("Frames"),
                 list(frames),
                 format_func=frames.__getitem__,
                 # A layer number is not a step, and the zoom of one map means nothing on another.
@@ -296,10 +296,10 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
     """Return a sentence on how faithful the map of a frame is."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
-        return _("Measuring how far this map can be trusted.")
+        return _("Measuring the trustworthiness of this map.")
     return _(
-        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, neighbours on this map would "
-        "be exactly the neighbours in all dimensions (cosine).",
+        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, the neighbours on the map are "
+        "exactly those in all dimensions (cosine).",
         trust=known.trustworthiness,
         k=known.k,
         overlap=percent(known.overlap),
@@ -310,24 +310,24 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     """Describe the map's colours and method in a few sentences."""
     waiting, wanted = "", choices.spec
     if spec != wanted:
-        waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
+        waiting = _("**{map} is being computed; showing PCA until then.**", map=_(PROJECTIONS[wanted.method].label))
     about = _(COLOURINGS[choices.colour].about)
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
     if spec.mode == "once":
-        made = N_("{map}, normalised vectors; fitted on the last frame, the others placed.")
+        made = N_("{map} of normalised vectors, fitted on the last frame; other frames are projected onto it.")
     elif frames.layers_at is not None:
         made = N_(
-            "{map}, normalised vectors; each layer is turned onto the one before, so points move because the vectors "
-            "moved."
+            "{map} of normalised vectors; each layer is aligned with the one before, so points move only because "
+            "the vectors changed."
         )
     else:
         made = N_(
-            "{map}, normalised vectors; each frame is turned onto the one before, so points move because the vectors "
-            "moved."
+            "{map} of normalised vectors; each frame is aligned with the one before, so points move only because "
+            "the vectors changed."
         )
     how = _(made, map=map_name(spec, name))
-    return sentences([waiting, about, how, _(spec.entry.caution), _("Open symbols were trained on.")])
+    return sentences([waiting, about, how, _(spec.entry.caution), _("Open symbols are training examples.")])
 
 
 @run_reads.kept(max_entries=16)

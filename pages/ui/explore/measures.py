@@ -32,7 +32,7 @@ from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
 ROW_PX, COLUMNS = 170, 3
-HEADS = (N_("Measure"), N_("Better"), N_("First"), N_("Last"), N_("Settings"), N_("Source"))
+HEADS = (N_("Measure"), N_("Better if"), N_("First"), N_("Last"), N_("Settings"), N_("Source"))
 LOOKS: Mapping[str, dict[str, Any]] = {
     "First": {"alignment": "right"},
     "Last": {"alignment": "right"},
@@ -44,15 +44,16 @@ def measures(frames: Frames, number: int) -> bool:
     """Draw the section. Return whether something is still being computed."""
     st.header(_("How good is the representation?"))
     if frames.layers_at is not None:
-        st.caption(_("Measures are those of the run's frames: choose them under More."))
+        st.caption(_("Measures are computed on the run's steps. Choose steps as frames under More."))
         return False
     wanted = Explore.MEASURES.text == ON
     found = run_reads.measures(frames)
     if not found and not wanted:
         st.caption(
             _(
-                "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
-                "the validation texts at up to 24 frames. It takes from seconds to minutes, and is kept."
+                "Computes linear SVM, 1-NN, cluster agreement with labels, alignment, uniformity, silhouette and "
+                "effective rank of the validation texts at up to 24 frames. Takes seconds to minutes; results are "
+                "stored."
             )
         )
         if st.button(_("Measure this run"), icon=":material/straighten:", key="explore.measure"):
@@ -82,7 +83,7 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
         measures_figure(steps, values, labels, number, axis=axis, revision=frames.run.id, shares=shares),
         key="explore.measures",
         height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
-        description=_("Representation measures over the steps of the run."),
+        description=_("Representation measures by step."),
     )
     rows = [_row(name, column[0], column[-1]) for name, column in values.items()]
     if scores is not None:
@@ -99,7 +100,7 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
     )
     st.caption(
         _(
-            "Of {texts}, at {frames} from step {first} to {last}.",
+            "Measured on {texts} at {frames}, from step {first} to {last}.",
             texts=ngettext("{count} validation text", "{count} validation texts", frames.probe.held_out),
             frames=ngettext("{count} frame", "{count} frames", len(steps)),
             first=f"{steps[0]:,}",
@@ -139,8 +140,8 @@ def _similarity_task(frames: Frames) -> bool:
     if not tasks:
         st.caption(
             _(
-                "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "
-                "with scores there."
+                "Spearman's ρ on similarity needs a task with scores. Fetch STS-B on the Data page, or add a file "
+                "of scored pairs there."
             )
         )
         return False
@@ -152,7 +153,7 @@ def _similarity_task(frames: Frames) -> bool:
         list(options),
         format_func=options.__getitem__,
         help=_(
-            "Spearman of cosines with the scores people gave, on up to {pairs} pairs, where weights are kept.",
+            "Spearman's ρ between cosine and human score on up to {pairs} pairs, at steps with stored weights.",
             pairs=f"{PAIRS_MAX:,}",
         ),
         width=320,
@@ -189,7 +190,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     """Draw the examples that moved most. Return the rows to select, or None to keep the selection."""
     earlier = [other for other in frames.numbers if other < number]
     if not earlier:
-        st.caption(_("This is the first frame: move on to see which examples have moved."))
+        st.caption(_("This is the first frame. Move to a later one to see which examples moved."))
         return None
     what = _("Since layer") if frames.layers_at is not None else _("Since step")
     since = earlier[0]
@@ -202,8 +203,8 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     rows = np.argsort(-turned, kind="stable")[:LISTED].tolist()
     st.caption(
         _(
-            "Turned: 1 − cosine of an example's vectors in the two frames; mean {turned:.3f}. Kept: share of its {k} "
-            "nearest that stayed; mean {kept}.",
+            "Rotation: 1 − cosine between an example's vectors in the two frames; mean {turned:.3f}. Kept: "
+            "fraction of its {k} nearest neighbours that stayed; mean {kept}.",
             turned=float(turned.mean()),
             k=min(K, len(turned) - 1),
             kept=percent(kept.mean()),
@@ -211,7 +212,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     )
     known = example_columns(frames.probe, scores, rows)
     columns: dict[str, list[Cell]] = {
-        N_("Turned"): [float(turned[row]) for row in rows],
+        N_("Rotation"): [float(turned[row]) for row in rows],
         N_("Kept"): [float(kept[row]) for row in rows],
         # Translators: what was predicted at the earlier of two frames
         N_("Before"): [frames.probe.classes[before.predicted[row]] for row in rows],

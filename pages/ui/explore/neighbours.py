@@ -47,7 +47,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
     """Draw the controls. Return the neighbours of the anchor, or None while there is no anchor."""
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    problem = _("it is 1 to {most} here", most=most)
+    problem = _("use 1 to {most} here", most=most)
     k, to_k = bound_nearest(Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), problem, range(1, MAX_K + 1))
     metric, to_metric = bound(Explore.METRIC, METRICS)
     if most > 1:
@@ -66,25 +66,29 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
 def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int) -> None:
     """Draw the neighbours of the anchor. Args: selected: the number of selected examples."""
     if found is None:
-        st.caption(_("Click a point to see which examples are nearest to it, in all dimensions of this frame."))
+        st.caption(_("Click a point to see its nearest neighbours, in all dimensions of this frame."))
         return
     probe, rows, anchor = frames.probe, found.rows, found.anchor
     if selected > 1:
-        st.caption(_("Of {texts} selected texts, the one that was clicked last, or the first:", texts=f"{selected:,}"))
+        st.caption(_("{texts} are selected. Showing the one clicked last, or the first:", texts=f"{selected:,}"))
     label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
     confidence = percent(scores.confidence[anchor])
     predicted = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=confidence)
     text = cut(probe.texts[anchor], ANCHOR_CHARS)
     st.markdown(f"**{escaped(label)}** · {predicted} · {escaped(text)}")
     out_of = _(
-        "Out of {examples}, vectors as they are, {dimensions} dimensions.",
+        "Among {examples}, unnormalised vectors with {dimensions} dimensions.",
         examples=ngettext("{count} example", "{count} examples", len(probe.ids)),
         dimensions=found.dimensions,
     )
     if frames.layers_at is not None:
-        how_near = N_("Of its {k} nearest, {stayed} were among them at the first layer; {same} have its label.")
+        how_near = N_(
+            "{stayed} of its {k} nearest neighbours were already neighbours at the first layer; {same} have its label."
+        )
     else:
-        how_near = N_("Of its {k} nearest, {stayed} were among them at step {step}; {same} have its label.")
+        how_near = N_(
+            "{stayed} of its {k} nearest neighbours were already neighbours at step {step}; {same} have its label."
+        )
     near = _(
         how_near,
         k=len(rows),

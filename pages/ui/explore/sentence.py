@@ -47,7 +47,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     """Draw the form. Return the text at every frame once it is known, and whether its job is still running."""
     reads.jobs().warm_up("model")  # before the visitor types
     if frames.layers_at is not None:
-        st.caption(_("A sentence is placed on the frames of the run: choose them under More."))
+        st.caption(_("A sentence can be placed on the steps of a run. Choose steps as frames under More."))
         return None, False
     pair = takes_pairs(frames.store, frames.run)
     with st.form("explore.sentence", border=False):
@@ -66,7 +66,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         Explore.SECOND.put(second if fits else None)
     text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
-        st.caption(_("Type a sentence, and see where the model puts it, from the first frame to the last."))
+        st.caption(_("Type a sentence and see where the encoder places it, from the first frame to the last."))
         return None, False
     busy, second = False, second if pair else None
     try:
@@ -130,10 +130,10 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     if number in predicted:
         said.append(_prediction(life, at, since, probe.classes))
     else:
-        st.markdown(_("The classifier had learned nothing at this step, so it predicts nothing for your sentence."))
+        st.markdown(_("The classifier had learned nothing at this step, so there is no prediction for your sentence."))
     said.append(
         _(
-            "Of its {k} nearest examples, {stayed} were among them at step {step}.",
+            "{stayed} of its {k} nearest examples were already neighbours at step {step}.",
             k=life.neighbours.shape[1],
             stayed=life.stayed[at],
             step=f"{life.steps[0]:,}",
@@ -141,10 +141,10 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     )
     known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
     where_exact = ngettext(
-        "Exact at step {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
-        "(hollow star).",
-        "Exact at steps {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
-        "(hollow star).",
+        "Exact at step {steps}, where weights are stored (filled star). Elsewhere the position follows the nearest "
+        "examples (hollow star).",
+        "Exact at steps {steps}, where weights are stored (filled star). Elsewhere the position follows the "
+        "nearest examples (hollow star).",
         len(known),
         steps=listed(f"{step:,}" for step in known),
     )
@@ -161,7 +161,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
             ),
             key="explore.biography",
             height=CURVE_HEIGHT,
-            description=_("Probability of each class for your sentence over the steps."),
+            description=_("Probability of each class for your sentence, by step."),
         )
     old = set(life.neighbours[0].tolist())
     rows = life.neighbours[at].tolist()
@@ -176,7 +176,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
         "pages/tokens.py",
-        label=_("Its words, and what [CLS] attends to"),
+        label=_("Its words and the attention of [CLS]"),
         icon=":material/format_ink_highlighter:",
         query_params=query,
     )
@@ -195,10 +195,10 @@ def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) ->
     label, first = classes[life.predictions[at]], classes[life.predictions[since]]
     now = {"label": escaped(label), "share": percent(life.probabilities[at].max())}
     if life.exact[at]:
-        st.markdown(_("Predicted **{label}**, {share}, as the model of that step reads it.", **now))
+        st.markdown(_("Predicted **{label}**, {share}, computed with the weights of this step.", **now))
     else:
-        st.markdown(_("Predicted **{label}**, {share}, estimated from the examples near it.", **now))
+        st.markdown(_("Predicted **{label}**, {share}, estimated from nearby examples.", **now))
     step = f"{life.steps[since]:,}"
     if first == label:
         return _("The same as at step {step}.", step=step)
-    return _("At step {step} it was {label}.", step=step, label=escaped(first))
+    return _("At step {step}: {label}.", step=step, label=escaped(first))

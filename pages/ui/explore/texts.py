@@ -26,8 +26,8 @@ from pages.ui.text_table import Cell, csv_button, example_columns, select_button
 
 HARDEST = 8
 TRUST_HELP = N_(
-    "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
-    "of its neighbours on the map that are neighbours in the original space."
+    "Per point: trustworthiness falls when neighbours on the map are far away in the original space; overlap is "
+    "the fraction of neighbours on the map that are neighbours in the original space."
 )
 AXES = ("x", "y", "z")
 # A list of ranges with more characters is encoded as bits instead.
@@ -65,8 +65,8 @@ def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     """Draw the validation texts with the highest loss if nothing is selected. Return the rows to select, or None."""
     st.caption(
         _(
-            "{texts} are on the map. Click a point, or drag a box or a lasso around some, to read them here; hold "
-            "Shift to add to them.",
+            "{texts} are on the map. Click a point, or drag a box or lasso around several, to read them here. Hold "
+            "Shift to add to the selection.",
             texts=probe_label(frames.probe),
         )
     )
@@ -95,7 +95,7 @@ def frame_button(frames: Frames, spec: MapSpec, points: Points | None, number: i
         content,
         f"{frames.run.id}-{spec.method}-{number}.csv",
         key="explore.frame.csv",
-        help=_("Every example with its place on this map, label, prediction and confidence."),
+        help=_("Every example with its map position, label, prediction and confidence."),
     )
 
 

@@ -34,7 +34,7 @@ SIDES = {
     "neighbours": N_("Neighbours"),
     "classes": N_("Classes"),
     # Translators: examples that have moved
-    "moved": N_("Moved"),
+    "moved": N_("Movement"),
     "forces": N_("Forces"),
     "sentence": N_("Sentence"),
 }
@@ -102,7 +102,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     focus = Focus(number, rows, anchor)
     near, acts, own, reading = None, None, None, False
     with right:  # controls first: the map depends on them
-        side = bound_segments(_("Beside the map"), Explore.PANEL, SIDES)
+        side = bound_segments(_("Panel beside the map"), Explore.PANEL, SIDES)
         if side == "sentence":
             own, reading = ask_sentence(frames)
         elif side == "neighbours":
@@ -157,7 +157,7 @@ def _search(frames: Frames, words: str) -> list[int] | None:
 
 
 def _on_map(frames: Frames) -> MapState:
-    """Return the state that the map reports, or else the one that the address asks for."""
+    """Return the state that the map reports, or else the state that the address asks for."""
     ids, key = frames.probe.ids, frame_map.map_key(frames)
     # Without a frame in the address, the map follows the newest.
     frame = None if Explore.FRAME.text is None else Explore.FRAME.choice(frames.numbers, frames.numbers[-1])

@@ -4,10 +4,10 @@
 const TICKS = 200;
 const KNOBS = [
   { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
-  { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax") },
+  { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax.") },
   // Named and bounded by the loss.
   { name: "extra", label: "", low: 0, high: 1, log: false, help: "" },
-  { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("How far a step goes along the arrows") },
+  { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("Step size along the negative gradient.") },
 ];
 
 // Three digits: with two, a slider's next tick would often be the same value.

@@ -355,13 +355,13 @@ class Lab {
   sayEnd() {
     const blown = this.panels.filter(({ ended }) => ended !== null && this.at >= ended);
     if (blown.length) this.say(this.explosionWords(blown[0]));
-    else if (this.at >= MOST_STEPS) this.say(_("That was step {number}: reset to go on.", { number: MOST_STEPS.toLocaleString("en") }));
+    else if (this.at >= MOST_STEPS) this.say(_("Step {number} is the last. Reset to continue.", { number: MOST_STEPS.toLocaleString("en") }));
     else if (!this.asked || this.history.length) this.say("");
   }
 
   explosionWords({ i, ended }) {
-    if (this.panels.length === 1) return _("The gradient exploded: after step {number} the points leave every picture. Normalise them (circle, sphere), or lower the learning rate.", { number: ended });
-    return _("The gradient exploded: after step {number} the points of {setting} leave every picture. Normalise them (circle, sphere), or lower the learning rate.", { number: ended, setting: "AB"[i] });
+    if (this.panels.length === 1) return _("The gradient exploded after step {number}. Use normalised points (circle, sphere) or a lower learning rate.", { number: ended });
+    return _("The gradient of {setting} exploded after step {number}. Use normalised points (circle, sphere) or a lower learning rate.", { number: ended, setting: "AB"[i] });
   }
 
   drawChart() {
@@ -376,7 +376,7 @@ class Lab {
     this.chartedAt = now;
     loadPlotly(this.data.plotly)
       .then((Plotly) => drawCurves(Plotly, this))
-      .catch((error) => (this.chart.textContent = _("The curves cannot be drawn: {reason}.", { reason: error.message })));
+      .catch((error) => (this.chart.textContent = _("The curves could not be drawn: {reason}.", { reason: error.message })));
   }
 
   className(number) {

@@ -6,10 +6,10 @@ function writeNumbers(lab, panel) {
   const { moment, collapse } = panel;
   const shown = [
     [_("Loss"), shortNumber(moment.loss), _("nats")],
-    [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, to which collapse line and bound belong")],
-    [_("Collapse line"), shortNumber(collapse), _("the loss, or its contrastive part, where all points look alike")],
-    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; arrows grow with the root of a point's share")],
-    [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance of points of one class, lower is closer")],
+    [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, with its collapse line and lower bound")],
+    [_("Collapse line"), shortNumber(collapse), _("the loss, or its contrastive part, if all points coincide")],
+    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; arrow lengths follow the square root of a point's share")],
+    [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance between points of a class; lower is closer")],
     [_("Uniformity"), shortNumber(moment.uniformity), _("lower is more spread out")],
   ].filter(([, value]) => value !== "–");
   const key = JSON.stringify(shown);
@@ -50,7 +50,7 @@ function drawShares(bars, pulls, temperature) {
   );
   const largest = sorted.length ? (100 * sorted[0][5]).toFixed(1) : 0;
   const about = _(
-    "Softmax over {count} similarities at temperature {temperature}; the largest share is {share}%. Full bars are positives.",
+    "Softmax over {count} similarities at temperature {temperature}; the largest probability is {share}%. Filled bars are positives.",
     { count: sorted.length, temperature, share: largest },
   );
   bars.setAttribute("aria-label", about);
@@ -65,11 +65,11 @@ const strongestPulls = ({ pulls }, sign) =>
 
 // The same in words.
 function pullWords(lab, moment, setting) {
-  if (lab.anchor === null) return _("Drag a point, or press one to see what pulls and pushes it.");
+  if (lab.anchor === null) return _("Drag a point, or press one to see its forces.");
   const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
-  if (!moment.pulls.length) return _("{name}: its two predictions pull each other, and its class does; no other point acts on it.", { name });
+  if (!moment.pulls.length) return _("{name}: its two predictions attract each other, and its class pulls it. No other point acts on it.", { name });
   if (!moment.pulls.some(([, , , , related]) => related))
-    return _("{name}: it has no positive, so its own loss is 0; only as a negative of others is it pushed.", { name });
+    return _("{name}: it has no positive, so its own loss is 0. It is pushed only as a negative of other anchors.", { name });
   const called = ([isClass, number, view]) => {
     if (isClass) return lab.className(number);
     return number === lab.anchor ? _("its other view") : _("point {number}", { number: `${number + 1}${view ? "′" : ""}` });
@@ -111,8 +111,8 @@ function drawCurves(Plotly, lab) {
   const names = lab.panels.map(({ knobs }) => lab.data.losses[knobs.setting.loss].label);
   const [first, second] = names;
   const about = second
-    ? _("Loss, gradient norm, alignment and uniformity over {count} steps of {first} and {second}.", { count: lab.at, first, second })
-    : _("Loss, gradient norm, alignment and uniformity over {count} steps of {first}.", { count: lab.at, first });
+    ? _("Loss, gradient norm, alignment and uniformity of {first} and {second} over {count} steps.", { count: lab.at, first, second })
+    : _("Loss, gradient norm, alignment and uniformity of {first} over {count} steps.", { count: lab.at, first });
   lab.chart.setAttribute("aria-label", about);
   lab.chart.style.height = `${figure.layout.height}px`;
   return Plotly.react(lab.chart, data, layout, { ...localOnly(), responsive: true, displayModeBar: false });
@@ -144,7 +144,7 @@ function legendOf(lab) {
     return make("span", {}, drawing, text);
   };
   const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes it"))];
-  const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the middle: class vectors"))] : [];
+  const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the origin: class vectors"))] : [];
   const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
   const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));
   const lines = [["collapse", "6 4", _("collapse line")], ["bound", "1.5 3", _("bound")]]

@@ -73,7 +73,7 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
         return True
     said = f"{answered:,.10g}".replace("-", "−") if isinstance(answered, float) else answered
     # Translators: {answer} is what was answered, {hint} a sentence on where to look.
-    wrong = _("Not yet: {answer} is not it. {hint}", answer=escaped(said), hint=check.hint)
+    wrong = _("Not quite: {answer}. {hint}", answer=escaped(said), hint=check.hint)
     st.warning(wrong, icon=":material/search:")
     if key in answers().shown:
         st.info(_truth(check, numbers, value))
@@ -276,7 +276,7 @@ def _way_on(at: At) -> None:
             # Translators: a button: out of the lesson.
             _("Leave"),
             type="tertiary",
-            help=_("The page stays as it is."),
+            help=_("The page keeps its settings."),
             key="lesson.leave",
             on_click=EveryPage.LESSON.forget,
         )

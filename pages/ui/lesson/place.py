@@ -235,7 +235,7 @@ def forget_button() -> None:
     if answers() != Answers():
         st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=forget_all)
     elif gone is not None:
-        st.button(_("Bring my answers back"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
+        st.button(_("Restore my answers"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
 
 
 def _put(one: Kept) -> None:

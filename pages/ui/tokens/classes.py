@@ -39,28 +39,32 @@ def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     steps = (chosen.before, chosen.after)
     without = next((step for step in steps if reads.selected(known, step, rule) is None), None)
     if without is not None:
-        st.info(_("The frame of step {step} holds no attention: choose another step.", step=f"{without:,}"))
+        st.info(_("The frame of step {step} has no attention. Choose another step.", step=f"{without:,}"))
         return
     classes = known.probe.classes
     most = max(2, min(LEAST_MAX, len(known.ids)))
-    problem = _("it goes from 1 to {most} here", most=most)
+    problem = _("use 1 to {most} here", most=most)
     least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
-    options = {ALL: _("All, each word with the class of its greatest lift")}
+    options = {ALL: _("All (each word under the class with its highest lift)")}
     for label, name in enumerate(classes):
         count = ngettext("{count} text", "{count} texts", known.labels.count(label))
         options[str(label)] = f"{name} · {count}"
     of_class, to_class = bound(Tokens.CLASS, options)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
-        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
+        help_text = _(
+            "Leaves out words that are selected in fewer texts, because the lift of rare words is unreliable."
+        )
+        st.slider(_("Minimum number of texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
         st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=CLASS_PX, **to_class.by_index)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))
-    about = [_("{texts}, {settings}; counted without regard to capitals.", texts=texts, settings=chosen.sentence)]
+    about = [
+        _("{texts}, {settings}; upper and lower case are counted together.", texts=texts, settings=chosen.sentence)
+    ]
     if all_in:
         count = f"{all_in:,}"
-        about.append(_("In {texts} of them k takes in every word, so nothing is selected there.", texts=count))
+        about.append(_("{texts} have at most k words, so nothing is selected in them.", texts=count))
     st.caption(sentences(about))
     left, right = st.columns(2, gap="large")
     with left:
@@ -94,11 +98,11 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
         _table(table, f"tokens.selected.{label}", {LIFT: lift})
     else:
         texts = ngettext("{count} text", "{count} texts", found.at_least)
-        st.info(_("No word is selected in {texts} or more: lower that number, or raise k.", texts=texts))
+        st.info(_("No word is selected in {texts} or more. Lower this number or raise k.", texts=texts))
     about = [
         _(
-            "Lift: how much more often a text with the word selected has this label than any text has; 1 is no "
-            "relation. Smoothed by {prior:g} example. Occurs: texts that have the word at all.",
+            "Lift: how many times more often texts in which the word is selected have this label, compared with "
+            "all texts; 1 means no relation. Smoothed by {prior:g} example. Occurs: texts that contain the word.",
             prior=PRIOR_EXAMPLES,
         )
     ]
@@ -152,13 +156,13 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
         left = [f"“{escaped(word)}”" for word, change in zip(table[WORD], table[CHANGE], strict=True) if change < 0]
         said = []
         if entered:
-            said.append(_("Entered more texts' top k: {words}.", words=listed(entered[:NAMED])))
+            said.append(_("Selected in more texts: {words}.", words=listed(entered[:NAMED])))
         if left:
             # Translators: words that are no longer among the top k of more texts than before
-            said.append(_("Dropped out of the top k of more texts: {words}.", words=listed(left[:NAMED])))
+            said.append(_("Selected in fewer texts: {words}.", words=listed(left[:NAMED])))
         st.caption(sentences(said))
     else:
-        st.info(_("The same words are selected as often at both steps: choose two steps that lie farther apart."))
+        st.info(_("The same words are selected equally often at both steps. Choose steps that are farther apart."))
     records = [
         {
             "word": change.word,

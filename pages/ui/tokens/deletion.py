@@ -39,12 +39,11 @@ SCATTER_PX = 420
 COMPARED = 5
 FLIPS_SHOWN = 12
 SOURCES = N_(
-    "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186), which compares attention with leaving words "
-    "out, and [Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626), which says what such a comparison does "
-    "not show."
+    "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186) compare attention with leaving words out; "
+    "[Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626) discuss what such a comparison does not show."
 )
 WORD, ATTENTION, RANK, DROP = N_("Word"), N_("Attention"), N_("Rank"), N_("Drop")
-RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
+RANK_OF_CHANGE, PREDICTION = N_("Rank by change"), N_("Prediction without it")
 
 
 def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
@@ -56,19 +55,19 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
         return
     both = [step for step in reading.steps if step in stamps]
     if not both:
-        st.info(_("At no step are both attention and weights of this text known, so nothing can be compared."))
+        st.info(_("No step has both attention and weights for this text, so nothing can be compared."))
         missing_weights(known.run)
         return
     step = nearest(both, chosen.after)
     if step == chosen.after:
-        st.caption(_("Step {step}, whose weights are kept.", step=f"{step:,}"))
+        st.caption(_("Step {step}, with stored weights.", step=f"{step:,}"))
     else:
         st.caption(
             ngettext(
-                "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of step "
-                "{steps} only.",
-                "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of "
-                "steps {steps} only.",
+                "**Step {step}**, not {wanted}: the model has to read the text again, and weights are stored only "
+                "for step {steps}.",
+                "**Step {step}**, not {wanted}: the model has to read the text again, and weights are stored only "
+                "for steps {steps}.",
                 len(stamps),
                 step=f"{step:,}",
                 wanted=f"{chosen.after:,}",
@@ -84,8 +83,7 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     if found is None:
         st.markdown(
             ngettext(
-                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-                "word in turn.",
+                "Which words does the prediction depend on? The model reads the text again without its {count} word.",
                 "Which words does the prediction depend on? The model reads the text again without each of its {count} "
                 "words in turn.",
                 len(reading.words),
@@ -119,12 +117,12 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
             )
         )
         about = _(
-            "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
-            "({where}).",
+            "Blue: less confident without the word. Orange, underlined: more confident. Framed: top {k} by "
+            "attention ({where}).",
             k=chosen.k,
             where=chosen.where,
         )
-        cut_off = _("Where a text is cut off, another word may take the place of the deleted one.")
+        cut_off = _("If a text is truncated, another word may take the place of the deleted one.")
         st.caption(sentences([about, cut_off if _is_cut_off(reading.read) else ""]))
         with st.container(border=True):
             st.markdown(_("**Attention is not explanation**"))
@@ -141,7 +139,7 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
             height=SCATTER_PX,
             description=_("Attention to each word against what deleting it does."),
         )
-        st.caption(_("The correlations compare attention with the size of the change, whichever way it goes."))
+        st.caption(_("The correlations compare attention with the absolute change."))
     _table(known, reading, step, found, attention, effects)
 
 
@@ -150,7 +148,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     said = _("Predicted: **{label}** {share}.", label=escaped(classes[target]), share=percent(found.base[target]))
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
-        return sentences([said, _("Deleting any single word does not change that.")])
+        return sentences([said, _("Deleting any single word does not change this.")])
     words = listed(
         with_more(f"**{escaped(_short(reading.words[w]))}**", escaped(classes[int(found.deleted[w].argmax())]))
         for w in flips[:FLIPS_SHOWN]
@@ -158,8 +156,8 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     if len(flips) > FLIPS_SHOWN:
         words = _("{words} and {more} more", words=words, more=f"{len(flips) - FLIPS_SHOWN:,}")
     turns = ngettext(
-        "It changes without this word: {words}.",
-        "It changes without any of these {count} words: {words}.",
+        "It changes if this word is deleted: {words}.",
+        "It changes if any of these {count} words is deleted: {words}.",
         len(flips),
         words=words,
     )
@@ -170,10 +168,10 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
     """Say how far attention and effect agree on this text."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
-        return _("This text has too few words, or they are all alike, so it cannot say how far the two agree.")
+        return _("This text has too few distinct words to compare attention with deletion.")
     shared = len({*top_words(attention, most).words} & {*top_words(np.abs(effects), most).words})
     correlations = _(
-        "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 no relation.",
+        "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 is no relation.",
         kendall=signed(agreement.kendall, 2),
         spearman=signed(agreement.spearman, 2),
         words=ngettext("{count} word", "{count} words", agreement.words),
@@ -182,29 +180,29 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
     chance = f"{most * most / len(attention):.1f}"
     if most == 1 and shared:
         overlap = _(
-            "The word that [CLS] attends to most is also the one whose deletion matters most ({chance} expected by "
-            "chance).",
+            "The word with the most attention is also the one whose deletion changes the prediction most ({chance} "
+            "expected by chance).",
             chance=chance,
         )
     elif most == 1:
         overlap = _(
-            "The word that [CLS] attends to most is not the one whose deletion matters most ({chance} expected by "
-            "chance).",
+            "The word with the most attention is not the one whose deletion changes the prediction most ({chance} "
+            "expected by chance).",
             chance=chance,
         )
     elif not shared:
         overlap = _(
-            "Of the {most} words that [CLS] attends to most, none are among the {most} whose deletion matters most "
-            "({chance} expected by chance).",
+            "None of the {most} words with the most attention is among the {most} whose deletion changes the "
+            "prediction most ({chance} expected by chance).",
             most=most,
             chance=chance,
         )
     else:
         overlap = ngettext(
-            "Of the {most} words that [CLS] attends to most, {count} is among the {most} whose deletion matters most "
-            "({chance} expected by chance).",
-            "Of the {most} words that [CLS] attends to most, {count} are among the {most} whose deletion matters most "
-            "({chance} expected by chance).",
+            "{count} of the {most} words with the most attention is among the {most} whose deletion changes the "
+            "prediction most ({chance} expected by chance).",
+            "{count} of the {most} words with the most attention are among the {most} whose deletion changes the "
+            "prediction most ({chance} expected by chance).",
             shared,
             most=most,
             chance=chance,
@@ -245,10 +243,10 @@ def _table(
             column_config={
                 **{name: _(name) for name in (WORD, RANK, RANK_OF_CHANGE, PREDICTION)},
                 ATTENTION: st.column_config.NumberColumn(
-                    _(ATTENTION), format="%.4f", help=_("Share that [CLS] gives to the word.")
+                    _(ATTENTION), format="%.4f", help=_("Fraction of [CLS] attention on the word.")
                 ),
                 DROP: st.column_config.NumberColumn(
-                    _(DROP), format="%.4f", help=_("How far the predicted class's probability falls without the word.")
+                    _(DROP), format="%.4f", help=_("Decrease of the predicted class's probability without the word.")
                 ),
             },
         )

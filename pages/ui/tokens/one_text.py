@@ -33,7 +33,7 @@ from pages.ui.tokens.source import Settings
 HEAT_WORDS_MAX = 40
 # A longer text scrolls in its own box, so that the content below it stays within reach.
 LONG_CHARS, LONG_PX = 2_500, 700
-OVER = {"steps": N_("Over the steps"), "layers": N_("Over the layers")}
+OVER = {"steps": N_("By step"), "layers": N_("By layer")}
 
 
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
@@ -57,9 +57,9 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         special = [percent(min(1.0, max(0.0, one.special_share))) for one in (before, after)]
         st.caption(
             _(
-                "{settings}. Share that goes to special tokens such as [CLS] and [SEP]: {special_before} before, "
-                "{special_after} after. The rest is spread over an effective number of words of {words_before:.1f} "
-                "before, {words_after:.1f} after.",
+                "{settings}. Attention on special tokens such as [CLS] and [SEP]: {special_before} before, "
+                "{special_after} after. The rest is spread over effectively {words_before:.1f} words before and "
+                "{words_after:.1f} after.",
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],
@@ -119,12 +119,12 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
         columns = list(reading.steps)
         column = pgettext("axis", "step")
-        description = _("Attention of [CLS] to each word, over the steps.")
+        description = _("Attention of [CLS] to each word, by step.")
     else:
         weights = attention_over_layers(reading.at(chosen.after), reading.places, head=chosen.head)
         columns = list(range(1, chosen.layers + 1))
         column = pgettext("axis", "layer")
-        description = _("Attention of [CLS] to each word, over the layers.")
+        description = _("Attention of [CLS] to each word, by layer.")
     places = list(most_attended(weights, HEAT_WORDS_MAX))
     figure = word_heatmap_figure(
         [reading.words[place] for place in places],
@@ -138,7 +138,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
     if len(places) < len(reading.words):
         st.caption(
             _(
-                "The {shown} words with the most attention anywhere here, of {words}.",
+                "The {shown} words with the highest attention, of {words}.",
                 shown=len(places),
                 words=f"{len(reading.words):,}",
             )

@@ -34,8 +34,8 @@ OPTION_CHARS = 200
 EXAMPLE, OWN = "example", "own"
 SOURCES = {EXAMPLE: N_("An example"), OWN: N_("Your own text")}
 NOT_KEPT = N_(
-    "This run kept no attention of its examples: it is older than that, or its encoder's tokenizer does not say where "
-    "words are."
+    "This run stored no attention for its examples: it predates this feature, or its encoder's tokenizer does not "
+    "report word positions."
 )
 
 
@@ -104,7 +104,7 @@ def choose(
     problem = _("this encoder has layers 1 to {layers}", layers=layers)
     layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, problem)
     head, to_head = bound(Tokens.HEAD, head_names, problem=_("this encoder has heads 1 to {heads}", heads=heads))
-    problem = _("k goes from 1 to {most} here", most=most)
+    problem = _("k is 1 to {most} here", most=most)
     k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, problem, range(1, K_MAX + 1))
     before, to_before = steps[0], None
     if with_before:
@@ -112,24 +112,24 @@ def choose(
     after, to_after = bound_nearest(Tokens.AFTER, steps, steps[-1], known=known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if layers > 1:
-            _slider(_("Layer"), layers, _("The output of that block, the last by default."), to_layer)
+            _slider(_("Layer"), layers, _("Block whose attention is shown; the last by default."), to_layer)
         st.selectbox(
             _("Head"), list(head_names), format_func=head_names.__getitem__, width=CONTROL_PX, **to_head.by_index
         )
-        _slider(_("Top k words"), most, _("How many words the selection takes."), to_k)
+        _slider(_("Top k words"), most, _("Number of words to select."), to_k)
         if to_before is not None:
             _step_slider(_("Before, step"), steps, to_before)
         _step_slider(_("After, step") if with_before else _("Step"), steps, to_after)
         marks, to_marks = bound_switch(Tokens.PUNCTUATION)
         st.toggle(
             _("Punctuation"),
-            help=_("Let the selection take marks, too. Special tokens never count."),
+            help=_("Include punctuation. Special tokens are never included."),
             **to_marks.by_value,
         )
     if len(steps) == 1:
         only = f"{steps[0]:,}"
         if with_before:
-            st.caption(_("Step {step} is the only one so far, so before and after are the same.", step=only))
+            st.caption(_("Step {step} is the only one so far, so before and after are equal.", step=only))
         else:
             st.caption(_("Step {step} is the only one so far.", step=only))
     return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
@@ -152,7 +152,7 @@ def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
 def choose_text(known: TokenRun) -> Reading | None:
     """Draw the choice of a text. Return the text, or None while there is nothing to show."""
     if not known.texts:
-        own = _("A text of your own can be looked at wherever weights are kept.")
+        own = _("Your own texts can be shown at steps with stored weights.")
         st.info(sentences([_(NOT_KEPT), own]))
         return _own(known)
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
@@ -165,7 +165,7 @@ def choose_text(known: TokenRun) -> Reading | None:
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
-        st.info(_("The frames so far hold no attention of this example."))
+        st.info(_("The frames so far have no attention for this example."))
     return reading
 
 
@@ -180,9 +180,9 @@ def _pick(known: TokenRun) -> int:
     left_out = len(known.probe.ids) - len(known.ids)
     about = [_("Type to search.")]
     if left_out:
-        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
+        about.append(_("Attention was not stored for {examples} more.", examples=f"{left_out:,}"))
     st.selectbox(
-        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
+        _("Example ({examples} with stored attention)", examples=f"{len(known.ids):,}"),
         known.ids,
         format_func=dict(zip(known.ids, options, strict=True)).__getitem__,
         help=sentences(about),
@@ -208,11 +208,11 @@ def _own(known: TokenRun) -> Reading | None:
     if found is None:
         return None
     if not all_known(known.run, stamps, found.weights):
-        st.caption(_("Weights of more steps have been kept since."))
-        if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
-            ask("inspect", request, N_("Reading the text {text}"), text=shown(asked[0]))
+        st.caption(_("Weights of more steps have been stored since."))
+        if st.button(_("Analyse the text with these weights too"), icon=":material/refresh:", key="tokens.more_steps"):
+            ask("inspect", request, N_("Analysing {text}"), text=shown(asked[0]))
     if not found.read.words:
-        st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
+        st.info(_("This encoder's tokenizer does not report word positions, so attention cannot be shown by word."))
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
     return Reading(f"{known.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
@@ -233,10 +233,10 @@ def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mappin
             for item in items
         ]
         with st.container(horizontal=True, vertical_alignment="center"):
-            pressed = st.form_submit_button(_("Read it"), icon=":material/visibility:", type="primary")
+            pressed = st.form_submit_button(_("Analyse"), icon=":material/visibility:", type="primary")
             about = ngettext(
-                "Read with the weights that this run keeps: step {steps}.",
-                "Read with the weights that this run keeps: steps {steps}.",
+                "Computed with the stored weights of step {steps}.",
+                "Computed with the stored weights of steps {steps}.",
                 len(stamps),
                 steps=listed(f"{step:,}" for step in stamps),
             )
@@ -269,5 +269,5 @@ def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str,
         request = {"run": known.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
-            ask("inspect", request, N_("Reading the text {text}"), text=shown(sides[0]))
+            ask("inspect", request, N_("Analysing {text}"), text=shown(sides[0]))
     return sides

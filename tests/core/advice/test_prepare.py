@@ -267,9 +267,9 @@ class TestTriplets:
         with pytest.raises(ConfigError) as caught:
             prepare(draft(**self.SUPERVISED), gpu=False)
         assert str(caught.value) == (
-            "objective = 'simcse_supervised' cannot be used: small.csv has no triplets: it needs pairs (columns text, "
-            "text_b, label) with the labels entailment and contradiction for one premise, and enough training rows to "
-            "hold both."
+            "objective = 'simcse_supervised' cannot be used: small.csv has no triplets. It needs pairs (columns "
+            "text, text_b, label) with the labels entailment and contradiction for the same premise, and enough "
+            "training rows of both."
         )
 
     def test_a_batch_is_no_larger_than_there_are(self, draft: Draft, tmp_path: Path) -> None:

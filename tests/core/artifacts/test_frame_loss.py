@@ -49,7 +49,7 @@ def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
     found = shown_contrast(made(term), 1, None, 6)
     assert not found.own
     assert "has no forces between texts" in found.remarks[0]
-    assert found.about == "Shown instead: supervised contrast (L_out) at τ 0.3 on the pooled vectors."
+    assert found.about == "Shown instead: supervised contrastive loss (L_out) at τ 0.3 on the pooled vectors."
 
 
 def test_every_loss_on_vectors_has_a_law_and_none_whose_texts_are_not_in_a_frame() -> None:
@@ -81,8 +81,8 @@ def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, 
 
 
 TOKENS = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
-AVERAGED = "The run averages this loss over layers 3 and 6; these are the forces of layer {}."
-OTHER = "The run contrasts the pooled vectors of {}; this is the same loss on those of {}."
+AVERAGED = "The run averages this loss over layers 3 and 6; the forces here are of layer {}."
+OTHER = "The run contrasts the pooled vectors of {}; here the same loss is computed on those of {}."
 
 
 @each(
@@ -94,10 +94,11 @@ OTHER = "The run contrasts the pooled vectors of {}; this is the same loss on th
             6,
             (
                 (
-                    "The run contrasts the 30 tokens of a text that [CLS] attends to most, in 5 clusters, from layers "
-                    "3 and 6. Frames hold no token vectors, so this is the same loss on the pooled vectors of layer 6."
+                    "The run contrasts the 30 tokens of a text with the highest [CLS] attention, in 5 clusters, "
+                    "from layers 3 and 6. Frames hold no token vectors, so this is the same loss on the pooled "
+                    "vectors of layer 6."
                 ),
-                "The run contrasts what an MLP makes of these vectors, which frames do not hold.",
+                "The run contrasts the output of an MLP on these vectors, which frames do not hold.",
             ),
         ),
         ({"loss": "supcon", "layers": [3, 6]}, None, 6, (AVERAGED.format(6),)),
@@ -113,7 +114,7 @@ OTHER = "The run contrasts the pooled vectors of {}; this is the same loss on th
             (OTHER.format("the last third of the layers", "the last layer"),),
         ),
         ({"loss": "supcon", "layers": [1]}, None, None, (OTHER.format("layer 1", "the last layer"),)),
-        ({"loss": "supcon", "queue": 64}, 6, 6, ("Its queue of 64 past vectors, further candidates, is left out.",)),
+        ({"loss": "supcon", "queue": 64}, 6, 6, ("Its queue of 64 past vectors is left out.",)),
     ],
 )
 def test_tokens_layers_a_projection_head_and_a_queue_are_named(
@@ -136,4 +137,4 @@ def test_of_several_terms_the_heaviest_is_shown() -> None:
     config = made({"loss": "supcon", "weight": 0.3}, {"loss": "simcse", "weight": 0.6, "views": DROPOUT})
     found = shown_contrast(config, 1, None, 6)
     assert found.law.symbol == "SimCSE"
-    assert found.remarks[0] == "It is the heaviest of 2 contrastive terms here, weight 0.6."
+    assert found.remarks[0] == "It has the largest weight, 0.6, of 2 contrastive terms."

@@ -112,13 +112,13 @@ def hostile() -> Iterator[tuple[bytes, str]]:
     with zipfile.ZipFile(twice, "a") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file.writestr("about.json", "{}")
-    yield twice.getvalue(), "a file is in it twice"
+    yield twice.getvalue(), "it contains a file twice"
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         yield turned(zipped(MEMBERS, method), 60), "its compression is not supported"
     at = whole.index(b"PK\x01\x02")
     yield whole[: at + 8] + b"\x01\x00" + whole[at + 10 :], "encrypted"
     yield whole[: at + 10] + b"\x63\x00" + whole[at + 12 :], "its compression is not supported"
-    yield whole[: at + 24] + b"\xff\xff\xff\x00" + whole[at + 28 :], "a size is wrong"
+    yield whole[: at + 24] + b"\xff\xff\xff\x00" + whole[at + 28 :], "it states a wrong size"
     yield whole[: at + 42] + b"\xff\xff\xff\x00" + whole[at + 46 :], "Truncated"
     for tenths in (1, 5, 9):
         yield whole[: len(whole) * tenths // 10], "not a zip file"

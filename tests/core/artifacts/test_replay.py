@@ -189,7 +189,7 @@ class TestOpen:
         assert (run.status, run.last_step) == (Status.FINISHED, 2)
         assert (
             str(run.message)
-            == "A replay of a run that ended (stopped) at step 2 of 4: it has no weights to go on from."
+            == "A replay of a run that ended (stopped) at step 2 of 4. It has no weights to continue from."
         )
 
     def test_a_run_whose_classifier_never_learned_has_the_scores_of_its_probe(

@@ -178,7 +178,7 @@ REASONS = {
     "config.probe.frame_steps": "frame_steps|its config is a draft",
     "config.encoder.id": "is a path, not a model name",
     "config.task.translators": "is a path, not a model name",
-    "probe.ids": "ids|no text is on its map",
+    "probe.ids": "ids|its map has no texts",
     "probe.labels": "label",
     "probe.splits": "splits|training rows come last",
     "frames": "frames|maps.safetensors: one for each frame",

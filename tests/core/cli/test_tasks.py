@@ -127,7 +127,7 @@ def test_deleting_one_leaves_what_can_still_be_undone(runs: Path, library: TaskL
 def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
     assert "here already" not in call(runs, "add", small_csv, "--name", "First").stderr
     again = call(runs, "add", small_csv, "--name", "Second", "--json")
-    assert "These rows are here already, as First.\n" in again.stderr
+    assert "These rows were added before, as First." in again.stderr
     assert json.loads(again.stdout)["name"] == "First"
 
 
@@ -187,7 +187,7 @@ class TestFetch:
 
     def test_rows_that_are_here_already(self, runs: Path, library: TaskLibrary, asked: list[HubRequest]) -> None:
         library.add(ROWS, name="Mine", source="")
-        assert "These rows are here already, as Mine.\n" in call(runs, "fetch", "sst2").stderr
+        assert "These rows were added before, as Mine." in call(runs, "fetch", "sst2").stderr
         assert library.tasks()[0].name == "Mine"
 
     @pytest.mark.parametrize("name", ["n" * 81, "  "])

@@ -57,15 +57,15 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
         (
             run(encoder={"pooling": "mean"}),
             run(encoder={"pooling": "cls"}),
-            "One vector per text",
+            "Pooling",
             ("Mean of tokens", "[CLS]"),
         ),
-        (run(encoder={"max_length": 2048}), run(), "Tokens read", ("2,048", "128")),
+        (run(encoder={"max_length": 2048}), run(), "Maximum tokens", ("2,048", "128")),
         (run(task={"train_size": 20}), run(), "Training rows", ("20", "All")),
         (run(task={"label_noise": 0.1}), run(), "Label noise ρ", ("0.1", "0")),
-        (run(task={"sampler": "balanced"}), run(), "Batches", ("Equal shares", "Automatic")),
+        (run(task={"sampler": "balanced"}), run(), "Batches", ("Equal class shares", "Automatic")),
         (phase(optimiser={"learning_rate": 2e-4}), run(), "Learning rate", ("2e-04", "The default")),
-        (phase(micro_batch=4), run(), "Texts at a time", ("4", "The whole batch")),
+        (phase(micro_batch=4), run(), "Micro-batch", ("4", "The whole batch")),
         (phase(objective=mix(temperature=0.1)), run(), "Temperature τ of SCL", ("0.1", "0.3")),
         (phase(objective=mix(0.5)), run(), "Weight λ", ("0.5", "0.9")),
         (phase(objective=mix(layers=[4, 2])), run(), "Layers of SCL", ("2, 4", "Last")),
@@ -73,7 +73,7 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
             phase(objective=mix(views=[{"view": "dropout"}])),
             run(),
             "Views of SCL",
-            ("The text itself, Second dropout pass", "The text itself"),
+            ("Include the text itself, Second dropout pass", "Include the text itself"),
         ),
     ],
 )
@@ -122,7 +122,7 @@ class TestOtherTerms:
         found = diff(phase(objective=CE), phase(objective=objective))
         assert found["Level of SCL"] == ("–", "Token")
         assert found["Tokens k of SCL"] == ("–", "60")
-        assert found["Views of SCL"] == ("–", "The text itself, Easy data augmentation")
+        assert found["Views of SCL"] == ("–", "Include the text itself, Easy data augmentation")
         assert found["Rate r of easy data augmentation for SCL"] == ("–", "0.3")
         assert not {"Clusters of SCL", "Queue of SCL"} & found.keys()
 
@@ -180,8 +180,8 @@ class TestWhatLearns:
     def test_lora_has_a_rank_and_the_others_a_dash(self) -> None:
         lora = phase(trainable={"part": "lora", "lora_dropout": 0.2})
         assert diff(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
-            "What learns": ("All weights", "LoRA", "Last blocks"),
-            "Blocks that learn": ("–", "–", "4"),
+            "Trained weights": ("All weights", "LoRA", "Last blocks"),
+            "Trained blocks": ("–", "–", "4"),
             "LoRA rank": ("–", "8", "–"),
             "LoRA dropout": ("–", "0.2", "–"),
         }

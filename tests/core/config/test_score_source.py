@@ -106,8 +106,8 @@ def test_scores_of_a_random_classifier_mean_nothing() -> None:
 def test_what_is_said_before_launch() -> None:
     assert classifier_note(mixed(0.9)) is None
     note = str(classifier_note(mixed(1.0)))
-    assert note.startswith("At λ = 1 the classifier never learns. Scores are those of a linear probe")
-    assert note.endswith("Turn λ below 1 to train the classifier.")
+    assert note.startswith("At λ = 1 the classifier is not trained. Scores are those of a linear probe")
+    assert note.endswith("Set λ below 1 to train the classifier.")
     assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
     assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))
     assert "learns from step 5 on" in str(classifier_note(run(TWO)))
@@ -141,7 +141,7 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
     assert found is not None
     assert found.startswith(said)
     assert ("encoder, perhaps by chance; 95% interval 77.0% to 87.0%." in found) == (last == 0.82)
-    assert found.endswith("More steps, or a higher learning rate, may lift it.") == (last == 0.6)
+    assert found.endswith("More steps or a higher learning rate may help.") == (last == 0.6)
 
 
 def test_a_probe_is_compared_with_that_of_step_0() -> None:

@@ -45,11 +45,11 @@ def test_what_people_tune() -> None:
         "Objective": ("CE + SCL", ["CE"]),
         "Weight λ": ("0.9", ["0.1", "0.5"]),
         "Temperature τ": ("0.3", ["0.1", "0.5"]),
-        "What learns": ("All weights", ["Last blocks", "LoRA", "Classifier only"]),
+        "Trained weights": ("All weights", ["Last blocks", "LoRA", "Classifier only"]),
         "Learning rate": ("5e-05", ["2e-05", "2e-04"]),
         "Batch size": ("16", ["8", "32"]),
         "Training rows": ("All", ["20", "100"]),
-        "One vector per text": ("The encoder’s own", ["[CLS]", "Mean of tokens"]),
+        "Pooling": ("The encoder’s own", ["[CLS]", "Mean of tokens"]),
     }
 
 
@@ -152,7 +152,7 @@ def test_the_part_that_learns_has_its_size() -> None:
     lora = offered(parse_config({"phases": [{"trainable": {"part": "lora"}}]}))
     assert values(lora["LoRA rank"]) == [4, 16]
     blocks = offered(parse_config({"phases": [{"trainable": {"part": "last_blocks", "blocks": 1}}]}))
-    assert values(blocks["Blocks that learn"]) == [2]
+    assert values(blocks["Trained blocks"]) == [2]
 
 
 @each("name", PRESETS)

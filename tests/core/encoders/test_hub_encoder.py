@@ -133,7 +133,7 @@ def test_what_cannot_be_had_is_one_sentence(loaded: Loaded) -> None:
         "kind": "EncoderError",
     }
     assert loaded.online["acme/gated-bert"] == {
-        "error": "Encoder 'acme/gated-bert' asks for an account: accept its terms on the Hub first.",
+        "error": "Encoder 'acme/gated-bert' requires an account: accept its terms on the Hub first.",
         "kind": "EncoderError",
     }
     message = loaded.offline["acme/other"]["error"]

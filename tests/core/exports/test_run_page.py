@@ -133,7 +133,7 @@ class TestWhatItKnows:
         monkeypatch.setattr(store, "attention", lambda run_id, step: None)
         page = run_page(store, [run])
         assert "The more [CLS] attends to a word" not in page
-        assert "What [CLS] attends to was not recorded." in page
+        assert "The attention of [CLS] was not recorded." in page
 
     def test_runs_without_a_common_example_are_told_apart(
         self, store: Store, run: RunRecord, draft: Callable[..., RunConfig], tmp_path: Path

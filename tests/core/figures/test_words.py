@@ -181,7 +181,7 @@ class TestAttentionAgainstEffect:
         figure = attention_against_effect_figure(["a"], np.ones(1), np.ones(1), AGREEMENT, revision="r")
         assert figure["layout"]["title"]["text"] == "Kendall τ-b 0.25, Spearman ρ −0.50, 4 words"
         none = RankAgreement(None, None, 1)
-        assert agreement_sentence(none) == "No rank correlation: 1 word, too few or all alike."
+        assert agreement_sentence(none) == "No rank correlation: 1 word, too few or all equal."
 
     def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
         """Points far apart: only their number gets in the way of a name."""

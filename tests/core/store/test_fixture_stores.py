@@ -171,7 +171,7 @@ def test_jobs_of_every_end_and_a_paused_run_are_carried_over(tmp_path: Path) -> 
         database.commit()
     table = JobTable(tmp_path / "runs")
     found = [(job.id, job.status, str(job.message)) for job in table.jobs()]
-    lost = "The job's process ended before it was done: start it again."
+    lost = "The job's process ended early: start the job again."
     assert found == [
         ("job5", "stopped", "Cancelled."),
         ("job4", "failed", "It said so."),

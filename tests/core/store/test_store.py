@@ -390,7 +390,7 @@ def test_a_store_that_cannot_be_used_is_a_plain_message(store: Store, tmp_path: 
     with pytest.raises(StoreError, match="cannot be made"):
         Store(tmp_path / "file" / "runs")
     (tmp_path / "runs.sqlite3").write_bytes(b"this is no database, whatever its name says" * 100)
-    with pytest.raises(StoreError, match="cannot be used"):
+    with pytest.raises(StoreError, match="left out"):
         Store(tmp_path)
 
 

@@ -297,7 +297,7 @@ class TestRepeatedTexts:
         """The rows are kept between two visitors who speak different ones."""
         texts = tuple(f"text {i}" for i in range(100))
         data = split_rows(Rows(texts + texts, ("a", "b") * 100, splits=("train",) * 100 + ("test",) * 100), "leak")
-        words = "70 validation or test rows have a text that is learned from, which makes scores look better."
+        words = "70 validation or test rows repeat a training text, which makes scores too high."
         with in_language("en"):
             assert tuple(map(str, data.notes)) == (words,)
         assert tuple(map(str, data.notes)) == (f"«{words}»",)

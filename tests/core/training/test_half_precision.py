@@ -91,7 +91,7 @@ def test_a_file_stays_whole_where_a_prediction_would_change(draft: Draft, tmp_pa
     save_file(tensors, path, metadata={"step": str(config.steps)})
     assert (logits(config, data, path).argmax(1) == 1).all()
     (said,) = halve_weights(checkpoints, config, data, "cpu")
-    assert said == "The weights of step 8 stay in full precision: in half of it, predictions would change."
+    assert said == "The weights of step 8 stay in full precision, because half precision would change predictions."
     assert all(torch.equal(now, tensors[name]) for name, now in load_file(path).items())
     assert {tensor.dtype for tensor in load_file(snapshot_path(tmp_path, 2)).values()} == {torch.float16}
 

@@ -263,7 +263,7 @@ def test_turns_apply_in_the_order_of_their_steps(draft: Draft) -> None:
 
 def test_a_device_that_is_not_here_is_one_sentence(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(TrainingError, match="device = 'cuda' cannot be used"):
+    with pytest.raises(TrainingError, match="device = 'cuda' left out"):
         events_of(draft(more={"device": "cuda"}))
 
 

@@ -76,7 +76,7 @@ def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(dra
     events = list(train(config.model_copy(update={"phases": (first, old)}), data))
     assert curve(events) == curve(list(train(config, data)))
     notices = [str(e.message) for e in events if isinstance(e, Notice)]
-    assert notices[-1] == "Blocks are drawn once, before the first step: this phase draws none."
+    assert notices[-1] == "Blocks are re-initialised once, before the first step; this phase re-initialises none."
 
 
 @pytest.mark.parametrize("drawn_first", slow_but([True], [True, False]))

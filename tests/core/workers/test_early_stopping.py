@@ -80,8 +80,8 @@ def test_the_last_of_many_ends_and_the_first_goes_on(store: Store, table: Experi
     assert asked == [[], ["stop"], ["stop"], ["stop"]]
     message = str(store.run(ids[3]).message)
     assert message == (
-        "Ended early at step 4: by validation accuracy it was not among the best 1 in 2 of the 4 runs that had come as "
-        "far (ASHA)."
+        "Ended early at step 4: its validation accuracy was not in the best 1/2 of the 4 runs that had reached "
+        "this step (ASHA)."
     )
     assert not by_run[ids[3]].may_go_on
 

@@ -131,7 +131,7 @@ class TestOneProcess:
         assert str(wait_until(shared_jobs, failed, ended).message) == "The file has no rows: add some."
         record = wait_until(shared_jobs, tripped, ended)
         assert (record.status, record.done, record.total) == ("failed", 3, 10)
-        assert str(record.message) == "The job ended with an error (KeyError: 'shoe'): its log says more."
+        assert str(record.message) == "The job failed (KeyError: 'shoe'): its log has the details."
         assert "Traceback" in shared_jobs.log(tripped)
         assert looked(shared_jobs, n=2)["pid"] == pid
 
@@ -212,7 +212,7 @@ class TestWarmUp:
         assert found["loaded_at"] < own_jobs.job(job_id).created_at
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
-        with pytest.raises(ConfigError, match="line = 'four' cannot be used: choose one, runs, two"):
+        with pytest.raises(ConfigError, match="line = 'four' left out: choose one, runs, two"):
             own_jobs.warm_up("four")
 
     def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:
@@ -262,7 +262,7 @@ class TestCancel:
         waiting, last = (shared_jobs.start("look", {"n": n}, "Look") for n in range(2))
         assert shared_jobs.cancel(waiting).status == "stopped"
         assert shared_jobs.job(first).active
-        assert str(shared_jobs.job(last).message) == "waiting for its turn, 1 before it"
+        assert str(shared_jobs.job(last).message) == "queued, 1 before it"
         until.touch()
         result_of(shared_jobs, last)
         assert shared_jobs.job(waiting).status == "stopped"
@@ -299,7 +299,7 @@ class TestDeath:
             process.send_signal(signal.SIGKILL)
         record = wait_until(shared_jobs, job_id, ended)
         assert record.status == "interrupted"
-        assert str(record.message) == "The job's process ended before it was done: start it again."
+        assert str(record.message) == "The job's process ended early: start the job again."
         assert result_of(shared_jobs, waiting)["pid"] != process.pid
         assert only_process_on(shared_jobs.folder)
 

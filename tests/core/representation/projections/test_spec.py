@@ -98,7 +98,7 @@ def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"method": "umap", "parameters": {"neighbors": 5}}, "neighbors", "did you mean neighbours?"),
         ({"method": "umap", "parameters": {"neighbours": 1}}, "neighbours", "give a whole number from 2 up to 200."),
         ({"method": "umap", "parameters": [15]}, "parameters", "give an object with names and values."),
-        ({"colour": "red"}, "colour", "a map takes method, dims, mode, parameters, seed."),
+        ({"colour": "red"}, "colour", "a map has the fields method, dims, mode, parameters, seed."),
         (["umap"], "map", "give an object with"),
     ],
 )

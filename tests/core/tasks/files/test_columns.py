@@ -176,14 +176,14 @@ def test_no_second_text_and_no_split_can_be_settled() -> None:
     [
         (
             {"text": "missing"},
-            "text = 'missing' cannot be used: the file has the columns 'text, label'; choose one of them.",
+            "text = 'missing' left out: the file has the columns 'text, label'; choose one of them.",
         ),
         ({"label": "Label"}, "label = 'Label'"),
         ({"split": "missing"}, "split = 'missing'"),
         ({"text_b": "text"}, None),
-        ({"text": "label", "label": "label"}, "label = 'label' cannot be used: this column is the text already"),
-        ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' cannot be used"),
-        ({"kind": "similarity"}, "kind = 'similarity' cannot be used"),
+        ({"text": "label", "label": "label"}, "label = 'label' left out: this column is the text already"),
+        ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' left out"),
+        ({"kind": "similarity"}, "kind = 'similarity' left out"),
     ],
 )
 def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | None) -> None:
@@ -247,5 +247,5 @@ def test_columns_that_are_not_read_are_named() -> None:
     with pytest.raises(ConfigError) as caught:
         guess_columns(("title", "stars"), rows, ReadingConfig(text="text"), unread)
     assert str(caught.value) == (
-        "text = 'text' cannot be used: its values (BLOB) are not read; choose another column, or save it as text."
+        "text = 'text' left out: its values (BLOB) are not read; choose another column, or save it as text."
     )

@@ -233,12 +233,15 @@ class TestMessages:
 
     def test_within_a_file_a_line_is_enough(self) -> None:
         assert self.messages(part(["a film", "A  film", "other", "=SUM(1)"], ["x", "x", "y", "y"])) == [
-            ["Line 3 repeats line 2: 'A film'.", "Line 5 has a cell that a spreadsheet would run: '=SUM(1)'."]
+            [
+                "Line 3 repeats line 2: 'A film'.",
+                "Line 5 has a cell that a spreadsheet would run as a formula: '=SUM(1)'.",
+            ]
         ]
         assert self.messages(part(["a", "a"], ["x", "y"])) == [
             [
-                "Line 2 has the label 'x' and line 3 has 'y' for the same text: 'a'.",
-                "Line 3 has the label 'y' and line 2 has 'x' for the same text: 'a'.",
+                "Line 2 has the label 'x', but line 3 has 'y' for the same text: 'a'.",
+                "Line 3 has the label 'y', but line 2 has 'x' for the same text: 'a'.",
             ]
         ]
 
@@ -246,11 +249,11 @@ class TestMessages:
         train = part(["one", "Broke down.", "three"], ["x", "x", "y"], "train.csv")
         test = part(["new", "broke  down.", "broke down.", "three"], ["x", "x", "x", "x"], "test.csv")
         assert self.messages(train, test) == [
-            ["'train.csv', line 4, has the label 'y' and line 5 of 'test.csv' has 'x' for the same text: 'three'."],
+            ["'train.csv', line 4, has the label 'y', but line 5 of 'test.csv' has 'x' for the same text: 'three'."],
             [
                 "'test.csv', line 3, repeats line 3 of 'train.csv': 'broke down.'.",
                 "'test.csv', line 4, repeats line 3 of 'train.csv': 'broke down.'.",
-                "'test.csv', line 5, has the label 'x' and line 4 of 'train.csv' has 'y' for the same text: 'three'.",
+                "'test.csv', line 5, has the label 'x', but line 4 of 'train.csv' has 'y' for the same text: 'three'.",
             ],
         ]
 

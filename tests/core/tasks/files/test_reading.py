@@ -169,11 +169,11 @@ class TestProblems:
                 HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
                 ("fields", 3, "Line 3 has a quotation mark in the wrong place."),
             ),
-            (HEADER + b"a,x\n ,y\n", ("empty_text", 3, "Line 3 has nothing in the column 'text'.")),
-            (HEADER + b"a,x\nb,\n", ("empty_label", 3, "Line 3 has nothing in the column 'label'.")),
+            (HEADER + b"a,x\n ,y\n", ("empty_text", 3, "Line 3 has an empty 'text'.")),
+            (HEADER + b"a,x\nb,\n", ("empty_label", 3, "Line 3 has an empty 'label'.")),
             (
                 b"text_a,text_b,label\na,b,x\nc, ,y\n",
-                ("empty_text", 3, "Line 3 has nothing in the column 'text_b'."),
+                ("empty_text", 3, "Line 3 has an empty 'text_b'."),
             ),
             (
                 HEADER + b"a,x\n" + b"b" * 20_001 + b",y\n",
@@ -197,7 +197,7 @@ class TestProblems:
             ),
             (
                 HEADER + b'a,x\nb,y\n=HYPERLINK(""),x\n',
-                ("formula", 4, "Line 4 has a cell that a spreadsheet would run: '=HYPERLINK(\"\")'."),
+                ("formula", 4, "Line 4 has a cell that a spreadsheet would run as a formula: '=HYPERLINK(\"\")'."),
             ),
         ],
     )
@@ -219,13 +219,11 @@ class TestProblems:
         reading = read(raw, "rows.jsonl")
         assert [str(problem.message) for problem in reading.problems] == [
             "Line 2 is not a JSON object.",
-            "Line 3 has nothing in the column 'label'.",
+            "Line 3 has an empty 'label'.",
         ]
         out = io.BytesIO()
         parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1]}), out)
-        assert (
-            str(read(out.getvalue(), "rows.parquet").problems[0].message) == "Row 2 has nothing in the column 'text'."
-        )
+        assert str(read(out.getvalue(), "rows.parquet").problems[0].message) == "Row 2 has an empty 'text'."
 
     @each("seed", range(20))
     def test_a_slow_loop_finds_the_same(self, seed: int) -> None:
@@ -345,7 +343,7 @@ class TestTwoFiles:
         )
         with pytest.raises(TaskError, match=r"'test.csv' has no row left when all of these are dropped"):
             together.dropping(["duplicate"])
-        with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
+        with pytest.raises(ConfigError, match="drop = 'typo' left out: choose from fields, "):
             together.dropping(["typo"])
 
     def test_pairs_and_scores_are_compared_as_such(self) -> None:
@@ -429,7 +427,7 @@ class TestRefusals:
             (HEADER + b"\n\n", "has columns and no rows"),
             (
                 HEADER + b",x\n,y\nb,\n",
-                "no row that can be used; of 3, 2 are rows without a text (line 2 has nothing in the column 'text').",
+                "no row that can be used; of 3, 2 are rows without a text (line 2 has an empty 'text').",
             ),
             (b"id,stars\n1,5\n2,4\n", "'rows.csv': no column looks like the texts among 'id, stars'"),
             (b"just words\nand more\n", "no column looks like the labels"),
@@ -442,7 +440,7 @@ class TestRefusals:
     def test_an_unknown_column_is_refused(self) -> None:
         message = refusal(HEADER + b"a,x\n", label="stars")
         assert message == (
-            "'rows.csv': label = 'stars' cannot be used: the file has the columns 'text, label'; choose one of them."
+            "'rows.csv': label = 'stars' left out: the file has the columns 'text, label'; choose one of them."
         )
 
     def test_a_test_file_without_the_split_column_is_named(self) -> None:
@@ -450,6 +448,4 @@ class TestRefusals:
         with pytest.raises(ConfigError) as caught:
             read(HEADER + b"a,x\n", "test.csv", **train.mapping.model_dump())
         assert (caught.value.field, caught.value.value) == ("split", "split")
-        assert str(caught.value).startswith(
-            "'test.csv': split = 'split' cannot be used: the file has the columns 'text, "
-        )
+        assert str(caught.value).startswith("'test.csv': split = 'split' left out: the file has the columns 'text, ")

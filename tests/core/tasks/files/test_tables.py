@@ -172,7 +172,7 @@ class TestOtherFiles:
             (bz2.compress(HEADER), "a compressed archive"),
             (lzma.compress(HEADER), "a compressed archive"),
             (b"\0" * 257 + b"ustar\x0000", "a compressed archive"),
-            (b"PAR1" + b"\0" * 20 + b"PAR1", "a Parquet file by what is in it, not CSV: give it the suffix .parquet."),
+            (b"PAR1" + b"\0" * 20 + b"PAR1", "a Parquet file by its content, not CSV: give it the suffix .parquet."),
             (b"%PDF-1.7\n", "a PDF file"),
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file"),
             (b"\n<!DOCTYPE html><html>", "a web page or XML"),

@@ -207,7 +207,7 @@ class TestFetching:
         done = [count for count, _, _ in answer["reported"]]
         assert done == sorted(done)
         assert (done[0], done[-1]) == (0, 92)
-        assert answer["reported"][0][2] == "asking the Hub"
+        assert answer["reported"][0][2] == "contacting the Hub"
         assert any("downloading train" in message for _, _, message in answer["reported"])
 
     def test_the_total_is_told_where_the_repository_says_it(self, client: Client) -> None:
@@ -308,8 +308,8 @@ class TestRefusals:
             | {"repository": "acme/script", "config": "en"},
             "Data set 'acme/gated' asks for an account: accept its terms on the Hub, then set HF_TOKEN.": TINY
             | {"repository": "acme/gated"},
-            "Data set 'acme/old' holds a script or files that are not read here, and the Hub has no Parquet files of "
-            "it: choose another repository of the same data.": TINY | {"repository": "acme/old"},
+            "Data set 'acme/old' holds a script or unsupported files, and the Hub has no Parquet files of it: "
+            "choose another repository of the same data.": TINY | {"repository": "acme/old"},
         }
         answers = client.fetch(*asked.values())
         assert [answer.get("error") for answer in answers] == list(asked)
@@ -323,8 +323,8 @@ class TestRefusals:
         columns = {"text": ["a", "b", "c"], "label": [-1, -1, -1]}
         client.hub.add("dataset", "acme/blind", {"train.parquet": parquet_file(columns)})
         assert client.refusal({"repository": "acme/blind", "text": "text", "label": "label"}) == (
-            "None of the 3 rows of the split 'train' can be used, 3 of them have no label: "
-            "choose another split or other columns."
+            "None of the 3 rows of the split 'train' can be used; 3 of them have no label: choose another split or "
+            "other columns."
         )
 
     def test_columns_that_hold_something_else(self, client: Client) -> None:
@@ -337,7 +337,7 @@ class TestRefusals:
             base | {"text": "text", "text_b": "text ", "label": "tags", "kind": "similarity"},
         )
         assert no_text["error"] == (
-            "Column 'number' of 'acme/kinds' holds whole numbers, no text: choose another column."
+            "Column 'number' of 'acme/kinds' holds whole numbers, not text: choose another column."
         )
         assert no_label["error"] == ("Column 'tags' of 'acme/kinds' holds lists: choose the column with the labels.")
         assert no_score["error"] == "Data set 'acme/kinds' has no column 'text ': choose text, number, tags."
@@ -358,7 +358,7 @@ class TestRefusals:
             away = {"HF_ENDPOINT": f"http://127.0.0.1:{port}"} if how == "nobody listens" else {"HF_HUB_OFFLINE": "1"}
             [answer] = new_client(**away).fetch(TINY)
         assert answer["error"] == (
-            "Data set 'acme/tiny' cannot be fetched, as the Hub cannot be reached: connect to the internet, "
+            "Data set 'acme/tiny' cannot be downloaded because the Hub cannot be reached: connect to the internet, "
             "or add a file."
         )
         assert answer["elapsed_s"] < 5
@@ -370,7 +370,7 @@ class TestRefusals:
         finally:
             client.hub.broken = False
         assert answer["error"] == (
-            "Data set 'acme/tiny' cannot be fetched, as the Hub answers with the error 500: try again later."
+            "Data set 'acme/tiny' cannot be downloaded because the Hub reports the error 500: try again later."
         )
         assert answer["elapsed_s"] < 30
 

@@ -42,7 +42,8 @@ def reported(error: Exception) -> str:
 
 def test_a_full_disk_is_named() -> None:
     assert reported(OSError(errno.ENOSPC, "No space left on device")) == (
-        "Data set 'acme/tiny' cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk."
+        "Data set 'acme/tiny' cannot be downloaded because the disk is full: free some space, or set HF_HOME to "
+        "another disk."
     )
 
 
@@ -59,5 +60,5 @@ def test_an_unknown_error_is_named_on_one_line() -> None:
 
 
 def test_what_is_plain_already_stays_as_it_is() -> None:
-    with pytest.raises(ConfigError, match="SCL_MAX_ROWS = 'x' cannot be used"), plain_errors(REQUEST):
+    with pytest.raises(ConfigError, match="SCL_MAX_ROWS = 'x' left out"), plain_errors(REQUEST):
         raise ConfigError("SCL_MAX_ROWS", "x", "give a number.")
