@@ -129,7 +129,7 @@ def read(path: Path) -> Contents:
         demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
         for step, points in maps.items():
             whole = points.dtype == np.float32 and is_whole(points, (len(probe.ids), 2))
-            demand(whole, N_("{file}: that of step {step}"), file=MAPS, step=step)
+            demand(whole, N_("{file}: the map of step {step}"), file=MAPS, step=step)
         _check_frames(run, probe, arrays, tokens)
     except DamagedError as error:
         raise StoreError(

@@ -157,7 +157,7 @@ DSCL = LossEntry(
         r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
         r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
     ),
-    summary=N_("Weighs a text's own other view against the other texts of its class."),
+    summary=N_("Weights a text's own other view and the other texts of its class separately."),
     source="Xuan & Zhang, AAAI 2024, eq. 8–9",
     reads="vectors",
     views=(2, None),

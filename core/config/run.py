@@ -68,8 +68,8 @@ class PhaseConfig(Section):
         None,
         N_("Micro-batch"),
         N_(
-            "Number of texts that the encoder reads at a time, twice, with the same gradients (gradient cache). "
-            "Allows contrastive batches larger than memory."
+            "Number of texts that the encoder reads at a time, twice (gradient cache). Gradients do not change, "
+            "and contrastive batches can be larger than memory."
         ),
         {None: N_("The whole batch")},
         ge=1,

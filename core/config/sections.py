@@ -92,7 +92,7 @@ class ReadingConfig(Section):
     header: bool | None = setting(
         None,
         N_("First line"),
-        N_("A header names the columns."),
+        N_("With a header, the first line holds the column names."),
         DETECTED | {True: N_("A header"), False: N_("A row")},
     )
 

@@ -42,7 +42,7 @@ ENTRIES = (
         "back-translation",
         2,
         N_("Back-translation noise"),
-        N_("Is contrast more robust when the training texts are noisy translations of each other?"),
+        N_("Is contrast more robust when the training texts are augmented with noisy back-translations?"),
         GUNEL,
         lambda _: (varied("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},

@@ -76,7 +76,7 @@ PROBLEMS: Mapping[str, ProblemKind] = {
         ),
         (
             "two_labels",
-            N_("texts with two labels"),
+            N_("rows whose text has two labels"),
             False,
             N_("The same text has different labels, so one of them is probably wrong."),
         ),

@@ -75,7 +75,7 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         turned = escaped(clauses(f"{_(one.label)} {one.values[0]}" for one in repeated))
         st.caption(_("The twin repeats these knob turns of its original at the same steps: {turns}.", turns=turned))
         if len(made.knob_turns) < len(original.config.knob_turns):
-            st.caption(_("Turns of the changed setting are left out, because they would undo the change."))
+            st.caption(_("Knob turns of the changed setting are left out, because they would undo the change."))
     full = len(runs) >= MOST_RUNS
     if full:
         st.caption(_("{most} runs are compared already. Remove one to add the twin.", most=MOST_RUNS))

@@ -1,4 +1,4 @@
-"""Problems of rows: formulas, repeated rows and texts with two labels; a slow loop finds the same."""
+"Problems of rows: formulas, repeated rows and rows whose text has two labels; a slow loop finds the same."
 
 from __future__ import annotations
 
