@@ -17,7 +17,7 @@ LOCK += --no-emit-package torch --no-emit-package triton $(addprefix --no-emit-p
 LOCK += $(addprefix --no-emit-package nvidia-,cublas cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand)
 LOCK += $(addprefix --no-emit-package nvidia-,cusolver cusparse cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)
 
-.PHONY: run ray-demo test test-slow lint bench data-check replays experiments gallery messages lock clean
+.PHONY: run ray-demo test test-slow lint bench data-check replays experiments gallery glossary messages lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -58,6 +58,10 @@ experiments: $(VENV)/.ready
 # The replays as pages that open anywhere, with an index, in gallery/.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m core.exports.gallery gallery
+
+# docs/glossary.md, from the glossary of the app.
+glossary: $(VENV)/.ready
+	$(BIN)/python -m core.glossary > docs/glossary.md
 
 # The catalogues in assets/languages, with exactly the messages that the code has now.
 messages: $(VENV)/.ready-dev

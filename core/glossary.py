@@ -46,7 +46,7 @@ GLOSSARY = {
         Term(
             "batch",
             N_("Batch"),
-            N_("The texts of one training step. A contrastive loss compares a text only with others of its batch."),
+            N_("The texts of one training step; a contrastive loss compares a text only with others of its batch."),
             r"B = \{\, x_1, \dots, x_N \,\}",
             N_("Rows of texts, two of them in a frame."),
         ),
@@ -88,8 +88,8 @@ GLOSSARY = {
             "contrastive_loss",
             N_("Contrastive loss (SCL)"),
             N_(
-                "Is low if texts with the same label lie close together and others far away. It pulls positives and "
-                "pushes negatives."
+                "Is low if texts with the same label lie close together and others far away: it pulls positives "
+                "and pushes negatives."
             ),
             r"L_i = -\frac{1}{|P(i)|} \sum_{p \in P(i)} \ln \frac{e^{s_{ip}/\tau}}{\sum_{a \ne i} e^{s_{ia}/\tau}}",
             N_("A ringed point that attracts two points of its colour and repels two of another colour."),
@@ -97,7 +97,7 @@ GLOSSARY = {
         Term(
             "anchor",
             N_("Anchor"),
-            N_("The text whose loss is computed. Every text of a batch is an anchor once."),
+            N_("The text whose loss is computed; every text of a batch is an anchor once."),
             r"L = \frac{1}{|A|} \sum_{i \in A} L_i",
             N_("A ringed point among others."),
         ),
@@ -115,8 +115,8 @@ GLOSSARY = {
             "negative",
             N_("Negative"),
             N_(
-                "A text of the batch that the anchor should be far from. A *hard* negative lies close to it "
-                "anyway. (Not the label “negative” of a film review.)"
+                "A text of the batch that the anchor should be far from; a *hard* one lies close to it anyway (not "
+                "the label “negative” of a film review)."
             ),
             r"N(i) = \{\, j : y_j \ne y_i \,\}",
             N_("Points of another colour with arrows away from a ringed point; the nearest has the thickest arrow."),
@@ -125,7 +125,7 @@ GLOSSARY = {
             "view",
             N_("View"),
             N_(
-                "One version of a text, with its own dropout mask or its own changed words. Two views of a text "
+                "One version of a text, with its own dropout mask or its own changed words; two views of a text "
                 "are positives."
             ),
             r"z_i = f(x_i, \xi), \quad z'_i = f(x_i, \xi')",
@@ -135,7 +135,7 @@ GLOSSARY = {
             "temperature",
             N_("Temperature τ"),
             N_(
-                "Divides every similarity before the softmax. The lower τ is, the more the loss depends on the "
+                "Divides every similarity before the softmax: the lower τ is, the more the loss depends on the "
                 "nearest texts alone."
             ),
             r"p_{ij} = \frac{e^{s_{ij}/\tau}}{\sum_{a \ne i} e^{s_{ia}/\tau}}",
@@ -144,7 +144,7 @@ GLOSSARY = {
         Term(
             "weight",
             N_("Weight λ"),
-            N_("Weight of the contrastive loss in the objective. Cross-entropy has the rest."),
+            N_("Weight of the contrastive loss in the objective; cross-entropy has the rest."),
             r"L = (1 - \lambda)\, L_{CE} + \lambda\, L_{SCL}",
             N_("A bar in two parts."),
         ),
@@ -183,8 +183,8 @@ GLOSSARY = {
             "collapse_line",
             N_("Collapse line"),
             N_(
-                "The contrastive loss of identical vectors, for any τ. A loss that stays here may mean a collapse; "
-                "check whether the vectors are still spread out."
+                "The contrastive loss of identical vectors, for any τ: a loss that stays here may mean a collapse, "
+                "so check whether the vectors are still spread out."
             ),
             r"L = \ln(M - 1)",
             N_("A curve that ends on a dashed line."),
@@ -202,14 +202,14 @@ GLOSSARY = {
         Term(
             "alignment",
             N_("Alignment"),
-            N_("Mean squared distance between two texts of one class. The lower, the tighter the classes."),
+            N_("Mean squared distance between two texts of one class: the lower, the tighter the classes."),
             r"\frac{1}{|\mathcal{P}|} \sum_{(i,j) \in \mathcal{P}} \lVert z_i - z_j \rVert^2",
             N_("Lines between the points of each of two classes."),
         ),
         Term(
             "uniformity",
             N_("Uniformity"),
-            N_("Spread of all texts over the sphere. Lower values mean a more even spread."),
+            N_("Spread of all texts over the sphere: lower values mean a more even spread."),
             r"\ln \frac{2}{N(N-1)} \sum_{i<j} e^{-2 \lVert z_i - z_j \rVert^2}",
             N_("Points spread evenly around a circle."),
         ),
@@ -223,7 +223,7 @@ GLOSSARY = {
         Term(
             "kl",
             N_("Disagreement (KL)"),
-            N_("Difference between two predictions for one text, in both directions. R-Drop minimises it."),
+            N_("Difference between two predictions for one text, in both directions, which R-Drop minimises."),
             r"\tfrac{1}{2}\,[\,KL(p \,\|\, q) + KL(q \,\|\, p)\,]",
             N_("Two pairs of slightly different bars."),
         ),
@@ -238,7 +238,7 @@ GLOSSARY = {
             "attention",
             N_("Attention of [CLS]"),
             N_(
-                "Fraction of each token's vector that enters the vector of [CLS] in one block. It shows the origin "
+                "Fraction of each token's vector that enters the vector of [CLS] in one block: it shows the origin "
                 "of information, not its effect."
             ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
@@ -246,3 +246,37 @@ GLOSSARY = {
         ),
     )
 }
+
+# Words of the app itself, which need no formula.
+WORDS = {
+    N_("Run"): N_("One fine-tune with fixed settings and one seed, stored with its curves, frames and weights."),
+    N_("Step"): N_("One update of the weights, computed on one batch."),
+    N_("Phase"): N_("A part of a run with its own objective, trained weights, steps and learning rate."),
+    N_("Term"): N_("One weighted loss of an objective."),
+    N_("Preset"): N_("An objective with a name and its usual settings."),
+    N_("Knob"): N_("A setting that can be changed during a run, such as λ, τ or the learning rate."),
+    N_("Frame"): N_("Vectors, predictions and attention of the examples on the map at one step."),
+    N_("Probe set"): N_("The validation and training texts that every frame encodes and the map shows."),
+    N_("Map"): N_("The vectors of a frame, projected to two or three dimensions."),
+    N_("Checkpoint"): N_("Everything needed to resume a run: weights, optimiser and random states."),
+    N_("Snapshot"): N_("The weights of an earlier step, stored in half precision."),
+    N_("Twin"): N_("A run with the same settings and seed as another, except for one setting."),
+    N_("Experiment"): N_("Runs of several settings under the same seeds, compared by paired statistics."),
+    N_("Cell"): N_("One combination of settings in an experiment, with a run per seed."),
+    N_("Protocol"): N_("An experiment described by a paper or the notes, with its published figures."),
+    N_("Replay"): N_("A run without weights, as a file that others can import."),
+}
+
+
+def as_markdown() -> str:
+    """Return the glossary as a Markdown page, in English."""
+    parts = ["# Glossary", "", "Written by `make glossary`. The app shows these cards where it uses a term."]
+    for term in GLOSSARY.values():
+        parts += ["", f"## {term.title}", "", term.sentence, "", f"$${term.formula}$$"]
+    parts += ["", "## Words of the app", ""]
+    parts += [f"- **{word}**: {meaning}" for word, meaning in WORDS.items()]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")

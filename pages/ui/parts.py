@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import FILE_TASK, TaskConfig
 from core.events import Probe
-from core.glossary import GLOSSARY, Term
+from core.glossary import GLOSSARY, WORDS, Term
 from core.messages import Text, _, ngettext, with_more
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
@@ -162,9 +162,10 @@ def explained(*names: str) -> None:
 
 
 def glossary() -> None:
-    """Draw the cards of all terms."""
+    """Draw the cards of all terms, and the words of the app below them."""
     for card_place, term in in_columns(GLOSSARY.values()):
         card_place.markdown(_as_markdown(term))
+    st.markdown("\n".join(f"- **{_(word)}**: {_(meaning)}" for word, meaning in WORDS.items()))
 
 
 @cached(64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from core.glossary import GLOSSARY, PICTURES, Term
+from core.glossary import GLOSSARY, PICTURES, Term, as_markdown
 from tests.cases import each
 
 
@@ -23,6 +23,11 @@ def test_what_a_beginner_asks_first_comes_first() -> None:
 
 def test_a_negative_is_not_a_bad_review() -> None:
     assert "not the label “negative” of a film review" in GLOSSARY["negative"].sentence
+
+
+def test_the_page_in_docs_has_the_terms_of_the_app() -> None:
+    page = (PICTURES.parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert page == as_markdown()  # else `make glossary`
 
 
 @each("term", GLOSSARY.values())
