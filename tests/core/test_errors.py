@@ -1,4 +1,4 @@
-"""What a message shows of a value, and the classes a page may catch."""
+"""The display of values in error messages, and the exceptions that a page may catch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms that are explained: each has its sentence, formula and picture."""
+"""Terms of the glossary: each has its sentence, formula and figure."""
 
 from __future__ import annotations
 

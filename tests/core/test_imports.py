@@ -1,4 +1,4 @@
-"""Dependencies point one way: every import is read, and one that runs back fails."""
+"""Dependencies point one way: every import is checked, and a backward one fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
 APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 
-# What a folder of core may import from the others; "encoders.packing" allows that one module. Messages are for all.
+# Allowed imports between the folders of core. "encoders.packing" allows that one module. All folders may import
+# messages.
 ALLOWED = {
     "messages": "",
     "errors": "",
@@ -29,20 +30,20 @@ ALLOWED = {
     "catalogue": "models.source parameters registry",
     "texts": "catalogue errors parameters registry",
     "losses": "catalogue parameters registry",
-    # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
+    # Back-translation locates its models as encoders do, and an encoder picks the tokens that [CLS] attends to.
     "views": "catalogue encoders.packing errors models parameters registry",
     "config": "catalogue errors events parameters quantities",
     "encoders": "errors events models",
     "representation": "errors parameters quantities registry",
     "figures": "catalogue config errors events quantities representation",
-    # Noise in a training text is a view of it that is made once.
+    # Noise in a training text is a view of it, made once.
     "tasks": "atomic config errors models quantities settings texts",
     "advice": "config errors events models parameters quantities representation tasks",
     "training": (
         "advice atomic config encoders errors events losses parameters registry representation tasks texts "
         "views weight_files"
     ),
-    # Its process is begun as those of jobs are.
+    # Its process starts as those of jobs do.
     "lab": "catalogue config errors losses parameters representation workers",
     "store": "atomic config errors events quantities representation settings tasks.rows weight_files",
     "workers": "advice atomic config errors events models representation settings store tasks training weight_files",
@@ -63,9 +64,9 @@ ALLOWED = {
     "__main__": "cli",
     "__init__": "",
 }
-# These folders compute, and import torch at the top. So do the modules that processes of their own begin with, what
-# only these import, and the export of scripts, imported when one is written. Every other module leaves torch alone, or
-# imports it in the one function that computes.
+# These folders compute and import torch at the top. So do the entry modules of separate processes, the modules that
+# only they import, and the export of scripts, imported on demand. All other modules avoid torch, or import it in the
+# one function that computes.
 WITH_TORCH = (
     "core.losses",
     "core.views",
@@ -95,7 +96,7 @@ HEAVY = [
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names of everything that a file imports, also inside functions."""
+    """Return the dotted names of all imports of a file, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -118,7 +119,7 @@ def is_allowed(room: str, imported: str) -> bool:
 
 
 def offenders(paths: Sequence[Path], is_offence: Callable[[Path, str], bool]) -> list[str]:
-    """Imports that break a rule, each with the file that has it."""
+    """Return the imports that break a rule, each with its file."""
     assert paths
     return [f"{path.relative_to(ROOT)}: {name}" for path in paths for name in imports(path) if is_offence(path, name)]
 
@@ -187,13 +188,13 @@ def test_every_room_of_core_has_a_rule() -> None:
 
 
 def test_no_two_modules_of_core_share_a_name() -> None:
-    """Registries, what they hold, and a package's own entry points aside, a name leads to one module."""
+    """Except registries, their entries and a package's entry points, a name belongs to one module."""
     found = Counter(path.stem for path in CORE if path.stem not in ("__init__", "__main__", "entry", "registry"))
     assert [name for name, count in found.items() if count > 1] == []
 
 
 def test_only_the_modules_that_compute_load_heavy_libraries() -> None:
-    """One module after the other in one process: what a module loads stays, so that the first that loads is named."""
+    """Import module after module in one process. Libraries stay loaded, so the first module that loads one is named."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CORE]
     light = [name for name in names if not name.endswith("__main__") and not f"{name}.".startswith(COMPUTING)]
     code = f"""

@@ -1,4 +1,4 @@
-"""Messages and their translations: nothing missing, nothing unused, and every place filled."""
+"""Messages and their translations: all present, all used, and every placeholder filled."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from tests.cases import each
 from tests.catalogues import ROOT, TRANSLATED, code_messages, updated, written
 
 FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "Message"}
-# What a call in a script is given first, with the sign behind it where that goes on with the text.
+# First argument of a call in a script, with a plus sign if the text continues.
 SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?|[`'])""")
 
 
 @each("code", TRANSLATED)
 def test_the_catalogue_has_exactly_what_the_code_says(code: str) -> None:
-    """Otherwise: python -m tests.catalogues, and translate what is new."""
+    """On failure: python -m tests.catalogues, then translate the new messages."""
     assert written(updated(code)) == catalogue_path(code).read_text(encoding="utf-8")
 
 
@@ -64,12 +64,12 @@ def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
 
 
 def test_a_message_is_a_constant_and_its_places_have_names() -> None:
-    """What is put together before it is translated is in no catalogue."""
+    """Text that is combined before translation is in no catalogue."""
     assert [f"{path}:{call.lineno}" for path, call in calls() if not is_translatable(call)] == []
 
 
 def test_what_scripts_say_is_a_constant_that_is_found() -> None:
-    """Or else a constant that was marked elsewhere, by its name: `_(label)`."""
+    """A constant that was marked elsewhere may be given by its name: `_(label)`."""
     scripts = [*(ROOT / "assets").rglob("*.js"), *(ROOT / "pages").rglob("*.js")]
     said = [
         (path, given) for path in scripts for given in SCRIPT_CALL.findall(path.read_text(encoding="utf-8")) if given
@@ -133,14 +133,14 @@ def test_what_stands_between_things_belongs_to_the_language() -> None:
 
 
 def test_a_sentence_that_ends_as_english_does_keeps_its_space() -> None:
-    """Another process's error runs into no other sentence, and bold text ends where Markdown would not see it."""
+    """An error from another process is followed by a space, and bold text ends where Markdown allows it."""
     with in_language("zh"):
         assert sentences(["No room.", "请重试。"]) == "No room. 请重试。"
         assert sentences(["**粗体。**", "后文。"]) == "**粗体。** 后文。"
 
 
 class TestMessage:
-    """A sentence that is raised or stored in one process and shown in another."""
+    """A message raised or stored in one process and shown in another."""
 
     STARVES = Message(
         "{loss} is 0 and has no gradient: in the last {batches} batches no text had both a positive and other "
@@ -209,7 +209,7 @@ def texts(message: CatalogueMessage) -> tuple[str, ...]:
 
 
 def places(text: str) -> set[str]:
-    """The places of a message; one without places is not formatted, so braces in it are braces."""
+    """Return the placeholders of a message. Without any it is not formatted, so braces are literal."""
     try:
         return {name for _text, name, _format, _conversion in Formatter().parse(text) if name is not None}
     except ValueError:
@@ -217,7 +217,7 @@ def places(text: str) -> set[str]:
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Every call that translates, with its file."""
+    """Return all translating calls, each with its file."""
     paths = [ROOT / "app.py", *(path for folder in ("core", "pages") for path in (ROOT / folder).rglob("*.py"))]
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -226,12 +226,12 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
 
 
 def is_translatable(call: ast.Call) -> bool:
-    """A marked message is a constant; one that is shown may have been marked elsewhere, but is never put together."""
+    """Test a call: a marked message is a constant. A shown one may be marked elsewhere, but is never combined."""
     assert isinstance(call.func, ast.Name)
     given = call.args[:2]
     if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in given):
         return False
-    # One of two texts, or a text that is filled first, is in no catalogue.
+    # A choice between two texts, or a text formatted too early, is in no catalogue.
     either = [part for one in given if isinstance(one, ast.IfExp) for part in (one.body, one.orelse)]
     filled = [one.func.value for one in given if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
     if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in (*either, *filled)):

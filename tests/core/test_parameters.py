@@ -1,4 +1,4 @@
-"""A setting with its bounds, and layers named by place."""
+"""A setting with its bounds, and layers named by position."""
 
 from __future__ import annotations
 

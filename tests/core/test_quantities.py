@@ -1,4 +1,4 @@
-"""One way to write a percentage and a count."""
+"""The only format of percentages and counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_percentage_has_one_decimal(share: float, text: str) -> None:
 
 @each(("share", "text"), [(325 / 400, "81.3%"), (0.0285, "2.9%"), (0.0005, "0.1%"), (0.00049, "0.0%")])
 def test_halves_are_rounded_up_as_a_browser_does(share: float, text: str) -> None:
-    """JavaScript's (100 * share).toFixed(1), which tables and hovers use, takes the larger of two neighbours."""
+    """JavaScript's (100 * share).toFixed(1), which tables and hover texts use, picks the larger of two neighbours."""
     assert percent(share) == text
 
 

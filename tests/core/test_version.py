@@ -1,4 +1,4 @@
-"""The version has one value, in the package and in what is built of it."""
+"""The version has one value, in the package and in its builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token counts without torch, against what transformers' tokenizer gives one text at a time."""
+"""Token counts without torch, against those of transformers' tokenizer on one text at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def transformers_ids(folder: Path, texts: list[Input]) -> list[list[int]]:
 
 
 def saved(folder: Path, tokenizer: Tokenizer, unknown: str, first: str, last: str) -> Path:
-    """A tokenizer that puts one token before a text and one behind, as transformers saves it."""
+    """Save a tokenizer as transformers does. It puts one special token before a text and one after it."""
     ids = {token: tokenizer.token_to_id(token) for token in (first, last)}
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first} $A {last}", pair=f"{first} $A {last} {last} $B {last}", special_tokens=list(ids.items())
@@ -91,7 +91,7 @@ def unigram(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def word_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder of before tokenizer.json."""
+    """Copy the bundled encoder without tokenizer.json, as older encoders are."""
     folder = tmp_path_factory.mktemp("word-list")
     for name in ("vocab.txt", "config.json", "tokenizer_config.json", "special_tokens_map.json"):
         shutil.copy(encoder_folder(BUNDLED) / name, folder / name)
@@ -102,7 +102,7 @@ def word_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoder(
     request: pytest.FixtureRequest, tiny_encoder: Path, byte_level: Path, unigram: Path, word_list: Path
 ) -> tuple[str, Path]:
-    """An encoder's id and its folder."""
+    """Return an encoder's id and its folder."""
     if request.param == "bundled":
         return BUNDLED, encoder_folder(BUNDLED)
     folders = {"tiny": tiny_encoder, "byte_level": byte_level, "unigram": unigram, "word_list": word_list}
@@ -116,7 +116,7 @@ class TestCounts:
 
     def test_the_unknown_share_is_of_the_tokens_that_are_not_special(self, encoder: tuple[str, Path]) -> None:
         tokenizer = AutoTokenizer.from_pretrained(encoder[1])
-        plain = [text for text in TEXTS if "[SEP]" not in text]  # a literal one is the text's own here
+        plain = [text for text in TEXTS if "[SEP]" not in text]  # here a literal [SEP] is part of the text
         own = [i for text in plain for side in sides(text) for i in tokenizer(side, add_special_tokens=False).input_ids]
         share = own.count(tokenizer.unk_token_id) / len(own)
         assert token_counter(encoder[0])(plain).unknown_share == pytest.approx(share)

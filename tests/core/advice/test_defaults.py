@@ -1,4 +1,4 @@
-"""Rates and momentum of a run that names none: by what learns, the encoder's size and the steps."""
+"""Default rates and momentum, by the trained weights, the encoder's size and the steps."""
 
 from __future__ import annotations
 

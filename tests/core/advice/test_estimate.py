@@ -1,4 +1,4 @@
-"""What a run will cost: the arithmetic must at least point the right way."""
+"""Estimates of a run's cost: at least the direction of each change must be right."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class TestWhatIsTrained:
             part = {"part": "last_blocks", "blocks": 2}
             return estimated(**costing(CE), trainable=part, steps=steps, batch_size=34, **more).steps_s
 
-        first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows are two batches
+        first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows make two batches
         assert first / later == pytest.approx((2 * 6 + 4 * 2) / (6 * 2))
 
     @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_tokens_follow_the_characters() -> None:
     assert mean_tokens(["x" * 43], 128) == pytest.approx(43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
     assert mean_tokens(["x" * 10_000], 128) == 128
     assert mean_tokens(["猫" * 20], 128) == 20 + SPECIAL_TOKENS
-    many = ["x" * 43] * 1000 + ["x" * 86] * 1000  # a sample over all of them
+    many = ["x" * 43] * 1000 + ["x" * 86] * 1000  # the sample spans all texts
     assert mean_tokens(many, 128) == pytest.approx(1.5 * 43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
 
 

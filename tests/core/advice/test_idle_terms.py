@@ -1,4 +1,4 @@
-"""Terms that move nothing: 0 for want of positives, seen in the steps and said once; and queues that lag behind."""
+"""Terms that move nothing: without positives, steps show 0 and one message explains it. Queues that lag behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CE = {"loss": "cross_entropy", "weight": 0.5}
 
 @pytest.fixture
 def many_classes(tmp_path: Path) -> Path:
-    """24 classes of six texts."""
+    """Write a CSV with 24 classes of six texts."""
     rows = ["text,label"]
     for label in range(24):
         rows += [
@@ -63,7 +63,7 @@ def test_equal_shares_of_more_classes_than_rows_starve_and_class_balanced_batche
 
 
 def test_the_share_is_that_of_the_batch(draft: Draft, many_classes: Path) -> None:
-    """Random batches: an anchor is active where another row of its batch has its label."""
+    """In random batches, an anchor is active if another row of its batch has its label."""
     task = {"path": str(many_classes), "sampler": "random"}
     config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False)
     sampler = make_sampler("random", data.train.labels, 8, config.seed)

@@ -1,4 +1,4 @@
-"""Which term a verdict is about, and what its newest steps say."""
+"""The term of a verdict, and the values of its newest steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_is_the_mean_of_the_newest_steps() -> None:
 
 
 def test_every_batch_is_compared_with_its_own_line() -> None:
-    """Medians of either would lie on the wrong side: 5.2 above 5.1."""
+    """Separate medians would have the wrong order: 5.2 above 5.1."""
     pairs = [(5.2, 5.5), (5.0, 5.1), (5.6, 5.5), (4.7, 4.9), (5.5, 5.0), (5.3, 5.8), (4.9, 5.1)]
     steps = [
         step(i, **{"loss.supcon": loss, "collapse_line.supcon": line}) for i, (loss, line) in enumerate(pairs, start=1)

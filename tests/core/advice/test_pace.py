@@ -1,4 +1,4 @@
-"""The pace of a run, from the times of its steps alone."""
+"""The pace of a run, computed from the times of its steps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_work_after_the_last_frame_counts_in_frames_and_in_the_last_phase() 
     assert first is not None
     assert last is not None
     assert first.remaining_s == pytest.approx(2 * 0.5)
-    assert last.remaining_s == pytest.approx(6 * 3.0)  # the last frame is not there yet
+    assert last.remaining_s == pytest.approx(6 * 3.0)  # the last frame is still missing
 
 
 def test_a_second_phase_has_a_pace_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""What is said of positives before launch equals what many batches of the real sampler show, also at token level."""
+"""Positives announced before launch, against many batches of the real sampler, also at token level."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def labels_of(counts: Sequence[int]) -> list[int]:
 
 @cache
 def dealt(counts: Sequence[int], batch_size: int, sampler: str, steps: int) -> list[list[int]]:
-    """The batches of some steps."""
+    """Return the batches of some steps."""
     made = make_sampler(sampler, labels_of(counts), batch_size, seed=0)
     return [made.rows(step) for step in range(1, steps + 1)]
 
@@ -45,10 +45,10 @@ def dealt(counts: Sequence[int], batch_size: int, sampler: str, steps: int) -> l
 def measured(
     counts: Sequence[int], vectors: Sequence[int], batch_size: int, sampler: str, steps: int
 ) -> tuple[list[float], list[float]]:
-    """Mean positives per anchor and share of anchors without any, of each class, one anchor at a time.
+    """Return mean positives per anchor and fraction of anchors without any, by class, one anchor at a time.
 
     Args:
-        vectors: how many each text has.
+        vectors: number of vectors of each text.
     """
     labels = labels_of(counts)
     anchors, positives, lonely = (np.zeros(len(counts)) for _ in range(3))
@@ -79,7 +79,7 @@ def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
 
 
 def test_77_classes_in_a_batch_of_32() -> None:
-    """Random batches leave most anchors alone, equal shares every one, class-balanced batches none."""
+    """Random batches leave most anchors without a positive, equal shares every one, class-balanced batches none."""
     counts = [40] * 77
     assert min(anchors_without_positive(counts, 32, "random")) > 0.6
     assert anchors_without_positive(counts, 32, "balanced") == [1.0] * 77
@@ -100,11 +100,11 @@ def test_several_views(counts: tuple[int, ...], batch_size: int, views: int, sam
 @each("most", [1, 2, 9])
 @each("batch_size", [4, 9])
 def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_size: int) -> None:
-    """As at token level; some texts have no vector at all."""
+    """Vary the number of vectors, as at token level. Some texts have none."""
     counts = (30, 12, 4)
     vectors = [int(v) for v in np.random.default_rng(1).integers(0, most + 1, sum(counts))]
     starts = np.cumsum((0, *counts))
-    vectors[-1] = 1  # no class without an anchor
+    vectors[-1] = 1  # every class has an anchor
     views = [class_views(vectors[a:b]) for a, b in pairwise(starts)]
     positives, lonely = measured(counts, vectors, batch_size, sampler, steps=4000)
     assert expected_positives(counts, batch_size, sampler, views) == pytest.approx(positives, rel=0.03, abs=0.05)
@@ -170,7 +170,7 @@ def tokens(k: int, **settings: Any) -> dict[str, Any]:
     ids=str,
 )
 def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings: dict[str, Any]) -> None:
-    """Texts of different lengths, some with fewer tokens than k or than clusters."""
+    """Texts differ in length, and some have fewer tokens than k or than clusters."""
     made = made_phase(draft(objective=tokens(**settings)))
     (term,) = made.plan.terms
     counted = count_tokens(str(made.encoder.folder), made.data.train, 32)

@@ -1,4 +1,4 @@
-"""From a draft to a run that can start: the defaults that are filled in, and what is refused before anything exists."""
+"""Preparing a draft for its start: defaults are filled in, and invalid drafts are refused before a run exists."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:
 
 
 def nli_rows(premises: int) -> list[tuple[str, str, str]]:
-    """A premise with a sentence that follows and one that contradicts, each."""
+    """Return premises, each with an entailed and a contradicting sentence."""
     return [
         (f"film {i} was warm", text, label)
         for i in range(premises)
@@ -292,7 +292,7 @@ def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, 
 
 
 class TestWhatLearns:
-    """The encoder has two blocks."""
+    """Trainable weights of an encoder with two blocks."""
 
     @pytest.mark.parametrize(
         ("given", "field", "part"),

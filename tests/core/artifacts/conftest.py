@@ -1,4 +1,4 @@
-"""A store with two finished runs, carried out once for all tests here."""
+"""A store with two finished runs, trained once for all tests here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.core.training.made import nli_csv
 
 @pytest.fixture(scope="session")
 def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, small_csv: Path) -> Path:
-    """Run number 1 on single texts, number 2 on pairs."""
+    """Return the store: run 1 is on single texts, run 2 on pairs."""
     folder = tmp_path_factory.mktemp("carried_out")
     draft = MORE | {
         "encoder": {"id": str(tiny_encoder), "max_length": 32},
@@ -32,7 +32,7 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, sm
 
 @pytest.fixture
 def filled(carried_out: Path, tmp_path: Path) -> Iterator[Store]:
-    """A copy of that store for one test."""
+    """Return a copy of that store for one test."""
     with closing(Store(shutil.copytree(carried_out, tmp_path / "filled"))) as opened:
         yield opened
 

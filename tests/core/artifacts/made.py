@@ -1,4 +1,4 @@
-"""What the tests of analysis share: short real runs in a store."""
+"""Shared by the tests of analysis: short real runs in a store."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
 
 
 def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> RunRecord:
-    """A run that was carried out here, as a worker does it; stopped after a step where that is given."""
+    """Train a run in this process as a worker does. It stops after step `stop_at`, if given."""
     config, data = prepare(draft, gpu=False)
     store_rows(store.folder, data)
     run_id = store.create(config)
-    claimed = store.claim_next(range(50))  # whatever else is running there
+    claimed = store.claim_next(range(50))  # whatever other runs there are
     assert claimed is not None
     assert claimed[0] == run_id
     attempt = store.attempt(run_id, claimed[1])
@@ -48,13 +48,13 @@ def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> R
 
 
 def silent(_done: int, _total: int | None, _message: str) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""
 
 
 def frame_again(
     store: Store, run: RunRecord, encoder: Encoder, tokenizer: Tokenizer, *, untrained: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Vectors and logits of the probe, computed in the batches in which the run computed its frames."""
+    """Compute vectors and logits of the probe in the same batches as the run's frames."""
     data = TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
     frames = ProbeFrames(run.config, data, encoder, tokenizer)
     assert run.probe is not None

@@ -1,4 +1,4 @@
-"""Values come back as they were written, files are whole or not there, and a current value is computed once."""
+"""Cached values: equal after reading, complete or absent, and computed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.events import TokenText, Word
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A value with every kind of field that a kept one has."""
+    """A value with every kind of field that cached values have."""
 
     read: TokenText
     points: NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""What the force view shows of a run: its own loss at that step, and a sentence for all that a frame does not hold."""
+"""Data of the force view: the run's own loss at a step, and a message for everything that a frame lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job finds is what the encoder says of one text after the other, and what the run's frames hold."""
+"""Results of the inspection job, against the encoder on one text at a time and the run's frames."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord)
         assert (folder / answer["file"]).exists()
         assert found.read == tokens.texts[row]
         for number, step in enumerate(found.steps):
-            # A text alone goes through other matrix shapes than in a batch: the last bits may differ.
+            # A single text has other matrix shapes than a batch, so the last bits may differ.
             np.testing.assert_allclose(found.vectors[number], store.embeddings(run.id, step)[row], atol=3e-6)
             np.testing.assert_allclose(found.logits[number], store.logits(run.id, step)[row], atol=3e-6)
             rows = store.attention(run.id, step)
@@ -242,7 +242,7 @@ def test_progress_counts_and_a_cancelled_job_leaves_nothing(store: Store, run: R
         raise Cancelled
 
     request = {"run": run.id, "what": what, "text": TEXT, "second": None, "step": 4}
-    lock = store.run_folder(run.id) / WEIGHTS_LOCK  # empty, and made by the first who reads weights
+    lock = store.run_folder(run.id) / WEIGHTS_LOCK  # empty; the first reader of weights creates it
     files = {lock, *store.run_folder(run.id).rglob("*")}
     with pytest.raises(Cancelled):
         job(request, store.folder, cancel)
@@ -290,7 +290,7 @@ def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunR
         asked(store, run, "similarity", task="../secret")
 
 
-# Weights that the disk budget took
+# Weights removed by the disk budget
 
 
 def test_the_budget_leaves_weights_alone_while_a_job_reads_them(

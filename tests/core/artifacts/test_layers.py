@@ -1,4 +1,4 @@
-"""Vectors behind every block, read one layer at a time."""
+"""Vectors after every block, read one layer at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps of frames and layers: what the projections give, kept one by one, with how far they can be believed."""
+"""Maps of frames and layers: equal to the projections, cached one by one, with their measures of trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A zip of known members: the same content gives the same bytes, and no more is read than the file declares."""
+"""A zip of known members: equal content gives equal bytes, and a reader stops at the declared size."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_one_that_says_it_is_small_is_unpacked_no_further_than_that(archive: Pat
     write_members(archive, MEMBERS | {"about.json": bytes(large)})
     text = archive.read_bytes()
     lying = text.replace(large.to_bytes(4, "little"), said.to_bytes(4, "little"))
-    assert lying.count(said.to_bytes(4, "little")) == 2  # beside the member, and in the list at the end
+    assert lying.count(said.to_bytes(4, "little")) == 2  # in the member's header, and in the central directory
     archive.write_bytes(lying)
     tracemalloc.start()
     try:
@@ -95,12 +95,12 @@ def zipped(members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATE
 
 
 def turned(text: bytes, place: int) -> bytes:
-    """The text with the bits of one byte turned."""
+    """Return the text with the bits of one byte inverted."""
     return text[:place] + bytes([text[place] ^ 0xFF]) + text[place + 1 :]
 
 
 def hostile() -> Iterator[tuple[bytes, str]]:
-    """Archives in which one thing is wrong, and what is said of it: a regular expression."""
+    """Return archives with one defect each, and the expected message as a regular expression."""
     whole = zipped(MEMBERS)
     yield b"PK but no zip", "not a zip file"
     yield zipped({}), "it lacks about.json, numbers.bin"

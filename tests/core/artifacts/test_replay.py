@@ -1,4 +1,4 @@
-"""A run as one small file: written, read back, and opened in another store."""
+"""A run as one small file: exported, read, and opened in another store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def begun_run(store: Store) -> tuple[str, Attempt]:
 
 
 def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = Status.FINISHED, **scores: float) -> str:
-    """A run with its probe, and a frame, a step and an accuracy at some steps."""
+    """Make an ended run with its probe, and with a frame, a step and an accuracy at some steps."""
     run_id, attempt = begun_run(store)
     for step in frames:
         points = np.array([[step, 0.12341], [0, -step]], np.float32)
@@ -83,7 +83,7 @@ class TestWrite:
         tmp_path: Path,
     ) -> None:
         translators = [str(tmp_path / "models" / "there"), str(tmp_path / "models" / "back")]
-        # They are named, and loaded by nobody.
+        # The config names them, but nothing loads them.
         run = recorded(store, draft(task={"translators": translators}, more=MORE))
         write_replay(store, run.id, tmp_path / "replay.zip")
         with zipfile.ZipFile(tmp_path / "replay.zip") as file:
@@ -152,7 +152,7 @@ class TestOpen:
         assert opened.owner == "somebody"
         kept = {"task": None, "encoder": None}
         assert opened.config.model_copy(update=kept) == run.effective.model_copy(update=kept)
-        assert opened.elapsed_s == pytest.approx(run.elapsed_s, abs=0.06)  # written in tenths
+        assert opened.elapsed_s == pytest.approx(run.elapsed_s, abs=0.06)  # stored in tenths
         for one, same in zip(elsewhere.steps(opened.id), filled.steps(run.id), strict=True):
             assert one.step == same.step
             assert one.values == pytest.approx(dict(same.values), rel=1e-5)

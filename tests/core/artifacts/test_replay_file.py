@@ -1,4 +1,4 @@
-"""Damaged and hostile replays: each is refused in a sentence, and nothing is created."""
+"""Damaged and hostile replays: each is refused with one sentence and creates nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHARS_MAX = 400
 
 
 def _run() -> dict[str, Any]:
-    """What `run.json` of a small replay says: 4 texts of 2 classes, 3 frames."""
+    """Return the `run.json` of a small replay with 4 texts of 2 classes and 3 frames."""
     steps = (0, 2, 4)
     config = parse_config(
         {"phases": [{"steps": 4}], "probe": {"frame_steps": steps, "size": 2, "train_size": 2}, "name": "small"}
@@ -75,7 +75,7 @@ def _tokens() -> dict[str, Any]:
 
 
 def _members(run: Any = None, maps: Any = None, arrays: Any = None, tokens: Any = None) -> Members:
-    """A whole replay's members, but for those that are given."""
+    """Return the members of a complete replay, with those given replaced."""
     maps = {str(step): np.zeros((4, 2), np.float32) for step in (0, 2, 4)} if maps is None else maps
     return {
         RUN: json.dumps(_run() if run is None else run).encode(),
@@ -94,7 +94,7 @@ def _zipped(members: Members) -> bytes:
 
 
 LEFT_OUT = object()
-# What a place in `run.json` or `tokens.json` is replaced by: of the wrong type, out of its range, or not there.
+# Replacements of a value in `run.json` or `tokens.json`: of the wrong type, out of range, or missing.
 RUN_CHANGES: dict[str, tuple[Any, ...]] = {
     "format": (1, 3, "2", LEFT_OUT),
     "title": ("", " ", "x" * 81, 7),
@@ -170,7 +170,7 @@ MAP_CHANGES: dict[str, tuple[Any, ...]] = {
     ),
     "3": (np.zeros((4, 2), np.float32),),
 }
-# What the refusal of a change says, where that is not the last name of its place.
+# Patterns of error messages that do not contain the last name of the changed path.
 REASONS = {
     "config": "config",
     "config.phases.0.steps": "steps|its config is a draft",
@@ -189,7 +189,7 @@ REASONS = {
 
 
 def _changed(given: Any, place: str, value: Any) -> Any:
-    """A copy in which another value is at a place."""
+    """Return a copy with another value at a path."""
     made = copy.deepcopy(given)
     *path, last = (int(part) if part.isdecimal() else part for part in place.split("."))
     here = made
@@ -208,7 +208,7 @@ def _with(given: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
 
 
 def _changes() -> Iterator[tuple[str, bytes, str]]:
-    """Archives in which one thing is wrong, each with a name, and what is said of it: a regular expression."""
+    """Return archives with one defect each, with a name and the expected message as a regular expression."""
     for place, values in RUN_CHANGES.items():
         for number, value in enumerate(values):
             archive = _zipped(_members(run=_changed(_run(), place, value)))

@@ -1,4 +1,4 @@
-"""Mean ± standard deviation over seeds, and the best marked."""
+"""Mean ± standard deviation over seeds, with the best marked."""
 
 from __future__ import annotations
 

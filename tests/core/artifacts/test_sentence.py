@@ -1,4 +1,4 @@
-"""A text's files: read as they were written, the newest kept; and texts without one word."""
+"""Files of a typed text: equal after reading, and only the newest are kept. Some texts have no words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.cases import each
 
 
 def read_of(*sides: str) -> TokenText:
-    """Words and single other characters, one token each, as many tokenizers find them."""
+    """Split a text into words and other characters, one token each, as many tokenizers do."""
     words, place = [], 1
     for side, text in enumerate(sides):
         for found in re.finditer(r"\w+|[^\w\s]", text):

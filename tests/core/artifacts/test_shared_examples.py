@@ -1,4 +1,4 @@
-"""A map that is only turned, mirrored and moved comes back onto the first run's."""
+"""Aligning a map that was only rotated, reflected and shifted onto the first run's."""
 
 from __future__ import annotations
 

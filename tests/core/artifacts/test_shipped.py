@@ -1,4 +1,4 @@
-"""The replays that come with the project: what they are, and that the code makes them from their configs."""
+"""The bundled replays: their contents, and their reproduction from their configs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_they_differ_in_their_objective_alone() -> None:
 
 
 class TestWhatTheyShow:
-    """Each sentence about one is true of its numbers."""
+    """Sentences about the replays, against their numbers."""
 
     def test_cosines_and_accuracies(self) -> None:
         scores = {name: [one.values for one in read_replay(SHIPPED[name].path).scores if one] for name in SHIPPED}
@@ -89,7 +89,7 @@ class TestWhatTheyShow:
         run = replay_file.read(SHIPPED["collapsed"].path).run
         above = [step.values["loss"] - step.values["collapse_line.supcon"] for step in run.steps[30:]]
         assert median(above) == pytest.approx(0, abs=1e-3)
-        assert median(map(abs, above)) < 1e-3  # at so high a rate, single batches still throw it off
+        assert median(map(abs, above)) < 1e-3  # the rate is so high that single batches still deviate
         assert run.steps[-1].values["collapse_line.supcon"] == pytest.approx(math.log(15), rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Whose speed a run is expected to have."""
+"""The expected speed of a run, measured on earlier runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.store.attempt import Attempt
 
 
 def ends(attempt: Attempt, step_s: float) -> None:
-    """A run of ten steps, each of which took this many seconds."""
+    """Finish a run of ten steps, each of which took this many seconds."""
     attempt.steps([Step(number, {"loss": 1.0, "tokens": 100.0, "step_s": step_s}) for number in range(1, 11)])
     attempt.end(Status.FINISHED)
 

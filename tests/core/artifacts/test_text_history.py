@@ -1,4 +1,4 @@
-"""A text between steps with weights moves as the examples near it do; slow loops say the same."""
+"""A text between steps with weights moves as its nearest examples do, against slow loops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told_at(steps: Sequence[int], vectors: Any, logits: Any) -> Inspected:
 
 
 def drifting(count: int = 40, width: int = 6, classes: int = 3, seed: int = 0) -> Read:
-    """Frames whose examples wander, each its own way."""
+    """Return frames whose examples move independently."""
     rng = np.random.default_rng(seed)
     start, drift = rng.standard_normal((2, count, width))
     heads = rng.standard_normal((width, classes))
@@ -44,7 +44,7 @@ def drifting(count: int = 40, width: int = 6, classes: int = 3, seed: int = 0) -
 
 
 def slowly(found: Inspected, read: Read, step: int, k: int) -> list[np.ndarray]:
-    """The formula, example by example."""
+    """Apply the formula example by example."""
 
     def unit(rows: np.ndarray) -> np.ndarray:
         return rows / np.linalg.norm(rows, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""When queued runs begin, against real claims in the order in which they really come."""
+"""Start times of queued runs, against real claims in their real order."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_long_line_is_played_through_at_once() -> None:
 
 @pytest.mark.parametrize("most", [None, 1, 2])
 def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> None:
-    """Two slots, in which the run that began first ends first."""
+    """Use two slots, in which the first run to begin is the first to end."""
     rng = random.Random(1)
     config = parse_config({"phases": [{"steps": 1}]})
     for _ in range(14):
@@ -81,7 +81,7 @@ def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> Non
 
 @pytest.fixture
 def finished(store: Store) -> Callable[..., str]:
-    """Makes a run that has taken ten steps of a batch."""
+    """Return a function that makes a run of ten steps, with a batch size and times."""
 
     def make(batch: int, head_s: float, step_s: float, tail_s: float, *, pause_s: float = 0.0) -> str:
         run_id = store.create(parse_config({"phases": [{"steps": 10, "batch_size": batch}]}))
@@ -113,8 +113,8 @@ def test_the_pace_is_that_of_the_run_that_is_most_alike(store: Store, finished: 
     third, last = queued(store, 5, encoder={"id": "other/encoder"}), queued(store, 5)
     found = places(store, 1)
     assert [found[run_id] for run_id in (first, second, third, last)] == [
-        Place(0, 0.0, 17.0),  # five steps of 2 s between 3 s and 4 s, not half of what ten steps took
-        Place(1, 17.0, 103.0),  # of an unknown batch, by the newest with this encoder: 20 of 4 s between 1 s and 5 s
+        Place(0, 0.0, 17.0),  # five steps of 2 s between 3 s and 4 s, not half the time of ten steps
+        Place(1, 17.0, 103.0),  # new batch size: from the newest with this encoder, 20 of 4 s between 1 s and 5 s
         Place(2, 103.0, None),
         Place(3, None, None),
     ]

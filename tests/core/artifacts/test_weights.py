@@ -1,4 +1,4 @@
-"""A run's model at a step gives back the frame that the run recorded there, bit by bit."""
+"""A run's model at a step reproduces the frame recorded there bit by bit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from core.models.source import BUNDLED
 from core.registry import Registry, load
 from tests.cases import each
 
-# Numbers that are explained in words, not by the formula.
+# Numbers that the help explains in words, outside the formula.
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
 READ_AGAIN = {
     "dropout", "eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial",

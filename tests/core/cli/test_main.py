@@ -81,7 +81,7 @@ def test_fit_prints_one_json_object_as_its_last_line(tiny_encoder: Path, small_c
 
 @pytest.fixture
 def worked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs are carried out in this process, as a worker does it; what a worker prints goes to the run's log."""
+    """Carry runs out in this process as a worker does. Their output goes to the run's log."""
 
     def carry_out(engine: LocalEngine) -> None:
         claim = engine.store.claim_next(range(1))
@@ -214,12 +214,12 @@ def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_o
 
 
 def first_settings(preset: Preset) -> set[str]:
-    """Names of the settings that a preset's first term has."""
+    """Return the settings of a preset's first term."""
     return {parameter.name for parameter in LOSSES[preset.objectives[0]["terms"][0]["loss"]].parameters}
 
 
 class TestDraft:
-    """Options become a config."""
+    """Conversion of options to a config."""
 
     def test_without_options_it_is_the_default_run(self) -> None:
         assert draft_from({}) == RunConfig()
@@ -517,7 +517,7 @@ def test_the_folder_of_the_runs_may_come_before_the_command(run: Any, tmp_path: 
     there, other = str(tmp_path / "there"), str(tmp_path / "other")
     assert run("--runs", there, "tasks", "add", str(small_csv), "--name", "Mine")[0] == 0
     assert "Mine" in run("tasks", "list", "--runs", there)[1]
-    assert "Mine" not in run("--runs", there, "tasks", "list", "--runs", other)[1]  # the one behind is nearer
+    assert "Mine" not in run("--runs", there, "tasks", "list", "--runs", other)[1]  # the second --runs wins
 
 
 @pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
@@ -577,7 +577,7 @@ def test_a_run_keeps_its_weights_until_it_is_said_otherwise(run: Any, tmp_path: 
 
 
 def finished(tmp_path: Path) -> tuple[Store, str]:
-    """A run with 2 MB of weights and 1 MB of frames."""
+    """Make a finished run with 2 MB of weights and 1 MB of frames."""
     store, run_id = made(tmp_path)
     store.claim_next(range(1))
     attempt = store.attempt(run_id, 1)

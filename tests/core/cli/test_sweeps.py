@@ -1,4 +1,4 @@
-"Experiments on the command line: a file is run, found again and added to; what left out is one line."
+"""Experiments on the command line: a file is run, found again and extended. An error is one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def instant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs end at once, and are made in this process."""
+    """Make runs in this process, and end them at once."""
     monkeypatch.setattr(LocalEngine, "dispatch", lambda self: InstantEngine(self.store, right).dispatch())
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Tasks of your own on the command line: what is said, what is kept, what is refused."""
+"""Tasks of the user on the command line: output, stored tasks and refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def library(runs: Path) -> TaskLibrary:
 
 
 def call(runs: Path, *words: object) -> Result:
-    """What a command prints; what it raises is raised here."""
+    """Run a command. Returns: its result. Raises: the error of the command."""
     result = CliRunner().invoke(tasks, [*map(str, words), "--runs", str(runs)])
     if isinstance(result.exception, PlaygroundError):
         raise result.exception
@@ -144,7 +144,7 @@ def test_a_hub_name_that_can_be_none_is_refused_in_a_sentence(runs: Path) -> Non
 
 
 class TestFetch:
-    """What is asked and said; `tests/core/tasks/hub` has the real clients."""
+    """Requests and messages of `tasks fetch`. `tests/core/tasks/hub` uses the real clients."""
 
     @pytest.fixture
     def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[HubRequest]:

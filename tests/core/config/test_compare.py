@@ -1,4 +1,4 @@
-"""Comparison of runs: what differs, with one value per run; one hash for one config; losses that are the same."""
+"""Comparison of runs: their differences, with one value per run; one hash for one config; equal losses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def mix(weight: float = 0.9, combine: str = "convex", **scl: Any) -> dict[str, A
 
 
 def diff(*configs: RunConfig) -> dict[str, tuple[str, ...]]:
-    """Values by label; no label twice."""
+    """Return values by label, and check that labels are unique."""
     found = config_differences(configs)
     labels = {difference.label: difference.values for difference in found}
     assert len(labels) == len(found)
@@ -279,7 +279,7 @@ class TestRows:
 
 
 class TestPrepared:
-    """What `prepare` fills in follows from what people set."""
+    """Values that `prepare` derives from the user's settings."""
 
     @staticmethod
     def prepared(**given: Any) -> RunConfig:

@@ -1,4 +1,4 @@
-"""A config in words: no field is forgotten, values are as people read them, and the formula has every number."""
+"""A config in words: every field is described, values are readable, and the formula has every number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from core.config.presets import PRESETS
 from core.config.term import TermConfig
 from tests.cases import each
 
-# Changes nothing that is learned, or is named by something else.
+# Fields without effect on the weights, or described by another field.
 LEFT_OUT = {
     "version",
     "name",
@@ -37,14 +37,14 @@ LEFT_OUT = {
     "resources.cpus",
     "resources.gpus",
     "task.name",
-    "task.path",  # with task.id
-    "knob_turns",  # with what they changed
+    "task.path",  # described by task.id
+    "knob_turns",  # described by the settings they change
 }
 TERM: dict[str, Any] = {"loss": "supcon", "level": "token", "queue": 0, "views": [{"view": "eda"}]}
 
 
 def fields(part: type[BaseModel], path: str = "") -> set[str]:
-    """Dotted paths of all fields of a config, but for those of phases."""
+    """Return the dotted paths of all fields of a config, except those of phases."""
     found = set()
     for name, field in part.model_fields.items():
         inner = field.annotation
@@ -72,7 +72,7 @@ def test_no_field_of_a_phase_is_forgotten() -> None:
     named = set().union(*(paths(trainable=part) for part in parts))
     of_phase = fields(type(RunConfig().phases[0]), "phases.0.")
     missing = {path for path in of_phase if path not in named}
-    assert missing == {"phases.0.objective.combine"}  # it follows from the weights
+    assert missing == {"phases.0.objective.combine"}  # derived from the weights
 
 
 @each("name", PRESETS)

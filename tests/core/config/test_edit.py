@@ -1,4 +1,4 @@
-"""Several settings of a draft changed at once; settings as text, and what is made of it again."""
+"""Several settings of a draft changed at once. Settings are formatted as text and parsed again."""
 
 from __future__ import annotations
 

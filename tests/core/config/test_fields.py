@@ -1,4 +1,4 @@
-"""What a field says of itself reaches the form, the command line, differences and errors from there alone."""
+"""Metadata of a field, which the form, the command line, differences and errors all use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.parameters import Parameter
 from core.tasks.hub.registry import HubRequest
 from tests.cases import each
 
-# Identities and what is written by the app itself, which nobody chooses in a form.
+# Identities, and fields written by the app. The user sets none of them in a form.
 UNTITLED = {"version", "phases", "task", "encoder", "probe", "checkpoint", "knob_turns", "path", "content_hash"}
 UNTITLED |= {"reading", "trainable", "objective", "optimiser", "every_steps", "snapshot_steps", "step", "value", "name"}
 UNTITLED |= {"resources", "terms", "combine", "loss", "weight", "views", "view", "id"}

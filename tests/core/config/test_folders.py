@@ -1,4 +1,4 @@
-"""What a config names on a disk, and what of it leaves the machine."""
+"""Paths that a config contains, and those that leave the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"
 
 
 def of_views(*, back_translation: float | None = None) -> RunConfig:
-    """A run in two phases, the first with two views by translation."""
+    """Return a run of two phases, the first with two back-translated views."""
     views = [{"view": "back_translation", "forward": THERE, "backward": BACK}, {"view": "back_translation"}]
     terms = [{"loss": "supcon", "views": views}]
     return parse_config(

@@ -1,4 +1,4 @@
-"""Objectives: terms on views, levels and layers; what can be turned; the mixes that are refused, and how."""
+"""Objectives: terms on views, levels and layers, knobs, and invalid combinations with their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step computes: every pass and tap that a term needs, once, and none besides."""
+"""Computations of a step: every pass and tap that a term needs, once, and no others."""
 
 from __future__ import annotations
 
@@ -279,5 +279,5 @@ def test_no_preset_computes_more_than_its_paper(
 ) -> None:
     made = plan_phase(
         build(ObjectiveConfig, PRESETS[name].objectives[0]).with_tokens(270), 6
-    )  # texts as long as theirs
+    )  # with texts of the same length
     assert (len(made.passes), made.layers, made.tokens) == (passes, layers, tokens)

@@ -1,4 +1,4 @@
-"""Presets: each is an objective that can be run, and its phases share the steps."""
+"""Presets: each is an objective that can be run, and its phases divide the steps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TestEvery:
         assert entry.source
 
     def test_it_calls_the_pooled_vector_cls_only_where_attention_is_meant(self, entry: Preset) -> None:
-        """Pooling is the encoder's choice: that of the bundled one is the mean."""
+        """Pooling belongs to the encoder. The bundled one uses the mean."""
         assert "[CLS]" not in entry.summary.replace("tokens that [CLS] attends to", "")
 
     def test_it_is_a_valid_config(self, entry: Preset) -> None:
@@ -67,7 +67,7 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     assert two_stage.terms[0].views[0].view == "dropout"
     (tokens,) = objectives("token-scl")
     assert (tokens.terms[0].level, tokens.terms[0].parameters["k"], tokens.weight) == ("token", AUTO, 0.2)
-    assert tokens.with_tokens(200).terms[0].parameters["k"] == 30  # of texts as long as those there
+    assert tokens.with_tokens(200).terms[0].parameters["k"] == 30  # with texts of the same length
 
 
 @each("name", TWO)

@@ -1,4 +1,4 @@
-"""One value that says everything about a run: its JSON form, its bounds and its refusals."""
+"""A config as the complete description of a run: its JSON form, bounds and refusals."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 
 
 def beyond(field: Parameter) -> list[object]:
-    """Values that a field does not take."""
+    """Return values that a field refuses."""
     if field.kind == "choice":
         return ["nonsense", 3, *([] if None in field.words else [None])]
     if field.kind == "switch":
@@ -339,7 +339,7 @@ class TestPhases:
 
 
 class TestTurnsTogether:
-    """Each of these turns is fine alone; the run takes them one after the other."""
+    """Turns that are valid alone, but not in the order in which the run applies them."""
 
     WEIGHTS = terms({"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}, combine="additive")
 
@@ -355,7 +355,7 @@ class TestTurnsTogether:
                 parse_config(self.WEIGHTS | self.turns(*both))
         with pytest.raises(ConfigError, match="all weights 0"):
             check_turn(config, 4, "cross_entropy.weight", 0.0)
-        with pytest.raises(ConfigError, match="all weights 0"):  # the recorded one comes after it
+        with pytest.raises(ConfigError, match="all weights 0"):  # the recorded turn comes after it
             check_turn(config, 2, "cross_entropy.weight", 0.0)
 
 

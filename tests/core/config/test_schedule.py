@@ -1,4 +1,4 @@
-"""Learning rate, frame steps and settings as functions of the step; turns are followed by hand."""
+"""Learning rate, frame steps and settings as functions of the step. Turns are applied by hand."""
 
 from __future__ import annotations
 

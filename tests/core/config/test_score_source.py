@@ -1,4 +1,4 @@
-"""From which step on the classifier learns, and whose scores a frame holds."""
+"""The first step at which the classifier learns, and the source of a frame's scores."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_evaluation_says_itself_when_a_probe_was_scored() -> None:
 
 
 def test_scores_of_a_random_classifier_mean_nothing() -> None:
-    """As runs have them that were made before frames had a probe."""
+    """Older runs have such frames, without a probe."""
     baseline = Evaluation(0, "baseline", {"accuracy": 0.8, "train_rows": 500.0})
     old = [frame(0), baseline, frame(4), frame(5), Evaluation(10, "test", {"accuracy": 0.5})]
     assert scorers(mixed(1.0), old) == [None, "linear probe", None, None, None]

@@ -1,4 +1,4 @@
-"""A twin is the run with one setting changed, and nothing else."""
+"""A twin is the run with one setting changed."""
 
 from __future__ import annotations
 

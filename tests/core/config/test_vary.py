@@ -1,4 +1,4 @@
-"""What one click offers can be had, and what a grid offers can be set."""
+"""Settings that a twin or a grid offers are valid."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class TestEvery:
                 assert suggestion.text != setting.text
 
     def test_the_parameter_is_the_settings_own(self, config: RunConfig) -> None:
-        """Its bounds are those of the config: what lies at them is taken, what lies beyond is refused."""
+        """The bounds of the parameter are those of the config. A bound is valid, a value beyond it is refused."""
         for setting in twin_settings(config):
             parameter = setting.parameter
             if setting.value is not None:
                 assert parameter.check(setting.path, setting.value) == setting.value
-            if parameter.low is None or setting.path.endswith(".weight"):  # weights depend on one another
+            if parameter.low is None or setting.path.endswith(".weight"):  # weights depend on each other
                 continue
             beyond = [parameter.low if parameter.above else parameter.low - 1]
             beyond += [] if parameter.high is None else [parameter.high + 1]

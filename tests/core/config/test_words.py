@@ -1,4 +1,4 @@
-"""The words of a config in another language: all of them are marked, and what is kept for everybody stays English."""
+"""Translation of a config: all words are marked, and stored words stay English."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECTIONS = (
     *(ReadingConfig, TaskConfig, EncoderConfig, TrainableConfig, OptimiserConfig, ProbeConfig, ResourcesConfig),
     *(PhaseConfig, RunConfig),
 )
-# What is called the same everywhere.
+# Names that are the same in every language.
 NAMES = {"AdamW", "Adafactor", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
 NAMES |= {"CE", "CE + SCL", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
 LETTERS = re.compile("[A-Za-z]{2}")

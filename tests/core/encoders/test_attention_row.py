@@ -1,4 +1,4 @@
-"""Every family: the [CLS] attention row equals row 0 of transformers' own eager attention."""
+"""The [CLS] attention row of every family, against row 0 of transformers' own eager attention."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> No
     before = encoder.pooled(TEXTS)
     for block in encoder.blocks:
         block.get_submodule(path).p = 0.5
-    assert not torch.allclose(encoder.pooled(TEXTS), before)  # it is that dropout indeed
+    assert not torch.allclose(encoder.pooled(TEXTS), before)  # this dropout has an effect
     rows = attention_rows(encoder, 1)[1]
     assert not rows.requires_grad
     close(rows, expected)

@@ -1,4 +1,4 @@
-"""An encoder fetched by the real Hub client, in a process of its own, from a Hub on the loopback address."""
+"""An encoder loaded by the real Hub client in a separate process, from a Hub on the loopback address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODULES = [
 ]
 TEXTS = ["a lovely film", "the story was dull and its music cold"]
 
-# Loads encoders by name and prints the vector of each text's first token, or the message.
+# Loads encoders by name. Prints the vector of each text's first token, or the error message.
 CLIENT = """
 import json, sys
 import torch
@@ -65,7 +65,7 @@ def load(hub: HubServer, home: Path, names: list[str], **environment: str) -> di
 
 @dataclass(frozen=True)
 class Loaded:
-    """What two processes with one cache were given: the first with the Hub, the second without."""
+    """Results of two processes with one cache: the first with the Hub, the second without."""
 
     online: dict[str, dict[str, Any]]
     offline: dict[str, dict[str, Any]]
@@ -87,14 +87,14 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Load
         hub.add("model", "acme/sentences", files | pooled)
         online = load(hub, home, ["acme/tiny-bert", "acme/with-code", "acme/none", "acme/gated-bert", "acme/sentences"])
         with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))  # taken, and nobody listens
+            held.bind(("127.0.0.1", 0))  # bound, but not listening
             away = f"http://127.0.0.1:{held.getsockname()[1]}"
             offline = load(hub, home, ["acme/tiny-bert", "acme/other", "acme/sentences"], HF_ENDPOINT=away)
         return Loaded(online, offline, list(hub.served))
 
 
 def expected_vectors(folder: Path) -> torch.Tensor:
-    """What transformers alone makes of each text alone, [B, H]."""
+    """Return the first token's vector of each text, computed by transformers text by text, [B, H]."""
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
         return torch.cat([model(**tokenizer(text, return_tensors="pt")).last_hidden_state[:, 0] for text in TEXTS])

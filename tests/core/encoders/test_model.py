@@ -1,4 +1,4 @@
-"""Every family: a packed batch gives the vectors and logits that each text has alone."""
+"""Vectors and logits of a packed batch, against those of each text alone, for every family."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def made(model_type: str, pooling: Any = "cls") -> Encoder:
 
 
 def alone(encoder: Encoder, text: Tokens) -> Tensor:
-    """The last hidden states [T, H] of one text in a batch of its own, as transformers computes them."""
+    """Return the last hidden states [T, H] of one text in its own batch, as transformers computes them."""
     return encoder.base(input_ids=torch.tensor([text.ids])).last_hidden_state[0]
 
 

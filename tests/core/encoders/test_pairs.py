@@ -1,4 +1,4 @@
-"""Pairs of texts: token types reach the families that take them."""
+"""Pairs of texts: families with token types receive them."""
 
 from __future__ import annotations
 

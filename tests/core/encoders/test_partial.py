@@ -1,4 +1,4 @@
-"""Every family: a pass that begins behind some block equals the whole pass."""
+"""A pass that begins after a block, against the whole pass, for every family."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def test_the_rest_of_a_pass_has_the_same_vectors_and_gradients(model_type: str, 
     encoder = made(model_type, pooling)
     taps = Taps(layers=(3,), tokens=((start + 1, 3),))
     whole = encoder.encode(TEXTS, taps)
-    # In another order and company than they were computed in.
+    # In another order and in other batches than they were computed in.
     states = [encoder.lower([text], start)[0] for text in TEXTS]
 
-    # What blocks share, such as relative positions, is as frozen as the lower blocks.
+    # Parameters that blocks share, such as relative positions, are frozen like the lower blocks.
     encoder.requires_grad_(False)
     encoder.blocks[start:].requires_grad_(True)
     expected = gradients(encoder, encoder.encode(TEXTS, taps).pooled[3].square().sum())
     for module in (encoder.base.embeddings, *encoder.blocks[:start]):
         for parameter in module.parameters():
-            parameter.data.fill_(torch.nan)  # whatever still read them would show it
+            parameter.data.fill_(torch.nan)  # any use would spread the NaN
     rest = encoder.encode(TEXTS, taps, lower=states, start=start)
 
     close(rest.pooled[3], whole.pooled[3])

@@ -1,4 +1,4 @@
-"""The choice of tokens against a slow loop and by hand."""
+"""The choice of tokens, against a slow loop and by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every family: what `encode` hands out equals what transformers computes for each text alone."""
+"""Outputs of `encode`, against transformers on each text alone, for every family."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 
 BLOCKS = 3
-SPECIAL = frozenset({5, 14, 9})  # the last text has none, and the third nothing else
+SPECIAL = frozenset({5, 14, 9})  # the last text has none, and the third only these
 
 
 def made(model_type: str, pooling: Any = "cls") -> Encoder:
-    """Three blocks with weights large enough that attention is far from uniform."""
+    """Return an encoder of three blocks with weights so large that attention is far from uniform."""
     torch.manual_seed(0)
     config = copy.deepcopy(CONFIGS[model_type])
     config.num_hidden_layers = BLOCKS
@@ -35,7 +35,7 @@ def made(model_type: str, pooling: Any = "cls") -> Encoder:
 
 
 def eager(encoder: Encoder) -> Any:
-    """The same base model with attention that can be looked at."""
+    """Return the same base model with attention that can be read."""
     config = copy.deepcopy(encoder.model.config)
     model = AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
     model.load_state_dict(encoder.model.state_dict())
@@ -43,7 +43,7 @@ def eager(encoder: Encoder) -> Any:
 
 
 def hidden(encoder: Encoder, text: Tokens) -> tuple[Tensor, ...]:
-    """[T, H] of the embeddings and of each layer, of one text in a batch of its own."""
+    """Return [T, H] of the embeddings and of each layer, for one text in its own batch."""
     found = encoder.base(input_ids=torch.tensor([text.ids]), output_hidden_states=True).hidden_states
     return tuple(states[0] for states in found)
 
@@ -68,7 +68,7 @@ def assert_untouched(encoder: Encoder) -> None:
     for module in encoder.modules():
         assert "forward" not in vars(module)
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-        assert not [hook for hook in hooks if hook.__module__.startswith("core.")]  # transformers keeps some of its own
+        assert not [hook for hook in hooks if hook.__module__.startswith("core.")]  # transformers has hooks too
 
 
 @each("pooling", ["cls", "mean"])
@@ -100,7 +100,7 @@ def test_blocks_above_the_highest_tap_are_not_computed(model_type: str) -> None:
 
 
 def attended(encoder: Encoder, text: Tokens, layer: int, k: int) -> list[int]:
-    """Places of the k tokens that [CLS] attends to most, one at a time."""
+    """Return the positions of the k tokens that [CLS] attends to most."""
     with torch.no_grad():
         attention = eager(encoder)(input_ids=torch.tensor([text.ids]), output_attentions=True).attentions
     row = attention[layer - 1][0, :, 0].mean(0).tolist()

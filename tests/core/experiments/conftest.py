@@ -1,4 +1,4 @@
-"""An experiment on the tiny encoder, and its runs made in this process."""
+"""An experiment on the tiny encoder, whose runs are made in this process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Make = Callable[..., Design]
 
 
 class Here(Experiments):
-    """Makes runs in this process."""
+    """Experiments that make runs in this process."""
 
     def fill(self, experiment_id: str) -> None:
         make_runs(self.engine, experiment_id, lambda *_: None)
 
 
 def shown(experiments: Experiments, measure: str = "accuracy", split: str = "test") -> Results:
-    """What the newest experiment shows."""
+    """Return the results of the newest experiment."""
     experiment_id = experiments.table.experiments()[0].id
     store, design = experiments.engine.store, experiments.design(experiment_id)
     return results(store, experiment_id, design, measure=measure, split=split)
@@ -34,7 +34,7 @@ def shown(experiments: Experiments, measure: str = "accuracy", split: str = "tes
 
 @pytest.fixture
 def design(draft: Callable[..., RunConfig]) -> Make:
-    """Makes a design on the tiny encoder: λ 0.1 and 0.9, compared with the first, under two seeds."""
+    """Return a function that makes a design on the tiny encoder: λ 0.1 and 0.9, compared with the first, two seeds."""
 
     def make(**fields: Any) -> Design:
         given: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""An engine whose runs end at once, with scores that a test decides: an experiment of many runs takes a moment."""
+"""An engine whose runs end at once with given scores, so that an experiment of many runs is fast."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from core.workers import Engine
 from tests.core.store.test_store import PROBE
 
 LABELS = (0, 1) * 10
-# How many of the LABELS a run gets right.
+# Number of LABELS that a run predicts correctly.
 Right = Callable[[RunConfig], int]
 
 
 def right(config: RunConfig) -> int:
-    """λ 0.9 gets four more right than λ 0.1 under every seed, and seeds differ."""
+    """Return four more correct predictions for λ 0.9 than for λ 0.1 under every seed. Seeds differ."""
     weight = config.phases[0].objective.weight or 0.0
     return 10 + (4 if weight > 0.5 else 0) + config.seed % 3
 
 
 class InstantEngine(Engine):
-    """Runs finish when they are dispatched, unless `holding`.
+    """An engine that finishes runs on dispatch, unless `holding`.
 
-    `probe_right` is how many the linear probe of the untrained encoder gets right; None for runs without one.
+    `probe_right` is the number of correct predictions of the linear probe, None for runs without one.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class InstantEngine(Engine):
         self.carried_out: list[str] = []
 
     def warm_up(self) -> None:
-        """Nothing is started ahead of need."""
+        """Start nothing in advance."""
 
     def dispatch(self) -> None:
         while not self.holding and (claim := self.store.claim_next(range(1))) is not None:
@@ -61,6 +61,6 @@ class InstantEngine(Engine):
 
 
 def logits_of(right: int, labels: Sequence[int] = LABELS) -> np.ndarray:
-    """Logits [N, 2] that get the first `right` of the labels right."""
+    """Return logits [N, 2] that predict the first `right` labels correctly."""
     said = [label if place < right else 1 - label for place, label in enumerate(labels)]
     return np.eye(2, dtype=np.float32)[said] * 2 - 1

@@ -1,4 +1,4 @@
-"""An experiment as a file: what is read from it shows what the experiment showed."""
+"""An experiment as a file: after reading, it shows the same results."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_what_is_damaged_or_no_archive_is_refused(archive: Path, elsewhere: Stor
 
 
 def _check_refusal(archive: Path, elsewhere: Store, why: str) -> None:
-    """In one sentence, and nothing is created."""
+    """Check that opening is refused with one sentence and creates nothing."""
     with pytest.raises(StoreError, match=rf"^changed\.zip is damaged, or not an experiment \(.*({why}).*\): take it"):
         open_archive(elsewhere, archive)
     assert elsewhere.runs() == []

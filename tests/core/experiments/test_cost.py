@@ -1,4 +1,4 @@
-"""What an experiment will take, before it starts."""
+"""The cost of an experiment before its start."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_runs_that_are_over_before_they_are_compared_cannot_end_early(
     experiments: Here, engine: InstantEngine, design: Make
 ) -> None:
     axes = [{"setting": "steps", "values": [4, 40]}]
-    cost(engine, design(axes=axes, baseline={}, early_stopping={"grace_steps": 39}))  # the longer ones can
+    cost(engine, design(axes=axes, baseline={}, early_stopping={"grace_steps": 39}))  # the longer runs can
     late = design(axes=axes, baseline={}, early_stopping={"grace_steps": 40})
     for refuses in (lambda: cost(engine, late), lambda: experiments.begin(late)):
         with pytest.raises(ConfigError, match="the longest run takes 40 steps, so none could end early"):

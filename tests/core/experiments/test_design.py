@@ -1,4 +1,4 @@
-"""Designs: what they run, what a cell is compared with, and how a file says it."""
+"""Designs: their runs, the baseline of a cell, and their form in a file."""
 
 from __future__ import annotations
 

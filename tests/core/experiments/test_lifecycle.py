@@ -1,4 +1,4 @@
-"""An experiment from its beginning to its end: what is run, what is found, what stops and what goes on."""
+"""An experiment from start to end: runs, results, stopping and resuming."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_a_deleted_run_is_made_again_when_somebody_asks(experiments: Here, engin
 def test_runs_that_nobody_made_are_made_by_whoever_looks(
     experiments: Here, engine: InstantEngine, design: Make
 ) -> None:
-    """As after a kill -9 of whoever made them."""
+    """Revive an experiment whose process was killed before it made the runs."""
     made = design()
     experiment_id = experiments.table.create("", made.to_json())
     experiments.revive(experiments.table.experiment(experiment_id), made, [])
@@ -245,7 +245,7 @@ def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, desi
     made = design(base=base, axes=[start], sources=sources, baseline={}, seeds=2)
     experiments = Experiments(LocalEngine(store))
     experiment_id = experiments.begin(made)
-    assert not is_over(made, experiments.table.runs(experiment_id))  # nobody waited for them
+    assert not is_over(made, experiments.table.runs(experiment_id))  # `begin` did not wait for them
     wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
     runs = experiments.table.runs(experiment_id)
     assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]

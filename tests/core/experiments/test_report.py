@@ -1,4 +1,4 @@
-"""The report: one file that says what was run and found, whatever labels hold."""
+"""The report: one file with settings and results, whatever the labels contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as people read them, and as files."""
+"""Result tables, as text and as files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> Non
 def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     experiments: Here, engine: InstantEngine, design: Make
 ) -> None:
-    engine.probe_right = 13  # of 20: more than λ 0.1 gets right, less than λ 0.9
+    engine.probe_right = 13  # of 20: more than with λ 0.1, fewer than with λ 0.9
     experiments.begin(design(seeds=3))
     found = shown(experiments)
     header, rows = table_rows(found)
@@ -77,7 +77,7 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     of_nats = " ".join(findings(shown(experiments, "cross_entropy")))
     assert "Above that probe here, by the means alone: λ 0.1 (" in of_nats
     of_validation = " ".join(findings(shown(experiments, split="validation")))
-    assert "65.0%" not in of_validation  # that of the test rows
+    assert "65.0%" not in of_validation  # 65 % is the probe's test accuracy
 
 
 def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here, design: Make) -> None:
@@ -160,7 +160,7 @@ def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make
     experiments.begin(design(seeds=2))
     _, rows = table_rows(shown(experiments))
     assert (rows[1][4], rows[1][-1]) == ("0.0", "–")
-    assert " to " in rows[1][5]  # seeds differ, so that there is an interval
+    assert " to " in rows[1][5]  # seeds differ, so an interval exists
 
 
 def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine: InstantEngine, design: Make) -> None:

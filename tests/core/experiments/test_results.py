@@ -1,4 +1,4 @@
-"""What an experiment shows, against scores that the test decided."""
+"""Results of an experiment, against given scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that a grid says its cells share."""
+"""The settings that all cells of a grid share."""
 
 from __future__ import annotations
 

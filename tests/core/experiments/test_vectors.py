@@ -1,4 +1,4 @@
-"""Measuring the vectors that runs end with."""
+"""Measuring the final vectors of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.core.experiments.conftest import Make
 
 
 class HereEngine(LocalEngine):
-    """Carries runs out in this process."""
+    """An engine that carries runs out in this process."""
 
     def dispatch(self) -> None:
         while (claim := self.store.claim_next(range(1))) is not None:
@@ -28,7 +28,7 @@ class HereEngine(LocalEngine):
 
 @pytest.fixture
 def trained(store: Store, design: Make) -> tuple[Store, str]:
-    """Two runs of one cell, really trained."""
+    """Return the store and the id of an experiment of one cell, whose two runs were trained."""
     base = changed(design().base, {"steps": 2, "probe.frame_steps": []})
     made = design(axes=[], baseline={}, base=base.model_dump(mode="json"))
     experiment_id = ExperimentTable(store.folder).create("", made.to_json())

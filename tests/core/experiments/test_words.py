@@ -1,4 +1,4 @@
-"""What people read of experiments in another language, and what is stored and written in English all the same."""
+"""Translation of experiments on the screen, while stored and exported words stay English."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_names_that_people_gave_stay() -> None:
 
 
 def test_an_axis_over_one_setting_is_called_as_the_setting_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that hold a phase or a loss are in no catalogue as a whole."""
+    """Names with a phase or a loss in them have no catalogue entry as a whole."""
 
     def name(setting: str, base: RunConfig) -> str:
         return f"Phase 1: {setting}" if messages.language() == "en" else f"1: {setting}"

@@ -1,4 +1,4 @@
-"""A store with finished runs, which the tests of a module leave as they are; others take `elsewhere`."""
+"""A store with finished runs, which the tests of a module only read. Other tests use `elsewhere`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of scripts share: a Python that knows nothing of this project, and runs one script after another."""
+"""Shared by the tests of scripts: a Python without this project, which runs one script after another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from core.exports.entry import write_export
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 
-# A script promises 1e-4 on machines of one kind. On one machine it repeats nearly every rounding (on a busy one some
-# millionths were seen). An encoder as small as the tests' learns so little that a wrong optimiser was off by 1.3e-4.
+# A script promises 1e-4 on machines of one kind. On one machine it repeats nearly every rounding (a busy one deviated
+# by some millionths). An encoder this small learns so little that a wrong optimiser differed by 1.3e-4.
 TOLERANCE = 1e-5
 SERVER = """
 import contextlib, importlib.util, io, json, runpy, sys, traceback, warnings
@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 
 class Interpreter:
-    """A process of its own (`python -I`, another folder) that imports torch once for all scripts."""
+    """A separate process (`python -I`, another folder) that imports torch once for all scripts."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -47,7 +47,7 @@ class Interpreter:
         )
 
     def run(self, script: Path, *arguments: str) -> tuple[str, str]:
-        """What a script printed, and the problem that ended it, "" for none."""
+        """Run a script. Returns: its output, and the error that ended it, or ""."""
         self._process.stdin.write(json.dumps([str(script), *arguments]) + "\n")
         self._process.stdin.flush()
         said, problem = json.loads(self._process.stdout.readline())
@@ -58,7 +58,7 @@ class Interpreter:
 
 
 def written(store: Store, run: RunRecord, folder: Path) -> Path:
-    """The run's script, checked as a linter would."""
+    """Export the run's script and lint it."""
     path = folder / "script.py"
     write_export(EXPORTS["script"], store, run.id, path)
     text = path.read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def written(store: Store, run: RunRecord, folder: Path) -> Path:
 
 
 def differences(store: Store, run: RunRecord, table: Path) -> dict[str, float]:
-    """The largest difference of the loss and of each part between a run's steps and a script's table."""
+    """Return the largest difference of the loss and of each part between a run's steps and a script's table."""
     with table.open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
     found: dict[str, float] = {}
@@ -87,7 +87,7 @@ def differences(store: Store, run: RunRecord, table: Path) -> dict[str, float]:
 
 
 def repeated(store: Store, run: RunRecord, interpreter: Interpreter, encoder: Path, folder: Path) -> dict[str, float]:
-    """`differences` of a run and its script, which has to repeat it to TOLERANCE."""
+    """Return the `differences` between a run and its script, and check them against TOLERANCE."""
     table = folder / "steps.csv"
     script = written(store, run, folder)
     said, problem = interpreter.run(script, "--encoder", str(encoder), "--output", str(table))

@@ -1,4 +1,4 @@
-"""Every form of export: named after the run, whole or not at all; and each of the small ones."""
+"""Every form of export: named after the run, complete or absent. Tests of each of the small ones."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_config_and_replay_are_read_back(store: Store, elsewhere: Store, run: Ru
 
 
 def taken(command: str) -> RunConfig:
-    """The draft that `fit` makes of a command, as a shell hands it on."""
+    """Return the draft that `fit` makes of a command, as the shell splits it."""
     printed = command.replace(COMMAND, r"printf '%s\0'", 1)
     words = subprocess.run(["sh", "-c", printed], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
     given: dict[str, Any] = fit.make_context("fit", words).params
@@ -121,7 +121,7 @@ class TestCommandLine:
             update={"knob_turns": (KnobTurn.model_validate({"step": 2, "name": "temperature", "value": 0.1}),)}
         )
         found = taken(command_line(turned))
-        # The rows are those of the file; what they are is found out before launch.
+        # The rows are those of the file. Their hash and name are computed before launch.
         assert found == turned.model_copy(
             update={"task": turned.task.model_copy(update={"content_hash": None, "name": None})}
         )

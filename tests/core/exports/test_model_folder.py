@@ -1,4 +1,4 @@
-"""An exported model predicts what its run predicted, in the programs that people load it with."""
+"""An exported model predicts as its run did, in the libraries that load it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def exported(store: Store, run: RunRecord, folder: Path) -> Path:
 
 
 def uneven_task(folder: Path) -> dict[str, Any]:
-    """A task whose largest class has two thirds of the rows, and nine tenths of the test rows."""
+    """Return a task whose largest class has two thirds of the training rows and nine tenths of the test rows."""
     rows = made_rows(160)
     train = [*rows[0::2], *rows[1::4]]
     test = [*made_rows(18, seed=1)[0::2], ("a good text", "good")]
@@ -53,7 +53,7 @@ def uneven_task(folder: Path) -> dict[str, Any]:
 
 
 def last(store: Store, run: RunRecord) -> tuple[list[str], Any]:
-    """The texts on the map and the logits of the last frame."""
+    """Return the texts on the map and the logits of the last frame."""
     return list(run.probe.texts), store.logits(run.id, run.steps)
 
 
@@ -65,7 +65,7 @@ def run_in(store: Store, draft: Callable[..., RunConfig], pooling: str) -> RunRe
 
 @pytest.fixture(scope="module")
 def run_by(store: Store, draft: Callable[..., RunConfig]) -> Callable[[str], RunRecord]:
-    """A run by a kind of pooling, carried out once."""
+    """Return a function that carries out a run with a kind of pooling, once."""
     return cache(lambda pooling: run_in(store, draft, pooling))
 
 
@@ -213,6 +213,6 @@ def test_a_process_that_fails_before_it_can_report_is_a_sentence(
     store: Store, run_by: Callable[[str], RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_by("cls")
-    monkeypatch.setattr("core.exports.entry.ROOT", store.folder)  # where there is no such module
+    monkeypatch.setattr("core.exports.entry.ROOT", store.folder)  # a folder without that module
     with pytest.raises(StoreError, match=r"^Model could not be written \(.*core.*\): try again, or use the command"):
         export_bytes(EXPORTS["model"], store, run.id)

@@ -1,4 +1,4 @@
-"""A run as one page: what its script knows is what the run did, and nothing in it comes from or goes elsewhere."""
+"""A run as one page: its script has the run's data, and it loads and sends nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
 @pytest.fixture(scope="module")
 def pair(store: Store, run: RunRecord, draft: Callable[..., RunConfig]) -> list[RunRecord]:
-    """Two runs that differ in their seed alone."""
+    """Return two runs that differ only in their seed."""
     return [run, recorded(store, draft(more=MORE | {"seed": 1}))]
 
 
@@ -55,7 +55,7 @@ def test_it_is_in_the_language_that_is_spoken(store: Store, run: RunRecord) -> N
     assert '<html lang="zh">' in spoken
     assert '<html lang="en">' in english
     assert "«" not in english
-    # Of the page's own words; those of settings, titles and texts are not its.
+    # Only the page's own words are translated, not those of settings, titles and texts.
     heads = re.findall(r"<(?:h2|label|th scope)[^>]*>([^<]+)<", spoken)
     assert [text for text in heads if not text.startswith("«") and text != run.title] == []
     assert known(spoken)["description"].startswith("«Map of")

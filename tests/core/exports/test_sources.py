@@ -1,4 +1,4 @@
-"""Definitions are taken over with all that they use, each once."""
+"""Definitions are copied with all that they use, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bars as Plotly gets them."""
+"""Bars in Plotly's form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made_lengths(count: int, seed: int = 0) -> list[int]:
 
 
 def bars_of(figure: Figure) -> list[tuple[float, float, int, str]]:
-    """Of each bar its ends, its count and what it says of itself."""
+    """Return the ends, count and hover text of each bar."""
     (trace,) = figure["data"]
     return [
         (x - width / 2, x + width / 2, count, hover)

@@ -1,4 +1,4 @@
-"""The curves as Plotly gets them."""
+"""Curves in Plotly's form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made_steps(count: int) -> list[Step]:
 
 
 def titles(figure: Figure) -> list[str]:
-    """Of the panels, from top to bottom."""
+    """Return the titles of the panels, from top to bottom."""
     notes = [note for note in figure["layout"]["annotations"] if note["xref"] == "paper" and note["x"] == 0]
     names = (re.match("<b>(.*)</b><span> ", note["text"]) for note in sorted(notes, key=lambda note: -note["y"]))
     return [found[1] for found in names if found]
@@ -178,7 +178,7 @@ def test_marks_run_through_the_panels_and_not_through_their_titles() -> None:
 
 
 def test_labels_of_turns_never_meet() -> None:
-    """Of a knob that is turned again at once the last value is said; another knob's label moves below it."""
+    """Repeated turns of a knob share the label of the last value. Another knob's label moves below it."""
     turns = [KnobTurn(step=step, name="temperature", value=step / 100) for step in (20, 21, 22, 60)]
     turns += [KnobTurn(step=23, name="lambda", value=0.5)]
     notes = drawn(made_steps(10), turns=turns, phase_ends=(100,))["layout"]["annotations"]

@@ -1,4 +1,4 @@
-"""A figure as an SVG: every value where its axis puts it, nothing from outside as markup."""
+"""A figure as an SVG: every value has its position on the axes, and text from outside is never markup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def figure(traces: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
 
 
 def drawn(given: dict[str, Any]) -> ET.Element:
-    """400 × 240: 300 × 200 for the panel, from (60, 10) to (360, 210)."""
+    """Draw 400 × 240 pixels, of which the panel takes 300 × 200, from (60, 10) to (360, 210)."""
     return ET.fromstring(figure_svg(given, width=400, height=240, about="Curves"))
 
 
@@ -151,10 +151,10 @@ def test_figures_side_by_side_share_the_axes_that_both_have() -> None:
     assert first["layout"]["xaxis"]["range"] == second["layout"]["xaxis"]["range"] == [0, 20]
     low, high = first["layout"]["yaxis"]["range"]
     assert second["layout"]["yaxis"]["range"] == [low, high]
-    assert (low, high) == pytest.approx((-1.2, 3.2))  # with a twentieth of room
+    assert (low, high) == pytest.approx((-1.2, 3.2))  # with a margin of a twentieth
     assert third["layout"]["yaxis2"]["range"] == pytest.approx([-2.2, 2.2])
     assert "yaxis2" not in first["layout"]
-    # Nothing was changed in what was given.
+    # The input is unchanged.
     assert "range" not in short["layout"]["yaxis"]
     [(left, bottom), (middle, top)] = lines(drawn(first))[0]
     assert (left, middle) == (60.0, 210.0)

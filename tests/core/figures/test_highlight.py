@@ -1,4 +1,4 @@
-"""Highlighted texts: nothing from outside is markup, nothing of a text is lost, nothing is reported by hue alone."""
+"""Highlighted texts: text from outside is never markup, text is complete, and colour is never the only cue."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ PLAIN = [
 ]
 TAGS = {"div", "p", "span", "sup", "ol", "li", "bdi"}
 ATTRIBUTES = {"class", "role", "aria-label", "aria-hidden", "style", "dir", "data-side", "title"}
-# The page's text and background of each theme, from its settings.
+# Text and background colour of each theme, from the app's settings.
 THEMES = [((0x1F, 0x29, 0x33), (0xFF, 0xFF, 0xFF)), ((0xE4, 0xE9, 0xEE), (0x11, 0x16, 0x1B))]
 
 
 @dataclass
 class Drawn:
-    """A span of a side: its own attributes, its text and the sign before it."""
+    """A span of a text: its attributes, its content and the sign before it."""
 
     attributes: dict[str, str]
     text: str = ""
@@ -65,7 +65,7 @@ class Drawn:
 
 @dataclass
 class Block:
-    """One `token-text`: what is in each side, and its spans."""
+    """One `token-text`: the content of each text of a pair, and its spans."""
 
     label: str
     sides: dict[int, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Block:
 
 
 class Reader(HTMLParser):
-    """Reads the markup as a browser would; fails on a tag or an attribute that is none of ours."""
+    """A parser that reads the markup as a browser would. It fails on unexpected tags and attributes."""
 
     def __init__(self, markup: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -127,7 +127,7 @@ class Reader(HTMLParser):
 
 
 def made_text(*sides: str, read: int | None = None) -> TokenText:
-    """Words are runs of letters or single other signs, as BERT's tokenizer makes them, one token each."""
+    """Return a text with one token per word. As for BERT's tokenizer, a word is a run of letters or one character."""
     words: list[Word] = []
     for number, side in enumerate(sides):
         for found in re.finditer(r"\w+|[^\w\s]", side[:read]):

@@ -1,4 +1,4 @@
-"""The chart of an experiment: parsed as XML, its marks are where its numbers say."""
+"""The interval chart of an experiment, parsed as XML: marks lie at their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def circles(root: ElementTree.Element, radius: str) -> list[ElementTree.Element]
 
 
 def scale(root: ElementTree.Element, left: bool) -> tuple[float, float]:
-    """Pixels per unit and the pixel of 0, from two ticks of a panel."""
+    """Return pixels per unit and the pixel of 0, from two ticks of a panel."""
     middle = float((root.get("viewBox") or "").split()[2]) * 0.6
     ticks = [
         (float(one.get("x") or 0), float((one.text or "").replace("−", "-")))
@@ -78,4 +78,4 @@ def test_what_the_scores_have_to_beat_is_where_it_belongs() -> None:
         x = float(str(strokes[name].get("d")).removeprefix("M").split()[0])
         assert x == pytest.approx(zero + size * share, abs=0.2)
     far = parsed([IntervalRow("CE", (0.70, 0.74), majority=0.1)])
-    assert not list(far.iter(f"{SVG}path"))  # so far away, it would press the dots together
+    assert not list(far.iter(f"{SVG}path"))  # so far away that it would compress the dots

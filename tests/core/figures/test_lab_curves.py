@@ -1,4 +1,4 @@
-"""The curves of the loss lab, which the browser fills."""
+"""Curves of the loss lab, which the browser fills."""
 
 from __future__ import annotations
 

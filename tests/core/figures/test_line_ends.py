@@ -1,4 +1,4 @@
-"""Names at the ends of lines."""
+"""Labels at the ends of lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TestSpread:
 
     @each("seed", range(5))
     def test_no_other_places_move_less(self, seed: int) -> None:
-        """The sum of squares is least among all places on a grid that keep gap and order."""
+        """The sum of squares is minimal among all positions on a grid that keep gap and order."""
         wanted = np.random.default_rng(seed).uniform(0, 20, 3).round()
         found = spread(wanted.tolist(), 6, 0, 20)
         order = np.argsort(wanted, kind="stable")

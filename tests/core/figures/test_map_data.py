@@ -1,4 +1,4 @@
-"""What the browser gets of a map, read back by a decoder of our own."""
+"""The browser's data of a map, decoded here independently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMATS = {"uint8": "B", "uint16": "H"}
 
 
 def read(bundle: Bundle) -> dict[str, Any]:
-    """The header, and its arrays as lists, number by number."""
+    """Return the header, and its arrays as lists."""
     (length,) = struct.unpack_from("<I", bundle.content)
     found: dict[str, Any] = json.loads(bundle.content[4 : 4 + length])
     for name, table in found.pop("arrays").items():
@@ -39,7 +39,7 @@ def read(bundle: Bundle) -> dict[str, Any]:
 
 
 def places_of(bundle: Bundle) -> list[list[list[float]]]:
-    """Coordinates as the browser works them out: of every frame that is there, every point, every axis."""
+    """Return coordinates as the browser computes them: of every frame, point and axis."""
     given = read(bundle)
     axes, points = given["axes"], given["points"]
     frames = []

@@ -1,4 +1,4 @@
-"""Panels fill their figure without overlapping; runs of different length and speed lie side by side."""
+"""Panels fill their figure without overlapping. Runs of different length and speed align."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of several runs as Plotly gets them."""
+"""Curves of several runs in Plotly's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smoothing against its definition, value by value."""
+"""Smoothing, against its definition, value by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of a text and its words as Plotly gets them."""
+"""Charts of a text and its words in Plotly's form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def heatmap(words: list[str], weights: object, **more: Any) -> Figure:
 
 
 def texts_of(figure: Figure) -> str:
-    """Everything that Plotly reads as its own markup: names, ticks, labels and hovers."""
+    """Return all text that Plotly parses as markup: names, ticks, labels and hover texts."""
     found: list[str] = []
 
     def walk(value: object) -> None:
@@ -88,7 +88,7 @@ def test_hostile_words_are_text() -> None:
         texts = texts_of(figure)
         assert "<img" not in texts
         assert "&lt;img" in texts
-        # What is ours is bold, or a line.
+        # The app's own markup is bold text or a line.
         assert {part.split(">")[0] for part in texts.split("<")[1:]} <= {"b", "/b", "br", "extra", "/extra"}
         assert "w" * 61 not in texts
 
@@ -151,7 +151,7 @@ class TestTopWords:
         assert before["hovertext"][2] == "<b>good</b><br>step 0: attention 0.4000, left the top k"
         assert after["hovertext"][0] == "<b>film</b><br>&lt;i&gt;: attention 0.8000, entered the top k"
         assert after["hovertext"][1].endswith("stayed in the top k")
-        assert before["marker"]["pattern"]["shape"]  # not told apart by colour alone
+        assert before["marker"]["pattern"]["shape"]  # a cue besides colour
         assert "pattern" not in after["marker"]
 
     def test_what_does_not_fit_is_named(self) -> None:
@@ -184,7 +184,7 @@ class TestAttentionAgainstEffect:
         assert agreement_sentence(none) == "No rank correlation: 1 word, too few or all equal."
 
     def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
-        """Points far apart: only their number gets in the way of a name."""
+        """Points lie far apart, so only the maximum number limits the names."""
         places = np.arange(12) / 11
         words = [f"w{i}" for i in range(12)]
         named = named_points(attention_against_effect_figure(words, places, places, AGREEMENT, revision="r"))
@@ -196,14 +196,14 @@ class TestAttentionAgainstEffect:
         rng = np.random.default_rng(seed)
         count = 60
         attention, effects = rng.dirichlet(np.full(count, 0.3)), rng.normal(size=count) * 0.05
-        effects[:5] += 0.4  # the strongest are close together
+        effects[:5] += 0.4  # the strongest lie close together
         words = ["an" * int(rng.integers(1, 9)) + str(i) for i in range(count)]
         figure = attention_against_effect_figure(words, attention, effects, AGREEMENT, revision="r")
         x = (attention - attention.min()) / np.ptp(attention) * width_px
         y = (effects - effects.min()) / np.ptp(effects) * 290
         named = [words.index(text) for text in named_points(figure)]
         assert named
-        # Letters of a 12 px font are about 6 px wide; a name's line begins above its marker of 9 px.
+        # Letters of a 12 px font are about 6 px wide. The text of a name begins above its marker of 9 px.
         boxes = {i: (x[i] - 3 * len(words[i]), x[i] + 3 * len(words[i]), y[i] + 5, y[i] + 18) for i in named}
         for i, (left, right, low, high) in boxes.items():
             for j in range(count):

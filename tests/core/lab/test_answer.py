@@ -1,4 +1,4 @@
-"""What the lab is asked is checked, and what it answers can be gone on from."""
+"""Requests to the lab are validated, and its answers can be continued."""
 
 from __future__ import annotations
 

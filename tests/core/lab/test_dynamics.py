@@ -1,4 +1,4 @@
-"""Points move by the gradient of core's own losses, as a slow loop over finite differences has it."""
+"""Points move by the gradient of core's own losses, against a slow loop over finite differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stage_of(space: str, layout: str = "random", points: int = 9) -> Stage:
 
 
 def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vectors: np.ndarray | None) -> float:
-    """(1 − λ)·CE + λ·loss, pair by pair. Vectors [N, V, d]."""
+    """Compute (1 − λ)·CE + λ·loss pair by pair. Vectors [N, V, d]."""
     labels = start_of(stage).labels
     n, views, _ = points.shape
     weight = setting.weight if setting.known.on_vectors else 1.0
@@ -63,7 +63,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                 logits = [similarity(points[i, v], points[j, u]) for j, u in others]
                 positives = [k for k, (j, _) in enumerate(others) if labels[j] == labels[i]]
                 if not positives:
-                    continue  # the mean is over the anchors that have some
+                    continue  # the mean is over anchors with positives
                 if setting.loss == "out":
                     found.append(-sum(log_p(logits, k) for k in positives) / len(positives))
                 elif setting.loss == "in":
@@ -71,7 +71,7 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                 else:
                     own = [k for k in positives if others[k][0] == i]
                     rest = [k for k in positives if others[k][0] != i]
-                    # Without others of its class an anchor is compared with its own other view alone.
+                    # An anchor without others of its class is compared only with its own other view.
                     alpha = 1.0 if not rest else 0.1 if setting.extra is None else setting.extra
                     found.append(
                         -alpha * sum(log_p(logits, k) for k in own) / len(own)
@@ -139,7 +139,7 @@ def test_small_steps_lower_the_loss(space: str, loss: str) -> None:
 
 
 def test_without_normalisation_gradients_explode_and_with_it_they_do_not() -> None:
-    """As the notes saw: dot products grow with the vectors, and the gradient with them."""
+    """Dot products grow with the vectors, and the gradient with them."""
     settings: dict[str, Any] = {"temperature": 0.05, "learning_rate": 2.0}
     plane, circle = (played(space, "out", 60, points=30, **settings) for space in ("plane", "circle"))
     norms = [moment.gradient_norm for moment in plane.moments]

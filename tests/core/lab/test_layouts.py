@@ -1,4 +1,4 @@
-"""Where the points of the lab lie before the first step."""
+"""Positions of the lab's points before the first step."""
 
 from __future__ import annotations
 

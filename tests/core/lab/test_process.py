@@ -1,4 +1,4 @@
-"""The lab's process: one for all, begun when it is needed, gone when nobody needs it."""
+"""The lab's process: one for all users, started on demand, ended when idle."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def pid(lab: LabProcess) -> int:
 
 
 def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
-    """The first test here: the process that it begins answers the others."""
+    """Run first: the process that this test starts serves the others."""
     lab.close()
     lab.warm_up()
     assert pid(lab)
-    assert not lab._warm.is_set()  # it did not wait for torch to be imported
+    assert not lab._warm.is_set()  # the answer came before torch was imported
     assert lab.ask(QUESTION)
 
 
@@ -145,7 +145,7 @@ def test_one_that_cannot_be_started_is_reported_to_whoever_asks(
 
 
 def test_it_ends_with_whoever_asks_it() -> None:
-    """Also when that is killed: its pipe is closed then."""
+    """A killed parent ends the process too, because its pipe is closed."""
     code = (
         "import time; from core.lab.process import LabProcess; lab = LabProcess(); lab.ask('{}'); "
         "print(lab._process.pid, flush=True); time.sleep(60)"

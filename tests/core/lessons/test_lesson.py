@@ -1,4 +1,4 @@
-"""Files of lessons: what is read of them, and what is refused."""
+"""Files of lessons: parsing and refusals."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_there_are_at_least_eight_in_one_order() -> None:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store in which a run or an experiment that lessons speak of is opened once."""
+    """Yield a store that opens each run or experiment of the lessons once."""
     opened = Store(tmp_path_factory.mktemp("lessons") / "runs")
     yield opened
     opened.close()

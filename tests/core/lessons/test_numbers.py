@@ -1,4 +1,4 @@
-"""Numbers of runs: each against the record that it is read from."""
+"""Numbers of runs, each against the record that it comes from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cases import each
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Runs and experiments are opened in it once; the tests only read them."""
+    """Yield a store that opens runs and experiments once. The tests only read them."""
     opened = Store(tmp_path_factory.mktemp("numbers") / "runs")
     yield opened
     opened.close()
@@ -65,7 +65,7 @@ def test_alignment_is_the_mean_over_pairs_of_one_class(store: Store) -> None:
 
 @pytest.mark.parametrize(("at", "tau"), [("first", 0.3), ("last", 0.3), ("last", 0.05)])
 def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, tau: float) -> None:
-    """Pair by pair, over the batch that Forces draws first."""
+    """Compute it pair by pair, over the batch that Forces draws first."""
     run_id = run_id_of(store, "ce-scl")
     probe, frames = store.run(run_id).probe, store.frame_steps(run_id)
     assert probe is not None
@@ -103,7 +103,7 @@ def test_attention_to_a_word_is_that_of_its_tokens_in_the_last_block(store: Stor
 
 
 def test_words_enter_and_leave_what_attention_selects(store: Store) -> None:
-    """Counted by hand: the three words of greatest attention of each text, at the first and the last frame."""
+    """Count by hand the three words with most attention in each text, at the first and the last frame."""
     run_id = run_id_of(store, "ce-scl")
     texts = store.tokens(run_id).texts
     frames = store.frame_steps(run_id)
@@ -149,8 +149,8 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
     asked = {"experiment": "few-shot", "split": "test", "cell": {"Training rows": "20", "Objective": "CE + SCL"}}
     assert of(store, **asked) == pytest.approx(np.mean(scores[cell.number]))
     difference = np.mean(scores[cell.number]) - np.mean(scores[base.number])
-    assert of(store, **asked, of="difference") == pytest.approx(difference, abs=0.0026)  # logits in half precision
-    for code in ("en", "zh"):  # checks compare it with the answers of a lesson's file
+    assert of(store, **asked, of="difference") == pytest.approx(difference, abs=0.0026)  # logits are in half precision
+    for code in ("en", "zh"):  # checks compare it with the answers in the lesson's file
         with in_language(code):
             assert of(store, **asked, of="verdict") == "no difference shown"
 

@@ -1,4 +1,4 @@
-"""Translations of lessons: each is its lesson in other words, and is what visitors of its language get."""
+"""Translations of lessons: each differs from its lesson only in words, and visitors of its language read it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ hint: Look again.
 ```
 """
 )
-# Every word of it, and nothing else.
+# Translations of all text in the lesson, and of nothing else.
 WORDS = {
     "A title": "标题",
     "A question?": "问题？",
@@ -59,13 +59,13 @@ def chinese(text: str) -> str:
 
 
 def skeleton(lesson: Lesson) -> dict[str, object]:
-    """What a translation must have of its lesson: everything but the words."""
+    """Return the structure that a translation shares with its lesson."""
     parts = [(part.shown, [built(block) for block in part.blocks]) for part in lesson.parts]
     return {name: getattr(lesson, name) for name in ("place", "minutes", "hides", "numbers")} | {"parts": parts}
 
 
 def built(block: str | Try | Predict | Check) -> tuple[object, ...]:
-    """What a block has beside its words; answers by the place of their choice."""
+    """Return the structure of a block. Answers are identified by their position."""
     words: tuple[str, ...] = ()
     beside: tuple[object, ...] = ()
     match block:
@@ -94,7 +94,7 @@ def test_every_folder_is_of_a_language() -> None:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str], Path]:
-    """A folder with the lesson in English and what is given as its translation."""
+    """Return a function that writes a folder with the lesson in English and a given translation."""
 
     def written(text: str) -> Path:
         (tmp_path / "made.md").write_text(ENGLISH_TEXT, encoding="utf-8")
@@ -155,7 +155,7 @@ def test_every_language_has_the_same_lessons_in_the_same_order(code: str) -> Non
     assert [(name, one.place) for name, one in translated.items()] == [
         (name, one.place) for name, one in lessons().items()
     ]
-    # A lesson that is not there would be read in English.
+    # Visitors would read a missing lesson in English.
     assert {path.name for path in (FOLDER / code).glob("*.md")} == {path.name for path in FOLDER.glob("*.md")}
     for name, one in lessons().items():
         assert translated[name].title != one.title

@@ -1,4 +1,4 @@
-"""Every loss names a wrong argument with its value and what was expected."""
+"""Every loss names a wrong argument, its value and the expected one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cases import each
 
 FOUR, SIX = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 0, 2, 1, 0])
 PARTNERS = torch.tensor([2, 0, 3, 3])
-# Loss, right arguments, and wrong ones with their names and values.
+# Loss, valid arguments, and invalid ones with their names and values.
 CASES: list[tuple[Callable[..., Any], dict[str, Any], list[tuple[dict[str, Any], str, str]]]] = [
     (
         cross_entropy_loss,

@@ -1,4 +1,4 @@
-"""Sums in strips against slow double loops, and the contrastive loss in strips against the one in one matrix."""
+"""Block-wise sums against slow double loops, and the block-wise contrastive loss against the one in a single matrix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestLogSumExp:
                         slow_logsumexp(z, temperature, groups), rel=error, abs=error * size + error
                     )
 
-    @each("length", [0.5, 3.0])  # inside and beyond the exponents that need no maximum
+    @each("length", [0.5, 3.0])  # below and above SAFE_EXPONENT
     def test_the_gradient_passes_gradcheck(self, groups: Tensor | None, length: float) -> None:
         z = random_rows(9, 3, length=length).requires_grad_()
         assert (length**2 / 0.1 <= SAFE_EXPONENT) == (length < 1)
@@ -137,7 +137,7 @@ def test_the_similarity_to_the_group_equals_the_slow_double_loop() -> None:
 
 
 class LargestTensor(TorchDispatchMode):
-    """How many elements the largest tensor had that any operation returned."""
+    """A mode that measures the largest tensor returned by any operation."""
 
     def __init__(self) -> None:
         super().__init__()

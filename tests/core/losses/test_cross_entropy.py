@@ -1,4 +1,4 @@
-"""Cross-entropy, its smoothed and margined variants and Mixup against slow loops."""
+"""Cross-entropy, its smoothed and margined variants and Mixup, against slow loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoupled loss against a slow double loop, and against what must be true of it."""
+"""The decoupled loss, against a slow double loop and its known properties."""
 
 from __future__ import annotations
 

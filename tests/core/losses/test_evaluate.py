@@ -1,4 +1,4 @@
-"""A list of weighted terms: the total, the parts, what each loss is given, and what a weight of 0 costs."""
+"""A list of weighted terms: the total, the parts, the inputs of each loss, and the cost of a weight of 0."""
 
 from __future__ import annotations
 

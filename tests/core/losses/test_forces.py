@@ -55,7 +55,7 @@ def variant_of(law: ForceLaw) -> Any:
 
 
 def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
-    """The loss that training computes, where every view of a text is the same vector."""
+    """Compute the training loss for texts whose views have equal vectors."""
     copies = features.unsqueeze(1).expand(-1, law.views, -1)
     if law.second_views:
         return simcse_loss(features, features, temperature=tau)
@@ -69,7 +69,7 @@ def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
 
 
 def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
-    """The loss of text i alone as a function of its own vector, candidate by candidate; None without a positive."""
+    """Compute the loss of text i as a function of its own vector. Returns: the loss, None without a positive."""
     scores, texts = [], []
     for j in range(len(z)):
         copies = law.views if not law.second_views else 1
@@ -112,14 +112,14 @@ def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, law: For
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @pytest.mark.parametrize("tau", TAUS)
 def test_they_sum_to_the_gradient_of_the_loss_that_training_takes(features: Tensor, law: ForceLaw, tau: float) -> None:
-    """Each text is an anchor, with the gradient of its own loss, and a candidate, with what it gives to the others'."""
+    """Each text is an anchor, with the gradient of its own loss, and a candidate in the losses of others."""
     z = (features / features.norm(dim=1, keepdim=True) if law.normalize else features).clone().requires_grad_()
     loss = loss_of(law, z, tau)
     (gradient,) = torch.autograd.grad(loss, z)
     found = batch_forces(features, LABELS, temperature=tau, law=law)
     fixed = z.detach()
     total = (found.coefficients + found.coefficients.T) @ fixed / int(found.has_positive.sum())
-    if law.normalize:  # the loss normalises too, so only what turns a vector counts
+    if law.normalize:  # the loss normalises too, so only rotations of a vector count
         total = total - (total * fixed).sum(1, keepdim=True) * fixed
     torch.testing.assert_close(total, gradient, atol=1e-9, rtol=1e-7)
     assert float(found.losses[found.has_positive].mean()) == pytest.approx(loss.item(), rel=1e-9)
@@ -134,7 +134,7 @@ def test_one_view_agrees_with_the_published_coefficients(features: Tensor, varia
 
 
 def test_a_near_positive_pushes_under_l_out_and_never_under_l_in() -> None:
-    """Where p of a positive is above the share 1/|P| that L_out asks for, the anchor is pushed away from it."""
+    """If p of a positive exceeds its target 1/|P| under L_out, the anchor is pushed away from it."""
     angles = torch.tensor([0.0, 0.1, 2.0, 3.0])
     features = torch.stack([angles.cos(), angles.sin()], 1).double()
     labels = torch.tensor([0, 0, 0, 1])
@@ -181,7 +181,7 @@ def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float, variant
         shares = [share / sum(negatives) for share in negatives]
         entropies.append(-sum(share * math.log(share) for share in p if share > 0))
         effective.append(math.exp(-sum(share * math.log(share) for share in shares if share > 0)))
-        top.append(max(shares))  # a twentieth of four or five, rounded up, is one
+        top.append(max(shares))  # 5 % of four or five, rounded up, is one
     law = law_of("supcon", variant=variant)
     found = push_spread(features, LABELS, temperature=tau, law=law)
     mean = {kind: sum(values) / len(values) for kind, values in losses.items()}
@@ -193,7 +193,7 @@ def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float, variant
 
 
 def test_the_spread_of_an_even_push_is_exact_in_double_precision() -> None:
-    """All vectors are equidistant: p is 1/6 throughout, and of four negatives each gives a quarter of the push."""
+    """All vectors are equidistant: every p is 1/6, and each of four negatives contributes a quarter of the push."""
     found = push_spread(torch.eye(7), LABELS, temperature=0.3, anchor=2)
     assert (*found.losses, *found[1:]) == pytest.approx((math.log(6), math.log(6), math.log(6), 4, 0.25), rel=1e-13)
     on_average = push_spread(torch.eye(7), LABELS, temperature=0.3)

@@ -1,4 +1,4 @@
-"""Adding a loss is its file and its entry: everything that lists losses knows it by these alone."""
+"""Adding a loss takes its file and its entry. Everything that lists losses then includes it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_tempe
     config = parse_config({"phases": [{"steps": 4, "objective": OBJECTIVE}]})
     shown = shown_contrast(config, 2, None, 6)
     assert shown.about == "Triplet: the contrastive loss of this run at step 2."
-    # In classes of one size the mean over triplets is that over anchors; each text is an anchor and a candidate.
+    # With equal class sizes, the mean over triplets is the mean over anchors. Each text is an anchor and a candidate.
     z = torch.nn.functional.normalize(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double(), dim=1)
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
     found = batch_forces(z, labels, law=shown.law)
@@ -90,7 +90,7 @@ def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_tempe
 
 
 def test_an_anchor_that_nothing_pushes_says_nothing_of_how_the_push_is_spread() -> None:
-    """All triplets but those of the last text keep the margin; both its negatives push it alike."""
+    """Only triplets of the last text violate the margin. Both its negatives push it equally."""
     z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.17, 0.98]])
     law = ForceLaw(TRIPLET, {**TRIPLET.defaults, "margin": 0.25})
     found = push_spread(z, torch.tensor([0, 0, 1, 1]), law=law)

@@ -1,9 +1,9 @@
-"""Single precision at least, and double precision throughout where it is given.
+"""Single precision at least, and double precision throughout for double inputs.
 
-Neither autocast nor torch's default precision must enter a loss.
+Neither autocast nor torch's default precision may affect a loss.
 
-A division of whole numbers, or a tensor made of Python numbers, takes the default precision. With float64 as the
-default nothing can fall below it, so that both defaults must give the same digits.
+A division of integers and a tensor made of Python numbers take the default precision. With float64 as the default
+nothing can be less precise, so both defaults must give the same digits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from core.losses.scl import scl_objective
 from core.losses.simcse import simcse_loss
 from core.losses.supcon import contrastive_coefficients, supcon_loss
 
-LABELS = torch.tensor([0, 0, 1, 1, 1, 1, 0, 2, 0, 1, 1, 1])  # classes of 4, 7 and 1: thirds and sixths of a share
+LABELS = torch.tensor([0, 0, 1, 1, 1, 1, 0, 2, 0, 1, 1, 1])  # classes of 4, 7 and 1 give targets of thirds and sixths
 PARTNERS = torch.arange(11, -1, -1)
 
 

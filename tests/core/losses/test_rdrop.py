@@ -1,4 +1,4 @@
-"""R-Drop against a slow double loop, the paper's sum, and what must be true of it."""
+"""R-Drop, against a slow double loop, the paper's sum and its known properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kl(p: list[float], q: list[float]) -> float:
 
 
 def slow_parts(logits1: Tensor, logits2: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Σ of the two cross-entropies and Σ of the two divergences, as in the paper's eq. 4, means over the batch."""
+    """Return Σ of the two cross-entropies and Σ of the two divergences (the paper's eq. 4), means over the batch."""
     ce = both = 0.0
     for one, two, label in zip(logits1.tolist(), logits2.tolist(), labels.tolist(), strict=True):
         p, q = log_softmax(one), log_softmax(two)

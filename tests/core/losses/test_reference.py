@@ -1,4 +1,4 @@
-"""Collapse lines and lower bounds: against slow counts, and against the losses that they are drawn beside."""
+"""Collapse lines and lower bounds, against slow counts and the losses that they belong to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings(loss: str, **given: Value) -> dict[str, Value]:
 
 
 def made(vectors: Tensor, mask: Tensor | None = None, queue: Tensor | None = None, equal: bool = False) -> TermInput:
-    """`equal` makes the vectors of the queue all alike too."""
+    """Make a term's inputs. `equal` makes the vectors of the queue equal as well."""
     if queue is None:
         return TermInput(layers=(Contrasted(vectors, mask),))
     generator = torch.Generator().manual_seed(9)
@@ -58,7 +58,7 @@ def loss_of(loss: str, given: TermInput, **parameters: Value) -> Tensor:
 
 
 def slow_counts(views: int, mask: Tensor | None, queue: Tensor | None) -> list[tuple[int, int, int]]:
-    """For each anchor its candidates, its own other views, and its positives of other examples."""
+    """Return for each anchor the number of candidates, own other views, and positives of other examples."""
     present = torch.ones(6, views).bool() if mask is None else mask
     places = [(n, v) for n in range(6) for v in range(views) if present[n, v]]
     past = [] if queue is None else queue.tolist()
@@ -129,7 +129,7 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
 @each(("loss", "shape", "parameters"), CASES[:-3])
 @each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
-    """Neither random ones nor those that were optimised to go as low as they can."""
+    """Check random vectors, and vectors optimised for the lowest loss."""
     views, mask, queue = SHAPES[shape]
     for seed in range(3):
         vectors = drawn(views, seed).requires_grad_()

@@ -1,4 +1,4 @@
-"""The contrastive loss against a slow double loop in Python floats, and against what must be true of it."""
+"""The contrastive loss, against a slow double loop in Python floats and its known properties."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Related = Callable[[int, int], bool]
 
 @pytest.fixture(params=["one matrix", "strips"], autouse=True)
 def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything here holds for small batches and, in strips of three rows, for large ones."""
+    """Run every test on both paths: one matrix for small batches, and strips of three rows for large ones."""
     if request.param == "strips":
         monkeypatch.setattr(supcon, "BLOCKWISE_FROM", 0)
         monkeypatch.setattr(blockwise, "strip_height", lambda m: 3)
@@ -46,9 +46,9 @@ def slow_losses(
     unit: bool = True,
     queue: Tensor | None = None,
 ) -> list[float | None]:
-    """One loss per view, example-major; None for a view that is no anchor or has no positive.
+    """Return one loss per view, example-major. A view that is no anchor or has no positive has None.
 
-    The vectors of the queue count as examples N, N + 1, …: `related(n, N + q)` says for whom they are positives.
+    The vectors of the queue are examples N, N + 1, …: `related(n, N + q)` tests whether q is a positive of n.
     """
     n_examples, v_views = features.shape[:2]
     views = [(n, v, features[n, v].tolist()) for n in range(n_examples) for v in range(v_views)]
@@ -146,7 +146,7 @@ class TestQueue:
         supcon_loss(features, LABELS, variant=variant, queue=(queue, self.PAST_LABELS)).backward()
         assert queue.grad is None
         assert features.grad is not None
-        assert (features.grad[3] != 0).any()  # its only positive waits in the queue
+        assert (features.grad[3] != 0).any()  # its only positive is in the queue
         assert torch.autograd.gradcheck(
             lambda f: supcon_loss(f, LABELS, variant=variant, queue=(queue.detach(), self.PAST_LABELS)), features
         )
@@ -273,7 +273,7 @@ def test_leaving_the_vectors_as_they_are_warns() -> None:
 
 
 def slow_coefficients(features: Tensor, labels: Tensor, tau: float, variant: str) -> tuple[list[list[float]], ...]:
-    """p, X and (p − X)/τ [M][M] in Python floats, with sums that round once."""
+    """Return p, X and (p − X)/τ [M][M] in Python floats, with sums that round once."""
     rows = [row.tolist() for row in features.flatten(0, -2)]
     classes = labels.repeat_interleave(len(rows) // len(labels)).tolist()
     z = [[x / math.sqrt(math.fsum(y * y for y in row)) for x in row] for row in rows]
@@ -300,7 +300,7 @@ class TestCoefficients:
     def test_in_double_precision_they_equal_the_slow_double_loop(
         self, variant: str, tau: float, views: int, positives: int
     ) -> None:
-        """A third and a seventh have no exact form in any precision, so a step in single precision shows."""
+        """A third and a seventh are inexact in every precision, so an operation in single precision shows."""
         alike = (positives + 1) // views
         labels = torch.tensor([0] * alike + [1] * alike + [2])
         features = random_features(len(labels), views, 5)

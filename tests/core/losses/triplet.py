@@ -1,6 +1,6 @@
 """A loss from outside: the triplet loss over all triplets of a batch.
 
-Source: Schroff et al. 2015, arXiv:1503.03832, eq. 2, with cosines in the place of distances.
+Source: Schroff et al. 2015, arXiv:1503.03832, eq. 2, with cosines instead of distances.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def triplet_loss(features: Tensor, labels: Tensor, margin: float) -> Tensor:
 
 
 def triplets(similarity: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Return max(0, s_in − s_ip + m), [A, M, M] with the positive second; 0 where there is no such triplet."""
+    """Return max(0, s_in − s_ip + m), [A, M, M], positive second. Invalid triplets are 0."""
     gap = similarity.unsqueeze(1) - similarity.unsqueeze(2) + margin
     return gap.clamp(min=0) * (positives.unsqueeze(2) & negatives.unsqueeze(1))
 
@@ -35,7 +35,7 @@ def triplet_term(given: TermInput, labels: Tensor, settings: Settings) -> Tensor
 
 
 def triplet_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """Where all vectors are equal every triplet has the margin."""
+    """Return the collapse line: with equal vectors, every triplet has the margin."""
     at = torch.tensor(number(settings, "margin"), dtype=torch.float64)
     return ReferenceLines(at, torch.zeros_like(at))
 

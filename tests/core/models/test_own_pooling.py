@@ -1,4 +1,4 @@
-"""How an encoder pools by itself, from its sentence-transformers files."""
+"""An encoder's own pooling, from its sentence-transformers files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRANSFORMER = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers
 
 
 def files(folder: Path, modules: Any = (TRANSFORMER, POOLING), settings: Any = None) -> str:
-    """An encoder's folder with these sentence-transformers files, as their own save writes them."""
+    """Write an encoder's sentence-transformers files as that library saves them. Returns: the folder."""
     (folder / "1_Pooling").mkdir(exist_ok=True)
     (folder / "modules.json").write_text(modules if isinstance(modules, str) else json.dumps(modules))
     if settings is not None:

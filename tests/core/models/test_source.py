@@ -1,4 +1,4 @@
-"""Where an encoder's files are: bundled and verified, a folder, or a Hub, here one that runs in this test."""
+"""Locating an encoder's files: bundled and verified, in a folder, or on a Hub, which runs in this test."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class FakeHub(ThreadingHTTPServer):
-    """Just enough of the Hub: the model's state, its file list and its files, from a folder per repository."""
+    """A minimal Hub: a model's state, its file list and its files, from a folder per repository."""
 
     daemon_threads = True
 
@@ -277,7 +277,7 @@ def _digest(file: Path) -> str:
 
 @pytest.fixture
 def hub(tmp_path: Path, tiny_encoder: Path) -> Iterator[FakeHub]:
-    """Holds tests/tiny with safe weights, a .bin and a script, tests/old with a .bin only, and tests/gpt."""
+    """Yield a Hub of tests/tiny with safe weights, a .bin and a script, tests/old with a .bin only, and tests/gpt."""
     folder = tmp_path / "hub" / "tests"
     shutil.copytree(tiny_encoder, folder / "tiny")
     (folder / "tiny" / "pytorch_model.bin").write_bytes(b"unsafe")
@@ -309,7 +309,7 @@ except PlaygroundError as error:
 
 
 def asked(address: str, tmp_path: Path, function: str, name: str) -> dict[str, str]:
-    """What a process of its own answers, whose Hub is at the address and whose cache is in the test's folder."""
+    """Return the output of a separate process, with this Hub and a cache in the test's folder."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("HF_")}
     env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_TELEMETRY": "1"}
     command = [sys.executable, "-c", ASKING, function, name]
@@ -366,7 +366,7 @@ class TestHub:
         ("function", "trouble", "part"),
         [
             ("encoder_shape", "gated", "asks for an account"),
-            # The Hub's client retries a file for 23 s when the Hub is down; the list of files fails at once.
+            # Without a Hub, its client retries a file for 23 s, but fails at once on the list of files.
             ("encoder_folder", "down", "'tests/tiny'"),
             ("encoder_shape", "hangs up", "'tests/tiny'"),
             ("encoder_folder", "login page", "'tests/tiny'"),

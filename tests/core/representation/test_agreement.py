@@ -1,4 +1,4 @@
-"""Agreement of two runs against loops, scikit-learn's kappa and the binomial sum written out."""
+"""Agreement of two runs, against loops, scikit-learn's kappa and an explicit binomial sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cases import each
 
 
 def binomial_p(few: int, total: int) -> float:
-    """Two-sided: the chance of every outcome that is no more likely than this one, in whole numbers."""
+    """Return the two-sided p: the probability of all outcomes that are at most as likely as this one, in integers."""
     ways = [math.comb(total, i) for i in range(total + 1)]
     return sum(way for way in ways if way <= ways[few]) / 2**total
 

@@ -1,4 +1,4 @@
-"""Attention of words against slow loops; deletion, entropy and rank agreement against what is known of them."""
+"""Attention of words, against slow loops. Deletion, entropy and rank agreement, against their known properties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from core.representation.attention import (
 from tests.cases import each
 
 LAYERS, HEADS, TOKENS = 3, 4, 9
-# [CLS] un ##believ ##able film , loved [SEP] [SEP], the last word in two pieces that do not touch.
+# [CLS] un ##believ ##able film , loved [SEP] [SEP]; the last word has tokens 6 and 7.
 PLACES = [(1, 2, 3), (4,), (5,), (6, 7)]
 SPECIAL = [0, 8]
 

@@ -1,4 +1,4 @@
-"""Clusters are K-means's, and their numbers stay from frame to frame."""
+"""Clusters of K-means, whose numbers stay the same from frame to frame."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_numbers_are_those_of_the_frame_before(numbers: tuple[int, ...]) -> None
     rows, belongs = islands()
     previous = np.array(numbers)[belongs]
     assert cluster(rows, 4, previous).tolist() == previous.tolist()
-    previous[:3] = numbers[0]  # a few were elsewhere
+    previous[:3] = numbers[0]  # a few were in another cluster
     assert cluster(rows, 4, previous).tolist() == np.array(numbers)[belongs].tolist()
 
 

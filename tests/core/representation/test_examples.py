@@ -1,4 +1,4 @@
-"""Scores of single examples against plain arithmetic and scikit-learn."""
+"""Scores of single examples, against plain arithmetic and scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cosines and rank on vectors of known geometry."""
+"""Cosines and rank of vectors with known geometry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures against slow loops, scikit-learn's parts put together by hand, and vectors at known angles."""
+"""Measures, against slow loops, scikit-learn's estimators combined by hand, and vectors at known angles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TELL_APART = ["linear_svm", "knn1", "ari", "nmi", "silhouette"]
 def blobs(
     n: int = 60, d: int = 6, classes: int = 3, apart: float = 1.5, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Overlapping classes of unequal length of vector, far from the origin."""
+    """Return overlapping classes of vectors with unequal lengths, far from the origin."""
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % classes
     rows = rng.normal(size=(n, d)) + apart * rng.normal(size=(classes, d))[labels] + 1.0
@@ -78,7 +78,7 @@ class TestAll:
             of_nearest.append(np.mean(labels[nearest] == labels[held_out]))
         found = representation_metrics(rows, labels)
         assert found["linear_svm"] == pytest.approx(np.mean(of_svm), abs=1e-12)
-        assert 0.4 < np.mean(of_svm) < 1  # neither chance nor perfect, so that the settings matter
+        assert 0.4 < np.mean(of_svm) < 1  # neither chance nor perfect, so the settings matter
         assert found["knn1"] == pytest.approx(np.mean(of_nearest), abs=1e-12)
 
     def test_clusters_are_compared_with_labels(self) -> None:
@@ -106,7 +106,7 @@ class TestAll:
 
 class TestEdges:
     def test_four_examples_of_a_class_are_too_few_for_five_folds(self) -> None:
-        rows, labels = blobs(14)  # 5, 5 and 4
+        rows, labels = blobs(14)  # classes of 5, 5 and 4
         scores = representation_metrics(rows, labels)
         assert [name for name in KEYS if scores[name] is None] == ["linear_svm", "knn1"]
 

@@ -1,4 +1,4 @@
-"""Movement, centroids and margins against loops and vectors at known angles."""
+"""Movement, centroids and margins, against loops and vectors at known angles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbours against a slow loop and scikit-learn, and what ties, copies and single rows give."""
+"""Neighbours, against a slow loop and scikit-learn, with ties, copies and single rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def distance(a: np.ndarray, b: np.ndarray, metric: str) -> float:
 
 
 def slow(rows: np.ndarray, query: np.ndarray, metric: str, own: int | None = None) -> list[tuple[float, int]]:
-    """(distance, number) from near to far; distances that agree to 10 digits are ties."""
+    """Return (distance, number) from near to far. Distances that agree to 10 digits are ties."""
     others = [j for j in range(len(rows)) if j != own]
     return sorted((round(distance(rows[j], query, metric), 10), j) for j in others)
 
@@ -57,7 +57,7 @@ class TestOneQuery:
         assert nearest(rows, rows[5], 1, metric).indices.tolist() == [5]
 
     def test_single_precision_rows_are_put_in_exact_order(self, metric: Metric) -> None:
-        # Far from the origin and near each other: a scan in float32 alone could not order them.
+        # Far from the origin and close to each other: a scan in float32 alone could not order them.
         rows = (RNG.normal(size=(200, 64)) * 1e-4 + 1).astype(np.float32)
         exact = rows.astype(np.float64)
         unit = exact / np.linalg.norm(exact, axis=1, keepdims=True) if metric == "cosine" else exact
@@ -177,7 +177,7 @@ def test_nearest_among_are_those_of_a_slow_loop_in_blocks(count: int) -> None:
 
 
 def test_a_row_is_left_out_of_its_own_neighbours() -> None:
-    copies = np.repeat(RNG.normal(size=(300, 5)), 4, axis=0)  # more than a block
+    copies = np.repeat(RNG.normal(size=(300, 5)), 4, axis=0)  # more than one block
     found, distances = nearest_among(copies, copies, 5, itself=True)
     for i in range(len(copies)):
         assert i not in found[i]
@@ -187,7 +187,7 @@ def test_a_row_is_left_out_of_its_own_neighbours() -> None:
 
 
 def mapped(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors and a middling map of them."""
+    """Return vectors and a mediocre map of them."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n, 12)) + 0.5
     return rows, rows[:, :2] * 3 + rng.normal(size=(n, 2)) * 0.2
@@ -198,7 +198,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def by_definition(rows: np.ndarray, points: np.ndarray, k: int) -> tuple[list[float], list[float]]:
-    """Per point, with loops and Python's sort alone."""
+    """Compute trustworthiness and overlap per point, with loops and Python's sort only."""
     n, z = len(rows), unit(rows)
     trust, overlap = [], []
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Paired differences: the permutation p by hand, the interval by a bootstrap of plain loops, Holm by its steps."""
+"""Paired differences: the permutation p by hand, the interval by a bootstrap of plain loops, Holm step by step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cases import each
 
 
 def p_by_hand(differences: list[float]) -> float:
-    """Two-sided over all sign flips."""
+    """Compute the two-sided p over all sign flips."""
     seen = abs(sum(differences))
     flips = list(itertools.product((1, -1), repeat=len(differences)))
     sums = [abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in flips]
@@ -55,7 +55,7 @@ def test_examples_give_the_same_differences_as_their_means() -> None:
 
 
 def test_the_interval_draws_seeds_and_examples() -> None:
-    """Against a bootstrap with draws of its own."""
+    """Compare with a separate bootstrap, with different random draws."""
     rng = np.random.default_rng(1)
     ours = (rng.random((5, 40)) < 0.8).astype(float)
     theirs = (rng.random((5, 40)) < 0.7).astype(float)
@@ -70,7 +70,7 @@ def test_the_interval_draws_seeds_and_examples() -> None:
 
 
 def test_examples_that_vary_widen_the_interval() -> None:
-    """All seeds alike: the seeds alone know no doubt, the examples do."""
+    """All seeds are equal, so only the examples add uncertainty."""
     row = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0] * 4)
     ours, theirs = np.tile(row, (3, 1)), np.zeros((3, 32))
     found = paired_difference(ours, theirs)

@@ -1,4 +1,4 @@
-"""The verdict on losses and vectors that were made to be collapsed, separated, narrow, equidistant or half-way."""
+"""Verdicts on losses and vectors made to be collapsed, separated, narrow, equidistant or half-way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cases import each
 LABELS = [i % 2 for i in range(16)]
 RNG = np.random.default_rng(0)
 SPREAD = RNG.normal(size=(16, 32))
-# Four classes would be as good; two classes at opposite points are as far apart as two points can be.
+# Four classes would do as well. Two classes at opposite points have the maximal distance.
 APART = np.stack([(1 if label else -1) * np.eye(32)[0] for label in LABELS]) + 0.05 * RNG.normal(size=(16, 32))
 NARROW = np.eye(32)[0] * 10 + 0.3 * RNG.normal(size=(16, 32))
 COLLAPSED = np.eye(32)[0] + 0.002 * RNG.normal(size=(16, 32))
@@ -28,7 +28,7 @@ def looked_at(rows: np.ndarray) -> Geometry:
 
 
 def contrasted(rows: np.ndarray, *, temperature: float = 0.3, queue: int = 0, weight: float = 0.9) -> Contrast:
-    """SupCon of these very rows as one batch, with the lines that a run would draw; a queue holds near copies."""
+    """Return SupCon of these rows as one batch, with the lines of a real run. A queue holds near copies."""
     vectors, labels = torch.tensor(rows, dtype=torch.float32).unsqueeze(1), torch.tensor(LABELS)
     held = None
     if queue:
@@ -55,7 +55,7 @@ def judged(now: np.ndarray, start: np.ndarray | None = SPREAD, **settings: float
         (APART, NARROW, Outcome.SEPARATED, "not a collapse"),
         (NARROW, NARROW, Outcome.UNCHANGED_NARROW, "have not collapsed"),
         (np.eye(16), RNG.normal(size=(16, 16)), Outcome.EQUIDISTANT, "Nothing has collapsed"),
-        # Each vector with one of the other class: equal vectors would be better.
+        # Each vector equals one of the other class. Equal vectors would have a lower loss.
         (np.stack([np.eye(32)[i // 2] for i in range(16)]), SPREAD, Outcome.ABOVE_LINE, "if all vectors were equal"),
     ],
 )
@@ -81,7 +81,7 @@ def test_vectors_that_draw_together_at_the_line_are_to_be_watched() -> None:
 
 
 def test_with_a_queue_a_fifth_of_the_descent_is_not_at_the_line() -> None:
-    """The line is ln 1039 and the bound ln 519: 2 % of the line is a fifth of all that there is to cover."""
+    """The line is ln 1039 and the bound ln 519, so 2 % of the line is a fifth of the distance to the bound."""
     line, bound = math.log(1039), math.log(519)
     tenth = Contrast(line - 0.1 * (line - bound), line, bound, 0.1, 2)
     assert verdict(tenth, looked_at(SPREAD), looked_at(SPREAD)).outcome == Outcome.LEARNING
@@ -93,8 +93,8 @@ def test_with_a_queue_a_fifth_of_the_descent_is_not_at_the_line() -> None:
     ("within", "between", "largest", "outcome"),
     [
         (0.92, 0.92, 1.0, Outcome.NOT_APART),
-        (0.95, 0.85, 1.0, Outcome.LEARNING),  # apart, however narrow the encoder
-        (0.92, 0.92, 0.6, Outcome.LEARNING),  # the classifier sets them apart
+        (0.95, 0.85, 1.0, Outcome.LEARNING),  # apart, although the encoder is narrow
+        (0.92, 0.92, 0.6, Outcome.LEARNING),  # the classifier separates them
         (0.92, 0.92, None, Outcome.LEARNING),  # no classifier learns
     ],
 )
@@ -108,7 +108,7 @@ def test_a_loss_below_its_line_does_not_learn_while_classes_are_alike_and_one_is
 @each("classes", [2, 4])
 @each("temperature", [0.1, 0.5, 2.0])
 def test_what_can_be_reached_is_the_loss_of_a_simplex(temperature: float, classes: int) -> None:
-    """Classes in the corners of a simplex, the lowest that SupCon can go with that many of each."""
+    """Classes lie in the corners of a simplex, where SupCon is minimal for equal class sizes."""
     corners = np.eye(classes) - 1 / classes
     rows = torch.tensor(np.repeat(corners, 4, axis=0))
     labels = torch.arange(classes).repeat_interleave(4)

@@ -1,4 +1,4 @@
-"""Counts and lift of selected words against slow loops and the identities of lift."""
+"""Counts and lift of selected words, against slow loops and the identities of lift."""
 
 from __future__ import annotations
 

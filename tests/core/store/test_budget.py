@@ -1,4 +1,4 @@
-"""The disk budget takes what can be had again, from finished runs alone, and says so."""
+"""The disk budget deletes reproducible files of finished runs only, and reports it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_weights_that_another_process_reads_stay_until_it_is_done(store: Store) 
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
         with reading_weights(store, read):
-            pass  # readers do not wait for each other
+            pass  # readers do not block each other
         keep_within(store, gigabytes(10))
         assert names(store, read) == set(FILES)
         assert names(store, other) == NOT_WEIGHTS
@@ -141,7 +141,7 @@ def run_program(code: str, *arguments: object) -> subprocess.Popen[str]:
 def test_weights_of_a_run_that_is_gone_cannot_be_read(store: Store, tmp_path: Path) -> None:
     with pytest.raises(RunNotFoundError), reading_weights(store, "abcdefghijkm"):
         pass
-    run_id = store.create(config())  # without a folder yet
+    run_id = store.create(config())  # its folder does not exist yet
     with pytest.raises(StoreError, match="cannot be read now"), reading_weights(store, run_id):
         pass
 

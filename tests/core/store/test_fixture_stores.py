@@ -1,7 +1,7 @@
 """Stores of two earlier commits, opened, shown, resumed and exported by the current code.
 
 tests/fixtures holds a store of version 0.1.0 (schema 7) and one of the last commit before 0.2.0.dev0 (schema 10), each
-with the values that the code of its commit read. make_store.py says what is in them and how to make them again.
+with the values that the code of its commit read. make_store.py lists their contents and how to make them again.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ Store(sys.argv[1])
 
 
 def test_a_migration_that_is_killed_goes_on_and_leaves_the_store_as_it_was_beside_it(tmp_path: Path) -> None:
-    """The migration to schema 8 has changed the table of runs when it computes the first hash."""
+    """Kill the migration to schema 8 at its first hash, after it has changed the table of runs."""
     unpack("schema_7", tmp_path)
     folder = tmp_path / "runs"
     killed = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, check=False)
@@ -211,12 +211,12 @@ def test_every_run_reads_as_the_commit_read_it(fixture: Fixture) -> None:
 def test_every_config_says_what_it_said_and_has_the_same_hash(fixture: Fixture) -> None:
     store = fixture.store
     store.restore(fixture.id("deleted"))
-    # The first had a knob turned, and the second ran on another machine.
+    # The first had a knob turn, and the second ran on another machine.
     not_repeatable = {fixture.id("finished"), fixture.id("replayed")}
     for run_id, text in fixture.stored.items():
         config = store.run(run_id).config
         assert_kept(json.loads(text), json.loads(config.to_json()))
-        # The hash of the text as the commit wrote it, and as the current code writes it.
+        # Hash the text from the commit and the text from the current code.
         assert config_hash(text) == config_hash(config.to_json())
         assert run_id in not_repeatable or store.same_as(config) == run_id
     assert [run.id for run in store.runs() if run.adopted] == [fixture.id("replayed")]
@@ -228,7 +228,7 @@ def test_every_config_says_what_it_said_and_has_the_same_hash(fixture: Fixture) 
 
 
 def test_every_preset_is_the_draft_that_it_was(fixture: Fixture) -> None:
-    """A draft, as JSON and as the settings in a link. The task's defaults may have changed since."""
+    """Check each draft, as JSON and as the settings in a link. The task's defaults may have changed since."""
     presets = json.loads((fixture.folder / "presets.json").read_text(encoding="utf-8"))
     assert set(presets) <= set(PRESETS)
     for given in presets.values():
@@ -259,7 +259,7 @@ def test_jobs_and_the_map_that_one_placed_are_there(fixture: Fixture) -> None:
 
 def test_the_experiment_has_its_results(fixture: Fixture) -> None:
     expected = fixture.expected["experiment"]
-    assert (expected is None) == (fixture.expected["schema"] < 8)  # earlier versions had none
+    assert (expected is None) == (fixture.expected["schema"] < 8)  # earlier versions had no experiments
     if expected is not None:
         found = experiment_facts(fixture.store, expected["id"])
         assert_kept(expected.pop("design"), found.pop("design"))
@@ -282,12 +282,12 @@ def test_unfinished_runs_end_as_if_nothing_had_happened(fixture: Fixture) -> Non
         assert tuple(store.frame_steps(run_id)) == run.config.probe.frame_steps
         assert {"test", "validation"} <= {one.split for one in store.evaluations(run_id)}
     assert resumed_at == {"interrupted": 4, "stopped": 3, "running": 0}
-    # The rows were read from the store: the file is gone.
+    # The rows came from the store, since the file is gone.
     assert store.run(fixture.id("stopped")).config.task.path == LOST_FILE
 
 
 def resume_claimed(store: Store, run_id: str) -> int:
-    """Carry the next run out as a worker does. Returns: the step of the checkpoint, 0 where there is none."""
+    """Carry the next run out as a worker does. Returns: the step of the checkpoint, or 0."""
     claim = store.claim_next(range(1))
     assert claim is not None
     assert claim[0] == run_id
@@ -321,7 +321,7 @@ def test_the_finished_run_is_exported_in_every_form(fixture: Fixture) -> None:
     with (folder / "curves").open(encoding="utf-8") as file:
         losses = [float(row["loss"]) for row in csv.DictReader(file) if row["loss"]]
     assert losses == fixture.expected["runs"]["finished"]["losses"]
-    # The replay that the commit wrote, and the one of the current code.
+    # The replay from the commit, and one by the current code.
     replays = (fixture.folder / "replay.zip", folder / "replay")
     older, newer = (store.run(open_replay(store, path)) for path in replays)
     assert (older.title, older.status, older.effective) == (newer.title, newer.status, newer.effective)
@@ -332,17 +332,17 @@ def test_the_finished_run_is_exported_in_every_form(fixture: Fixture) -> None:
 
 
 def test_every_link_shows_what_it_showed(fixture: Fixture) -> None:
-    """The form, a run, Explore, Compare, Tokens, Data and Runs; of the later store, Experiments and the loss lab."""
+    """Open links to every page. Only the later store has those to Experiments and the loss lab."""
     for link in [*fixture.expected["links"], {"link": "experiments", "address": "experiments?"}]:
         page, _, query = link["link"].partition("?")
-        # A page leaves a name in the address that it does not know.
+        # A page keeps unknown names in the address.
         assert {name for name, _value in parse_qsl(query)} <= PAGES[page].items().keys()
         app = draw(link["link"])
         assert not app.exception, link["link"]
         assert not app.warning, (link["link"], app.warning)
         assert not app.error, (link["link"], app.error)
         if "config" in link:
-            # The drafts may differ: "auto" is newer than 0.1.0, and becomes what 0.1.0 did.
+            # The drafts may differ: "auto" is newer than 0.1.0, and resolves to the behaviour of 0.1.0.
             assert_kept(link["config"], launched_config(app, fixture.store.folder))
         else:
             assert address_of(app, link["link"]) == link["address"]

@@ -167,7 +167,7 @@ class TestDamaged:
 
 
 class TestInTheWay:
-    """What keeps the library from being changed is one sentence, or waits."""
+    """Obstacles to a change of the library: each gives one error message, or postpones the change."""
 
     def changes(self, library: TaskLibrary, task: LibraryTask) -> list[Callable[[], object]]:
         return [
@@ -185,7 +185,7 @@ class TestInTheWay:
             for change in self.changes(library, task):
                 with pytest.raises(StoreError, match="is being changed by another process: try again"):
                     change()
-            library.purge_discarded(0.0)  # it is left for later
+            library.purge_discarded(0.0)  # postponed
         assert library.tasks() == [task]
 
     @pytest.mark.parametrize("folder", ["folder", "rows_folder"])
@@ -237,7 +237,7 @@ class TestPurge:
         with Database(library.folder).transaction():  # another process changes the library
             library.purge_discarded(60.0)
             library.purge_discarded(0.0)
-        library.restore(task.id)  # it was left for later
+        library.restore(task.id)  # it was postponed
         library.discard(task.id)
         library.purge_discarded(0.0)
         assert [path.stem for path in library.rows_folder.iterdir()] == [other.id]

@@ -1,4 +1,4 @@
-"""Whose turn it is: people by turns, experiments behind them, nobody starved, nobody beyond their limit."""
+"""The order of the queue: users take turns, experiments come last, no run starves, and limits hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_people_take_turns_whoever_queued_first(store: Store) -> None:
     for owner in ["ada"] * 4 + ["bob", "eve"]:
         queued(store, owner)
     assert [next_owner(store) for _ in range(7)] == ["ada", "bob", "eve", "ada", "ada", "ada", None]
-    for owner in ("ada", "bob"):  # ada had a turn just now, and bob long ago
+    for owner in ("ada", "bob"):  # ada had the latest turn, bob an earlier one
         queued(store, owner)
     assert [next_owner(store), next_owner(store)] == ["bob", "ada"]
 
@@ -67,7 +67,7 @@ def test_a_run_whose_worker_is_gone_keeps_nobody_from_their_next(store: Store, m
 
 
 def test_nothing_is_starved_and_nothing_begun_twice(store: Store) -> None:
-    """However people queue, between two turns of one person everybody else who waits has one."""
+    """In any queue, every waiting user has a turn between two turns of another user."""
     rng, begun = random.Random(0), list[str]()
     people = ["ada", "bob", "eve", "kim"]
     for owner in people:
@@ -95,12 +95,12 @@ def test_nothing_is_starved_and_nothing_begun_twice(store: Store) -> None:
 def test_a_visitor_has_the_name_that_they_gave_themselves_unless_another_has_it(store: Store) -> None:
     store.name_visitor("abc", "Ada")
     queued(store, "abc")
-    assert next_owner(store) == "abc"  # a turn leaves the name alone
+    assert next_owner(store) == "abc"  # a turn keeps the name
     with pytest.raises(ConfigError, match="somebody else here has it"):
         store.name_visitor("def", " aDA ")
     with pytest.raises(ConfigError):
         store.name_visitor("abc", "x" * (NAME_CHARS + 1))
-    store.name_visitor("abc", "ada")  # one's own
+    store.name_visitor("abc", "ada")  # the visitor's present name
     assert store.visitor_names() == {"abc": "ada"}
     store.name_visitor("abc", "")
     store.name_visitor("def", "Ada")

@@ -1,4 +1,4 @@
-"""What runs take on disk: the sum of their files, whoever wrote them and whenever."""
+"""Disk usage of runs: the sum of their files, whichever process wrote them and when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fill(folder: Path, files: dict[str, int] = FILES) -> None:
 
 
 def settle(folder: Path) -> None:
-    """As if nothing had changed for a while."""
+    """Date all files back, so that nothing changed recently."""
     for path, _, _ in os.walk(folder):
         os.utime(path, (time.time() - 60, time.time() - 60))
 
@@ -66,7 +66,7 @@ def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, monke
 
 
 def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File systems count dates in ticks: of two changes within one, the second does not show."""
+    """File systems round dates to ticks, so a second change within one tick is invisible."""
     monkeypatch.setattr(sizes, "SETTLED_NS", 3_600 * 10**9)
     fill(tmp_path / "run")
     moment = os.stat(tmp_path / "run")

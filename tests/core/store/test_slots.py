@@ -1,4 +1,4 @@
-"""A run in several processes has several slots, one behind the other."""
+"""A run in several processes has several consecutive slots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def claimed(store: Store, count: int) -> tuple[str, int] | None:
 def test_it_waits_until_as_many_are_free(store: Store) -> None:
     one, two, last = queued(store, 1), queued(store, 2), queued(store, 1)
     assert claimed(store, 2) == (one, 0)
-    assert claimed(store, 2) is None  # two of them are not free, and who waits behind does not pass
+    assert claimed(store, 2) is None  # two slots are not free, and the next run does not overtake
     store.attempt(one, 1).end(Status.FINISHED)
     assert claimed(store, 2) == (two, 0)
     assert claimed(store, 2) is None

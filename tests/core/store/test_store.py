@@ -1,4 +1,4 @@
-"""The store: what it keeps, what it refuses, and what happens when a disk or a file fails."""
+"""The store: records, refusals, and failures of a disk or a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def config(steps: int = 9) -> RunConfig:
 
 
 def claimed(store: Store, steps: int = 9) -> Attempt:
-    """A registered first attempt at a new run."""
+    """Return a registered first attempt at a new run."""
     run_id = store.create(config(steps))
     claim = store.claim_next(range(100))
     assert claim is not None
@@ -110,7 +110,7 @@ def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(sto
 
 
 def set_back(store: Store, run_id: str, seconds: float, **columns: object) -> None:
-    """Have a run be at work for so long, with other columns as given."""
+    """Pretend that a run has been at work for so long, with other columns as given."""
     with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
         database.execute("UPDATE runs SET working_since = ? WHERE id = ?", (time.time() - seconds, run_id))
         for name, value in columns.items():
@@ -133,7 +133,7 @@ def test_neither_a_pause_nor_the_time_between_attempts_counts_as_work(store: Sto
     attempt.take_controls()
     set_back(store, run_id, 50)
     assert store.run(run_id).elapsed_s == pytest.approx(150, abs=5)
-    # The worker dies 20 seconds later, and nobody looks for a while.
+    # The worker dies 20 seconds later, and no process checks for a while.
     set_back(store, run_id, 80, worker=json.dumps(asdict(DEAD)), heartbeat_at=time.time() - 60)
     assert store.run(run_id).status == Status.INTERRUPTED
     assert store.run(run_id).elapsed_s == pytest.approx(120, abs=5)
@@ -185,15 +185,15 @@ def test_the_oldest_queued_run_is_claimed_once_per_slot(store: Store) -> None:
 
 def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> None:
     run_id = store.create(config())
-    store.claim_next(SLOTS, DEAD)  # who claimed it has ended since
+    store.claim_next(SLOTS, DEAD)  # the claiming process has ended
     store.hand_over(Claim(run_id, 1, 0), liveness_of())
     assert store.run(run_id).status == Status.STARTING
-    store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt, which is not this one
+    store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt
     assert store.run(run_id).status == Status.STARTING
     with pytest.raises(EngineError, match="only a stopped"):
         store.requeue(run_id)
     store.attempt(run_id, 1).started(started())
-    store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late: its worker reported
+    store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late: its worker has reported
     assert store.run(run_id).status == Status.RUNNING
 
 
@@ -241,7 +241,7 @@ def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint_once_it_begins(st
         attempt.evaluation(step, "validation", {"accuracy": 0.5})
         add_frame(attempt, step)
     attempt.knob_turned(5, "lambda", 0.5)
-    for step in (2, 4, 6):  # that of step 4 was written by a stop
+    for step in (2, 4, 6):  # a stop wrote that of step 4
         (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
     for name in ("maps-pca-steps-1", "measures-1", "layers"):
         (folder / name).mkdir()
@@ -282,7 +282,7 @@ def test_a_run_whose_worker_is_gone_is_interrupted_and_gives_its_slot_back(store
 def test_a_worker_that_does_not_beat_is_gone(
     store: Store, worker: Liveness, silence_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that never began, and one on another host, whose process cannot be seen."""
+    """One worker never began, and one is on another host, whose processes are invisible here."""
     run_id = store.create(config())
     store.claim_next(SLOTS, worker)
     assert store.run(run_id).status == Status.STARTING
@@ -448,7 +448,7 @@ def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) ->
     assert (turn.kind, turn.name, turn.value) == ("turn", "lambda", 0.25)
     assert pause.kind == "pause"
     assert attempt.take_controls(after=pause.number) == []
-    attempt.started(started())  # the encoder has loaded meanwhile
+    attempt.started(started())  # the encoder has been loaded
     assert store.run(attempt.run_id).status == Status.PAUSED
     store.send(attempt.run_id, "stop")
     store.send(attempt.run_id, "resume")
@@ -484,7 +484,7 @@ def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Sto
     assert store.knob_turns(run_id) == []
     attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2)])
     assert store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.5)]
-    attempt.knob_turned(3, "lambda", 0.25)  # its step is on its way
+    attempt.knob_turned(3, "lambda", 0.25)  # before its step is reported
     assert [turn.step for turn in store.knob_turns(run_id)] == [2, 3]
     attempt.steps([Step(step, {"loss": 1.0}) for step in (3, 4)])
     assert [turn.value for turn in store.knob_turns(run_id)] == [0.5, 0.25, 0.1]
@@ -496,7 +496,7 @@ def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -
     (heard,) = attempt.take_controls()
     store.send(attempt.run_id, "turn", "lambda", 0.5)
     store.send(attempt.run_id, "turn", "lambda", 0.25)
-    attempt.knob_turned(1, "lambda", 0.25)  # the first; the worker has not heard of the others
+    attempt.knob_turned(1, "lambda", 0.25)  # the first turn; the worker has not received the others yet
     assert [control.value for control in attempt.take_controls(after=heard.number)] == [0.5, 0.25]
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
     attempt.knob_turned(2, "lambda", 0.5)
@@ -597,7 +597,7 @@ def test_threads_share_a_store(store: Store) -> None:
 def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between reading the row and looking for the process, the worker writes how the run ended, and is gone."""
+    """The worker reports the end and exits after the row is read and before its process is looked up."""
     attempt = store.attempt(store.create(config()), 1)
     assert store.claim_next([0]) is not None
     attempt.register()
@@ -619,7 +619,7 @@ def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
 
 def test_the_same_run_is_found_by_its_config_whatever_it_is_called(store: Store) -> None:
     store.adopt("abcdefghijkm", config(), "Replay", 1.0)
-    assert store.same_as(config()) is None  # other machines give other curves
+    assert store.same_as(config()) is None  # curves of other machines differ
     finished = claimed(store)
     finished.end(Status.FINISHED)
     newer = store.create(config())
@@ -645,7 +645,7 @@ class TestAdoption:
         store.discard(self.RUN_ID)
         assert store.bring_back(self.RUN_ID)
         run = store.run(self.RUN_ID)
-        assert (run.adopted, run.elapsed_s) == (True, 1.0)  # the time that it took elsewhere
+        assert (run.adopted, run.elapsed_s) == (True, 1.0)  # the time that it took on the other machine
 
     def test_what_was_cut_off_is_cleared_away_and_can_be_adopted_again(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -671,7 +671,7 @@ class TestAdoption:
 class TestStartFromARun:
     @pytest.mark.parametrize("status", [Status.FINISHED, Status.FAILED, Status.STOPPED])
     def test_it_waits_until_that_run_has_ended(self, store: Store, status: Status) -> None:
-        """One that did not finish keeps nobody waiting: the run that starts from it says what is wrong."""
+        """An unfinished source does not block its follower, which then fails with a message."""
         source = store.create(config())
         follower = store.create(config().model_copy(update={"start": source}))
         assert store.claim_next(range(2)) == (source, 1, 0)

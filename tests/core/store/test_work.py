@@ -1,4 +1,4 @@
-"""The table of work: one process for a claim, and nothing left of the process that claimed."""
+"""The table of work: one process per claim. Settings of the claiming process are deleted after use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_of_two_processes_that_were_begun_for_one_claim_one_registers(store: Sto
     first, second = (replace(holder, pid=holder.pid + more) for more in (1, 2))
     assert store.register(claim, first, holder)
     assert not store.register(claim, second, holder)
-    assert store.register(claim, first, holder)  # which the process that takes the steps does again
+    assert store.register(claim, first, holder)  # the process that takes the steps registers again
 
 
 @pytest.mark.parametrize(

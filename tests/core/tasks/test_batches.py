@@ -1,4 +1,4 @@
-"""Which rows meet in a batch."""
+"""The composition of batches."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestClassBalanced:
 
     @each("batch_size", [2, 4, 8, 9, 32, 64])
     def test_the_classes_take_turns(self, batch_size: int) -> None:
-        """In a round each comes at least once; over all rounds the left-over places are shared out to within one."""
+        """Every class comes at least once per round. Over all rounds, extra positions are equal to within one."""
         labels = labels_of(SHAPES["77 classes"])
         sampler = ClassBalancedSampler(labels, batch_size, seed=0)
         batches = -(-77 // (batch_size // 2))
@@ -181,7 +181,7 @@ class TestClassBalanced:
 
 
 class TestEqualShares:
-    """The sampler of earlier runs, which resume on their own curve."""
+    """The sampler of earlier runs, which must resume on their curve."""
 
     def test_its_batches_are_those_of_earlier_runs(self) -> None:
         sampler = make_sampler("balanced", LABELS, 8, seed=3)

@@ -1,4 +1,4 @@
-"""What the bundled tasks promise, as far as it is reported quickly; `make data-check` measures the rest."""
+"""Promises of the bundled tasks that are quick to check. `make data-check` checks the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cases import each
 ASSETS = Path(__file__).resolve().parents[3] / "assets" / "tasks"
 SENTIMENT = ("negative", "positive")
 
-# Task: rows to train on, rows to test on, labels.
+# Task: training rows, test rows, labels.
 PROMISED: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "acceptability": (300, 150, ("acceptable", "unacceptable")),
     "film_reviews": (1200, 400, SENTIMENT),
@@ -105,7 +105,7 @@ def test_no_text_is_in_two_tasks() -> None:
 
 
 def test_no_run_of_six_words_is_in_more_than_six_rows_of_all_files() -> None:
-    """A premise counts once: it is in three rows on purpose."""
+    """A premise counts once, because it is in three rows by design."""
     rows: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for task in PROMISED:
         for number, row in enumerate(both(task)):

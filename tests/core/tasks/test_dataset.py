@@ -1,4 +1,4 @@
-"""Rows in memory: pairs, the triplets that are made of them, and what a run remembers of its rows."""
+"""Rows in memory: pairs, the triplets made of them, and a run's record of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks are said to be hard before launch."""
+"""Tasks that are marked as hard before launch."""
 
 from __future__ import annotations
 

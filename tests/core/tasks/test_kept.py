@@ -1,4 +1,4 @@
-"""The exact rows of a run, written and read back."""
+"""The exact rows of a run, stored and read back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.tasks.rows import Rows, write_rows
 
 SINGLE = TaskData(
     "pets, and 「more」",
-    ("b", "a", "never seen"),  # the order of classes is the run's, not the alphabet's
+    ("b", "a", "never seen"),  # the order of classes belongs to the run and is not alphabetical
     Split(("x", "=1+1", ' "q" \n,'), (1, 0, 1)),
     Split(("y",), (0,)),
     Split(("z", "x"), (1, 1)),

@@ -1,4 +1,4 @@
-"""A task's rows as one list, and as files that read back."""
+"""A task's rows as one list, and as files that can be read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file to three splits that do not depend on the seed."""
+"""Loading a file into three splits that do not depend on the seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Load = Callable[..., TaskData]
 
 
 def numbered(**counts: int) -> list[tuple[str, str]]:
-    """That many different texts of each label, in turn."""
+    """Return a number of different texts for each label, in alternation."""
     return [
         (f"{label} number {i}", label) for i in range(max(counts.values())) for label in counts if i < counts[label]
     ]
@@ -34,14 +34,14 @@ def numbered(**counts: int) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Writes rows to files and loads them."""
+    """Return a function that writes rows to files and loads them."""
     seconds = itertools.count(1)
 
     def loaded(
         rows: list[tuple[str, str]], test: list[tuple[str, str]] | None = None, seed: int = 0, **task: Any
     ) -> TaskData:
         path = write_csv(tmp_path / "rows.csv", rows)
-        # Files of one size that are written within one tick of the clock read as unchanged.
+        # Files of equal size with the same timestamp would count as unchanged.
         written = next(seconds)
         os.utime(path, (written, written))
         test_path = None if test is None else str(write_csv(tmp_path / "held_out.csv", test))
@@ -219,7 +219,7 @@ class TestPairs:
 
 
 class TestSplitsOfTheSource:
-    """Rows that say which split they belong to."""
+    """Rows with a given split."""
 
     @staticmethod
     def rows(train: int = 60, validation: int = 0, test: int = 0) -> Rows:
@@ -273,7 +273,7 @@ class TestRepeatedTexts:
         assert len(data.triplets) == len(of_split[0])
         few = split_rows(rows, "nli", TaskConfig(train_size=12)).train
         assert len(few) == 12
-        assert len(set(few.texts)) <= 6  # whole premises but for those whose rows stand in front
+        assert len(set(few.texts)) <= 6  # mostly whole premises of three rows
 
     @each("again", ["text {}", "Text  {} ", "TEXT\n{}"])
     def test_a_text_that_stands_twice_is_not_learned_and_tested(self, again: str) -> None:
@@ -294,7 +294,7 @@ class TestRepeatedTexts:
 
     @pytest.mark.usefixtures("foreign")
     def test_notes_are_in_the_language_in_which_they_are_asked_for(self) -> None:
-        """The rows are kept between two visitors who speak different ones."""
+        """The rows are cached for two visitors with different languages."""
         texts = tuple(f"text {i}" for i in range(100))
         data = split_rows(Rows(texts + texts, ("a", "b") * 100, splits=("train",) * 100 + ("test",) * 100), "leak")
         words = "70 validation or test rows repeat a training text, which makes scores too high."
@@ -409,7 +409,7 @@ class TestProblems:
         path = write_csv(tmp_path / "rows.csv", numbered(cat=60, dog=60))
         assert load_task(TaskConfig(id="file", path=str(path)), 0).notes == ()
         monkeypatch.setenv("SCL_MAX_ROWS", "100")
-        os.utime(path, (1, 1))  # a touch within one tick of the clock would change nothing
+        os.utime(path, (1, 1))  # a new date, so that the file is read again
         data = load_task(TaskConfig(id="file", path=str(path), text_noise=0.1), 0)
         assert tuple(map(str, data.notes)) == ("rows.csv: CSV, UTF-8, comma; a sample of 100 of 120 rows.",)
         assert sum(map(len, (data.train, data.validation, data.test))) == 100

@@ -1,4 +1,4 @@
-"""Thinned classes, flipped labels and changed words: exact shares, nested, seeded."""
+"""Thinned classes, flipped labels and changed words: exact fractions, nested, seeded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TestLongTail:
         labels = made_labels(counts)
         stay = long_tail(labels, len(counts), ratio, stratified_order(labels, 3))
         left = Counter(labels[row] for row in stay)
-        for label in range(len(counts)):  # each class within the row that rounding down takes
+        for label in range(len(counts)):  # each class to within the row lost by rounding
             exact = left[0] * ratio ** (-label / (len(counts) - 1))
             assert left[label] <= exact + 1
             assert left[label] >= exact - 1 - ratio ** (-label / (len(counts) - 1))
@@ -72,7 +72,7 @@ class TestFlippedLabels:
         labels = [0] * 6000
         noisy = Counter(flipped_labels(labels, 4, 1.0, 0, range(6000)))
         assert set(noisy) == {1, 2, 3}
-        # Three binomials of mean 2,000 and standard deviation 37: five of them hold but once in a million.
+        # Three binomials of mean 2,000 and standard deviation 37: five of these fail once in a million.
         assert all(abs(count - 2000) < 5 * 37 for count in noisy.values())
 
     def test_the_seed_chooses_the_rows(self) -> None:

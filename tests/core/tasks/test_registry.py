@@ -1,4 +1,4 @@
-"""The bundled tasks load, and are described. What their texts promise is in test_bundled.py."""
+"""The bundled tasks load and are described. test_bundled.py tests their texts."""
 
 from __future__ import annotations
 

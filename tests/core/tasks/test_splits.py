@@ -12,7 +12,7 @@ from tests.cases import each
 
 
 def random_labels(seed: int) -> list[int]:
-    """Up to 300 labels of 1 to 8 classes, of very unequal sizes."""
+    """Return up to 300 labels of 1 to 8 classes, of very unequal sizes."""
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(rng.integers(1, 9), 0.5))
     return rng.choice(len(shares), size=rng.integers(1, 300), p=shares).tolist()
@@ -67,7 +67,7 @@ def test_a_fifth_is_held_out_for_the_test_within_limits(rows: int, expected: int
 class TestGroups:
     @staticmethod
     def made(seed: int) -> tuple[list[int], list[int]]:
-        """Labels of up to 300 rows, and groups of 1 to 4 rows scattered among them."""
+        """Return labels of up to 300 rows, and groups of 1 to 4 rows scattered among them."""
         labels = random_labels(seed)
         rng = np.random.default_rng(seed)
         groups = np.repeat(np.arange(len(labels)), rng.integers(1, 5, size=len(labels)))[: len(labels)]
@@ -99,7 +99,7 @@ class TestGroups:
         assert len(taken) == len(set(taken)) <= size
         assert not {groups[row] for row in taken} & {groups[row] for row in rest}
         assert {labels[row] for row in rest} == set(labels)
-        # Taking as many again gives the same rows, so a size that was met can be asked for.
+        # Requesting the resulting size again gives the same rows.
         assert held_out(labels, len(taken), seed, groups) == taken
 
 

@@ -1,4 +1,4 @@
-"""Classes, lengths, duplicates, scripts and search, each against a slow loop."""
+"""Classes, lengths, duplicates, scripts and search, against slow loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Easy data augmentation: what each operation may do to a text, and how much of it."""
+"""Easy data augmentation: the allowed changes of each operation, and their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What views make of a text, reported piece by piece."""
+"""Previews of views, span by span."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synonyms: the bundled list keeps its promises, and WordNet takes its place where nltk and its corpus are."""
+"""Synonyms: requirements on the bundled list, and WordNet as its replacement if nltk and its corpus are installed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from core.texts.eda import STOP_WORDS
 from tests.cases import each
 
-# `core.views` may also hold a function of that name.
+# `core.views` may contain a function of the same name.
 module: Any = import_module("core.texts.synonyms")
 
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test asks for the source again, and begins without nltk, also where it is installed."""
+    """Load the source anew in each test, at first without nltk, even if it is installed."""
     forget()
     monkeypatch.setitem(sys.modules, "nltk", None)
     monkeypatch.setitem(sys.modules, "nltk.corpus", None)
@@ -35,7 +35,7 @@ def forget() -> None:
 
 
 class Wordnet:
-    """In place of nltk's reader; without synsets it behaves as where the corpus was never downloaded."""
+    """A stand-in for nltk's reader. Without synsets it behaves as if the corpus had never been downloaded."""
 
     def __init__(self, synsets: Mapping[str, list[list[str]]] | None) -> None:
         self._synsets = synsets
@@ -91,7 +91,7 @@ class TestBundled:
             ("Films", ("movies",)),
             ("GLAD", ("happy", "pleased")),
             ("enjoyed", ("liked", "loved")),
-            # A word of two groups has the words of both.
+            # A word in two groups has the words of both.
             ("improbable", ("far-fetched", "implausible", "unlikely")),
             ("the", ()),
             ("", ()),

@@ -1,4 +1,4 @@
-"""What several tests of training load."""
+"""Fixtures of several tests of training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def still_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny encoder without dropout."""
+    """Return the tiny encoder without dropout."""
     folder = tmp_path_factory.mktemp("still") / "encoder"
     shutil.copytree(tiny_encoder, folder)
     config = json.loads((folder / "config.json").read_text())

@@ -1,4 +1,4 @@
-"""One of several processes that train the drafts of a file together: `torchrun … ranks_program.py DRAFTS OUT`."""
+"""One of several processes that jointly train the drafts of a file: `torchrun … ranks_program.py DRAFTS OUT`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.core.training.made import CPU
 
 
 def first_gradients(config: RunConfig, data: TaskData, ranks: Ranks | None = None) -> dict[str, Tensor]:
-    """The gradient of every parameter that learns, after the first backward pass."""
+    """Return the gradient of every trainable parameter after the first backward pass."""
     torch.manual_seed(config.seed)
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
     phase = Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU, ranks=ranks)

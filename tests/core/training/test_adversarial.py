@@ -1,4 +1,4 @@
-"""The gradient behind an adversarial view, against one taken text by text; and that its step does what it is for."""
+"""The gradient for an adversarial view, against one computed text by text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_hand(loss: str, first: Tensor, second: Tensor, encoder: Encoder) -> Tenso
 
 
 def alone(encoder: Encoder) -> tuple[list[Tensor], Tensor]:
-    """Embeddings [T, E] of each text, as leaves, and the pooled vectors [B, H] of texts read one by one."""
+    """Return embeddings [T, E] of each text, as leaves, and the pooled vectors [B, H] of texts read one by one."""
     leaves: list[Tensor] = []
 
     def capture(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def test_gradients_are_laid_at_their_texts_tokens() -> None:
     owners = torch.tensor([[3, 3, 0, NO_TEXT], [1, 1, 1, 5]])
     embeddings = torch.zeros(2, 4, 2)
     gradients = [torch.full((2, 2), 7.0), torch.arange(6.0).view(3, 2), torch.ones(4, 2)]
-    texts: Sequence[int] = [3, 1, 9]  # the last one lies in another group of rows
+    texts: Sequence[int] = [3, 1, 9]  # the last one belongs to another group of rows
     laid = laid_out(gradients, embeddings, owners, texts)
     assert torch.equal(laid[0], torch.tensor([[7.0, 7.0], [7.0, 7.0], [0.0, 0.0], [0.0, 0.0]]))
     assert torch.equal(laid[1, :3], gradients[1])

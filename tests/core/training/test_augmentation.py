@@ -1,4 +1,4 @@
-"""Back-translations that are added to the training rows when a run begins."""
+"""Back-translations that are added to the training rows at the start of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear probe to beat: which rows it is fitted on, what it scores, and that no step waits for it."""
+"""The linear probe as a baseline: its training rows, its scores, and that no step waits for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scores(events: list[Event], split: str) -> dict[str, float]:
 
 @torch.no_grad()
 def vectors(config: RunConfig, data: TaskData, texts: Any) -> np.ndarray:
-    """Each text alone through the encoder as it was published."""
+    """Encode each text alone with the pre-trained encoder."""
     encoder, tokenizer = load_encoder(
         config.encoder.id, classes=data.classes, pooling=config.encoder.pooling, max_length=config.encoder.max_length
     )
@@ -49,7 +49,7 @@ def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft:
         found = scores(events, name)
         assert found["train_rows"] == len(data.train)
         assert found["rows"] == len(split)
-        # A random encoder's vectors are nearly equal, so that rounding decides single predictions: losses are compared.
+        # A random encoder's vectors are nearly equal, and rounding decides single predictions. So losses are compared.
         log_p = fitted.predict_log_proba(vectors(config, data, split.inputs))
         loss = -log_p[np.arange(len(split)), split.labels].mean()
         assert found["cross_entropy"] == pytest.approx(loss, rel=1e-4)

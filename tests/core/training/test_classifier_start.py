@@ -1,4 +1,4 @@
-"""With many classes the classifier starts as a linear probe, and the batches hold positives; with few, as before."""
+"""With many classes the classifier starts as a linear probe, and batches hold positives. With few nothing changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSES = 7
 
 @pytest.fixture(scope="module")
 def seven(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows whose class is one of seven words."""
+    """Return rows whose class is one of seven words."""
     words = ["actor", "plot", "scene", "score", "sound", "cut", "cast"]
     rows = [(f"{text} {words[i % CLASSES]}", words[i % CLASSES]) for i, (text, _) in enumerate(made_rows(140))]
     return write_csv(tmp_path_factory.mktemp("seven") / "seven.csv", rows)
@@ -87,7 +87,7 @@ def test_frame_0_is_the_fitted_model_and_its_weights_are_kept(store: Store, many
 
 
 def test_a_part_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that go through the classes in turn, of which every seventh would have one class alone."""
+    """The rows cycle through the classes, so every seventh row alone would give one class."""
     monkeypatch.setattr("core.training.trainable.FITTED_MAX", 20)
     config, data = prepare(many(), gpu=False)
     tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]

@@ -1,4 +1,4 @@
-"""Two processes with gloo against one with the same global batch: every measure of every step, and the weights."""
+"""Two processes with gloo, against one with the same global batch: every measure of every step, and the weights."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from core.training.loop import train
 from core.workers.processes import ROOT
 from tests.core.training.ranks_program import first_gradients
 
-# The first test waits for all that two processes do. `test_followers.py` has one run of two.
+# The first test waits for both processes. `test_followers.py` has a run of two.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).with_name("ranks_program.py")
-STEPS, BATCH = 6, 7  # an odd batch: the parts are of 3 and 4 texts
+STEPS, BATCH = 6, 7  # an odd batch, divided into 3 and 4 texts
 TOLERANCE = 1e-5
 RATES = {"learning_rate": 1e-6, "classifier_learning_rate": 1e-6}
 EVERY_BLOCK = {"trainable": {"part": "all"}}
-# Without dropout: what is drawn while encoding is each process's own.
+# Without dropout, because each process has its own random numbers.
 CASES: dict[str, list[dict[str, Any]]] = {
     "ce": PRESETS["ce"].phases(EVERY_BLOCK),
     "ce-scl": PRESETS["ce-scl"].phases(EVERY_BLOCK),
@@ -66,7 +66,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 
 
 class Together(NamedTuple):
-    """What two processes found."""
+    """Results of two processes."""
 
     curve: list[dict[str, float]]
     gradients: dict[str, np.ndarray]
@@ -82,14 +82,14 @@ def drafts(still_encoder: Path, small_csv: Path) -> dict[str, dict[str, Any]]:
         "probe": {"frame_steps": [2]},
         "checkpoint": {"snapshot_steps": []},
     }
-    # AdamW divides a gradient by its size: where one is 0, rounding decides the sign of a whole step.
+    # AdamW divides a gradient by its size. At 0, rounding decides the sign of a whole step.
     sized = {"steps": STEPS, "batch_size": BATCH, "optimiser": RATES}
     return {name: common | {"phases": [phase | sized for phase in phases]} for name, phases in CASES.items()}
 
 
 @pytest.fixture(scope="module")
 def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Curves and weights of every case, of two processes that torchrun starts."""
+    """Return curves and weights of every case, from two processes started by torchrun."""
     folder = tmp_path_factory.mktemp("ranks")
     (folder / "drafts.json").write_text(json.dumps(list(drafts.values())))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAM)]
@@ -135,7 +135,7 @@ def test_two_processes_take_the_steps_of_one(
     for ours, theirs in zip(curve, alone, strict=True):
         assert ours.keys() == theirs.keys()
         for measure in ours.keys() - {"step_s"}:
-            # A cosine divides by small gradients: read in parts by one process, it moves by as much.
+            # A cosine divides by small gradients. Micro-batches in one process change it as much.
             close = 10 * TOLERANCE if measure == SHARED_COSINE else TOLERANCE
             assert ours[measure] == pytest.approx(theirs[measure], rel=TOLERANCE, abs=close), measure
     reference = load_file(tmp_path / "checkpoint.safetensors")

@@ -1,4 +1,4 @@
-"""A run's last weights are stored before it says that it has finished, whatever goes wrong with halving them."""
+"""A run's last weights are stored before it reports its end, even if halving them fails."""
 
 from __future__ import annotations
 

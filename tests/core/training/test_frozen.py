@@ -1,4 +1,4 @@
-"""What is computed once per row: groups that depend on the sampler alone, within a bound."""
+"""Values computed once per row: in groups that depend only on the sampler, within a bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BATCHES = {1: [4, 2], 2: [0, 4], 3: [1, 3], 4: [2, 0], 5: [3, 5], 6: [5, 4]}
 
 
 class Recorded:
-    """Items that say with whom they were computed, and the groups that were asked for."""
+    """A cache that records the computed groups. Each item names its group."""
 
     def __init__(self, batches: dict[int, list[int]] | None = None, limit: int = 100, size: int = 10) -> None:
         self.groups: list[tuple[int, ...]] = []
@@ -36,7 +36,7 @@ def test_every_row_is_computed_once_at_its_first_appearance() -> None:
 @each("start", [2, 4, 6])
 @each("limit", [100, 30, 0])
 def test_a_run_that_begins_later_computes_the_same_rows_together(start: int, limit: int) -> None:
-    """An item that was computed in another company could differ in its last bit."""
+    """An item computed in another group could differ in its last bit."""
     whole, resumed = Recorded(limit=limit), Recorded(limit=limit)
     expected = {step: whole.items(step) for step in BATCHES}
     for step in range(start, 7):

@@ -1,4 +1,4 @@
-"""Batches read in parts: the gradients of the whole batch, and the random numbers of a pass in parts."""
+"""Micro-batches: the gradients of the whole batch, and the random numbers of a pass in parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def two_passes(encoder: Encoder) -> Run:
 
 
 def entangled(outputs: Outputs) -> Tensor:
-    """A loss that has every text of the batch meet every other one."""
+    """Compute a loss in which every text of the batch depends on every other."""
     flat = torch.cat([vectors.transpose(0, 1).flatten(1) for vectors in outputs.vectors], 1)  # [B, …]
     return (flat @ flat.T).softmax(1).square().sum() + flat.sin().sum()
 
@@ -53,7 +53,7 @@ def cached_backward(run: Run, part: int) -> Callable[[], None]:
 
 
 def in_parts(run: Run, part: int) -> Outputs:
-    """The same parts, with all activations kept."""
+    """Compute the same parts, with all activations in memory."""
     return joined([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
 
 
@@ -101,7 +101,7 @@ def test_vectors_that_no_weight_lies_behind_are_passed_over() -> None:
     assert gradients_after(encoder, cached_backward(two_passes(encoder), 2)) == {}
 
 
-# In a step of a phase
+# Steps of a phase
 
 
 def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
@@ -109,7 +109,7 @@ def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
     return values, {name: p.grad.clone() for name, p in phase.encoder.named_parameters() if p.grad is not None}
 
 
-# Mixup and head dropout draw at the same place with and without the cache, if the encoder draws nothing.
+# Mixup and head dropout draw the same numbers with and without the cache, if the encoder draws none.
 @pytest.mark.parametrize("name", ["ce-scl", "mixup", "rdrop-one-stage", "rdrop-two-stage", "multi-layer-token", "dscl"])
 def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, name: str) -> None:
     (first, *_) = preset_phases(name)
@@ -118,7 +118,7 @@ def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, 
     assert found.keys() == whole.keys()
     for gradient in found:
         torch.testing.assert_close(found[gradient], whole[gradient], atol=2e-5, rtol=1e-3, msg=gradient)
-    # A cosine near 0 is a difference of float32 sums, the larger the lower τ is.
+    # A cosine near 0 is a difference of float32 sums, which are larger for a lower τ.
     assert values == pytest.approx(whole_values, rel=1e-4, abs=3e-5)
 
 

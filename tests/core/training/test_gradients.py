@@ -1,4 +1,4 @@
-"""What the terms ask of a block's weights, against full backward passes of each term alone on a copy of the model."""
+"""Gradients of the terms on a block's weights, against full backward passes of each term alone on a copy."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
 
 
 def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
-    """The gradient of each weighted term on a block's learning weights, by a full backward pass of that term alone.
+    """Compute the gradient of each weighted term on a block's trainable weights, by its own full backward pass.
 
-    The whole batch is read at once, whatever the phase's micro-batch: without dropout the gradients are the same.
+    The whole batch is read at once, whatever the phase's micro-batch. Without dropout the gradients are the same.
     """
     found = {}
     whole = phase.passes._micro_batch
@@ -76,11 +76,11 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
 
 
 def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
-    """What a phase reports of a step, and the phase right before that step; no dropout, so that it can be repeated."""
+    """Return the reported values of a step, and the phase right before it. No dropout, so that it can be repeated."""
     phase = made_phase(draft, dropout=0.0)
     take_steps(phase, step - 1)
     before = copy.deepcopy(phase)
-    torch.manual_seed(7)  # for dropout in front of the loss
+    torch.manual_seed(7)  # for dropout in the heads
     values = compute_step(phase, step).values
     return values, before
 

@@ -1,4 +1,4 @@
-"""Finished weights in half the bytes: every prediction stays, or the file does."""
+"""Final weights in half precision: every prediction stays the same, or the file is kept unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEPT: dict[str, dict[str, bytes]] = {}
 
 
 def finished(folder: Path, draft: RunConfig) -> tuple[RunConfig, TaskData, Checkpoints]:
-    """The files of a finished run in a folder; runs of the same settings are carried out once."""
+    """Return the files of a finished run. Runs of the same settings are carried out once."""
     config, data = prepare(draft, gpu=False)
     checkpoints, key = Checkpoints(folder), config.model_dump_json()
     if key not in KEPT:
@@ -47,7 +47,7 @@ def paths(folder: Path) -> list[Path]:
 
 @torch.no_grad()
 def logits(config: RunConfig, data: TaskData, path: Path) -> np.ndarray:
-    """Of the validation split by the weights in a file, one text after the other, by transformers itself."""
+    """Compute logits of the validation split by transformers, one text at a time, with the weights in a file."""
     encoder, tokenizer = loaded(config, data)
     load_learned(path, encoder)
     vectors = [alone(encoder, tokenizer, str(text))[0] for text in data.validation.inputs]
@@ -87,7 +87,7 @@ def test_a_file_stays_whole_where_a_prediction_would_change(draft: Draft, tmp_pa
     head = next(name for name, tensor in tensors.items() if name.startswith("weight/") and tensor.shape == (2,))
     matrix = next(name for name, tensor in tensors.items() if tensor.shape == (2, 16) and "classifier" in name)
     tensors[matrix] = tensors[matrix][:1].repeat(2, 1)
-    tensors[head] = torch.tensor([1.0, 1.00001])  # the same in float16
+    tensors[head] = torch.tensor([1.0, 1.00001])  # equal in float16
     save_file(tensors, path, metadata={"step": str(config.steps)})
     assert (logits(config, data, path).argmax(1) == 1).all()
     (said,) = halve_weights(checkpoints, config, data, "cpu")
@@ -101,7 +101,7 @@ def test_predictions_that_the_frames_hold_are_not_computed_again(
 ) -> None:
     config, data, checkpoints = finished(tmp_path, draft(more=MORE))
     known = {step: logits(config, data, path).argmax(1) for step, path in zip((2, 4, 8), paths(tmp_path), strict=True)}
-    known[4] = 1 - known[4]  # of other rounding on another machine, say
+    known[4] = 1 - known[4]  # as rounding on another machine might give
     computed: list[int] = []
     encode = fine_tune.encode
     monkeypatch.setattr(fine_tune, "encode", lambda *a, **k: computed.append(1) or encode(*a, **k))
@@ -155,7 +155,7 @@ def test_damaged_weights_are_said_in_a_sentence(draft: Draft, tmp_path: Path) ->
 def test_weights_in_memory_are_stored_as_those_of_a_file(
     draft: Draft, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are written once, in half, and no encoder is loaded."""
+    """The file is written once, in half precision, and no encoder is loaded."""
     alone_weights = {"checkpoint": {"snapshot_steps": []}}
     config, data = prepare(draft(more=alone_weights, trainable={"part": part}), gpu=False)
     stored = {}
@@ -174,7 +174,7 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
 
 
 def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one in memory has weights in it that an earlier step did not have."""
+    """The encoder in memory has weights of a later step."""
     config, data = prepare(draft(more=MORE), gpu=False)
     checkpoints, trained, loads = Checkpoints(tmp_path), Trained(), list[str]()
     list(train(config, data, checkpoints=checkpoints, trained=trained))

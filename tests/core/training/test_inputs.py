@@ -1,4 +1,4 @@
-"""What the encoder reads in a step: a pure function of seed, step, row and view."""
+"""Inputs of the encoder in a step: a pure function of seed, step, row and view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RANDOM_VIEWS = [EDA, view("eda", operation="delete", rate=0.3), view("token_shuf
 
 
 class Made:
-    """StepInputs of passes on a task, and the tokens that its texts have as they are."""
+    """StepInputs of passes on a task, and the tokens of its unchanged texts."""
 
     def __init__(self, draft: Draft, *passes: Pass, seed: int = 0, path: Path | None = None, **more: Any) -> None:
         from core.encoders.model import load_encoder
@@ -61,7 +61,7 @@ def test_a_changed_text_depends_on_seed_step_row_and_draw_and_on_nothing_else(
     rows = list(range(20))
     found = made.inputs.tokens(0, 5, rows)
     assert found != made.plain(rows)
-    # In whatever company and order it is asked for, and from whatever object.
+    # Independent of the batch, of its order and of the object.
     assert made.inputs.tokens(0, 5, ROWS) == [found[row] for row in ROWS]
     assert Made(draft, Pass("rows", changed)).inputs.tokens(0, 5, rows) == found
     assert made.inputs.tokens(0, 6, rows) != found
@@ -74,7 +74,7 @@ def test_rows_of_the_same_text_are_changed_each_in_its_own_way(draft: Draft, tmp
     path = write_csv(tmp_path / "same.csv", [(f"{text} of one" if i % 2 else text, "ab"[i % 2]) for i in range(40)])
     made = Made(draft, Pass("rows", EDA), path=path)
     same = [row for row, found in enumerate(made.data.train.texts) if found == text]
-    if len(same) < 2:  # duplicates may be dropped on reading
+    if len(same) < 2:  # reading may drop duplicates
         pytest.fail("the task keeps no two rows of one text")
     assert len({tokens.ids for tokens in made.inputs.tokens(0, 1, same)}) > 1
 
@@ -109,7 +109,7 @@ def test_triplets_are_read_side_by_side(draft: Draft, tmp_path: Path) -> None:
 
 
 class Backwards:
-    """A stand-in for a round trip through two translation models: a text comes back word by word from its end."""
+    """A stand-in for a round trip through two translation models. It reverses the order of the words."""
 
     made: list[tuple[str, str, float, int]]
 
@@ -162,7 +162,7 @@ def test_translations_lie_in_the_file_that_was_given(
 
 
 def test_two_views_of_one_kind_draw_words_of_their_own(draft: Draft) -> None:
-    """Deleting a tenth and duplicating a tenth must not hit the same words of every text."""
+    """Deleting a tenth and duplicating a tenth must not select the same words in every text."""
     delete, duplicate = (view("eda", operation=operation, rate=0.3) for operation in ("delete", "duplicate"))
     made = Made(draft, Pass("rows", delete), Pass("rows", duplicate))
     rows = list(range(30))

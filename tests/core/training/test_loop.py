@@ -1,4 +1,4 @@
-"""The loop as a stream of events, on the tiny encoder."""
+"""The training loop as a stream of events, on the tiny encoder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
 
-# Shared by the runs here: what the untrained encoder makes of the rows is computed once for all of them.
+# Shared by the runs here, so the untrained encoder encodes the rows only once.
 UNTRAINED = MemoryCache()
 NO_FRAMES = {"probe": {"frame_steps": []}}
 
@@ -49,7 +49,7 @@ def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
 
 
 class Script:
-    """Controls that turn knobs and stop after given steps, counted by how often the loop asked for turns."""
+    """Controls that turn knobs and stop after given steps, counted by calls for turns."""
 
     def __init__(self, turns: dict[int, tuple[str, float]] | None = None, stop_after: int | None = None) -> None:
         self.asked, self.turns, self.stop_after = 0, turns or {}, stop_after
@@ -160,7 +160,7 @@ def test_the_model_learns(draft: Draft) -> None:
 
 
 def interrupted(draft: RunConfig, folder: Path, after: int) -> None:
-    """Run until `after` steps were taken, then walk away as a killed worker does."""
+    """Run until `after` steps were taken, then stop without a trace as a killed worker does."""
     config, data = prepare(draft, gpu=False)
     events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3), cache=UNTRAINED)
     for event in events:
@@ -205,7 +205,7 @@ def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(plain: Pla
 
 def test_a_stop_during_a_frame_costs_no_frame(draft: Draft, tmp_path: Path) -> None:
     class StopInFrame:
-        """Stops once the step before a frame was taken, so that the frame itself is given up."""
+        """Controls that stop during a frame, so that the frame is abandoned."""
 
         asked = 0
 
@@ -294,7 +294,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
 
 @pytest.fixture(scope="module")
 def turned(draft: Draft) -> list[Event]:
-    """The plain run with three knobs turned, each at a step of its own."""
+    """Return the plain run with three knobs turned at different steps."""
     script = Script({3: ("temperature", 0.05), 4: ("learning_rate", 0.5), 5: ("lambda", 0.25)})
     return events_of(draft(), controls=script)
 
@@ -314,7 +314,7 @@ CE_SCL = {"terms": [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon",
 
 
 def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
-    """SimCSE and then a classifier, four steps each, at a rate that moves weights visibly."""
+    """Return a draft of SimCSE and then a classifier, four steps each, at a rate that moves weights visibly."""
     made = preset_phases("simcse", optimiser={"learning_rate": 1e-2})
     return draft(more={"phases": [a | b for a, b in zip(made, phases or ({}, {}), strict=True)]} | more)
 
@@ -325,7 +325,7 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
 @pytest.fixture(scope="module")
 def plain_phases(draft: Draft) -> list[Event]:
-    """The run of `two_phases(draft)`, carried out once."""
+    """Return the run of `two_phases(draft)`, carried out once."""
     return events_of(two_phases(draft, **NO_FRAMES))
 
 
@@ -338,7 +338,7 @@ def test_each_phase_tells_its_own_parts_and_rate(draft: Draft) -> None:
         losses = {name for name in step.values if name.startswith("loss.")}
         assert losses == ({"loss.simcse"} if step.step <= 4 else {"loss.cross_entropy"})
         assert ("collapse_line.simcse" in step.values) == (step.step <= 4)
-    # Step numbers of a phase count from its own beginning.
+    # The schedule counts steps from the start of a phase.
     assert [s.values["learning_rate"] for s in steps[4:]] == [
         1e-3 * learning_rate_factor(n, 4, 0.5) for n in range(1, 5)
     ]
@@ -354,7 +354,7 @@ LORA = {"part": "lora", "lora_rank": 2, "lora_alpha": 16.0}
 def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    """Also where only the classifier learns at last, and where adapters learned at first: they are merged."""
+    """Also check a second phase that trains only the classifier, and a first with adapters, which are merged."""
     config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES))
     events = list(train(config, data, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED))
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
@@ -420,7 +420,7 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", PHASES)
 def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draft, tmp_path: Path, name: str) -> None:
-    # Three steps behind the last stop: what a queue takes in at one step shows at the next.
+    # Three steps after the last stop, because the queue's contents affect the following step.
     config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES))
     whole = list(train(config, data, cache=UNTRAINED))
     parts = in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
@@ -434,7 +434,7 @@ def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draf
 def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    """24 rows, of which a few are kept."""
+    """24 rows, of which the cache holds a few."""
     monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
     config, data = prepared(made)
@@ -446,7 +446,7 @@ def test_a_phase_of_contrast_leaves_the_classifier_and_moves_the_encoder(draft: 
     made = two_phases(draft, {}, {"trainable": {"part": "classifier"}}, probe={"frame_steps": [4]})
     start, middle, end = [event for event in events_of(made) if isinstance(event, Frame)]
     assert np.abs(middle.embeddings - start.embeddings).max() > 1e-2
-    # From there on the encoder stays as it is.
+    # From here on the encoder is frozen.
     np.testing.assert_allclose(end.embeddings, middle.embeddings, atol=1e-6)
     assert np.abs(end.logits - middle.logits).max() > 1e-3
 
@@ -460,7 +460,7 @@ def test_knobs_turn_in_the_phase_that_has_them(draft: Draft) -> None:
         KnobTurned(7, "temperature", 0.8),
     ]
     values = [step.values for step in steps_of(events)]
-    # A turn holds until its phase ends.
+    # A turn holds until the end of its phase.
     assert [v["temperature"] for v in values] == [0.05, 0.5, 0.5, 0.5, 0.3, 0.3, 0.8, 0.8]
     assert [v.get("lambda") for v in values] == [None] * 4 + [0.5, 0.9, 0.9, 0.9]
 
@@ -476,7 +476,7 @@ def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft, plai
     events = events_of(
         two_phases(draft, **NO_FRAMES), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)})
     )
-    notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is on the first phase
+    notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is about the first phase
     assert isinstance(notice, TurnRefused)
     assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
     assert "'temperature'" in str(notice.message)
@@ -515,7 +515,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
 def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
     draft: Draft, tmp_path: Path, part: str, start: float, queue: int
 ) -> None:
-    """The second pass comes and goes with the term that wants it; its queue fills all the same."""
+    """The second pass comes and goes with its term. The queue fills all the same."""
     terms = [
         {"loss": "cross_entropy", "weight": 1 - start},
         {"loss": "supcon", "weight": start, "queue": queue, "momentum": 0.5, "views": [{"view": "dropout"}]},
@@ -555,7 +555,7 @@ def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch:
 
 @pytest.mark.slow
 def test_the_bundled_encoder_learns_the_bundled_task() -> None:
-    """The main job on real text with the real encoder: beats the majority class by far in 40 steps."""
+    """Train on real text with the real encoder: far above the majority class in 40 steps."""
     draft = parse_config(
         {
             "phases": [{"steps": 40, "optimiser": {"learning_rate": 2e-4}}],
@@ -573,7 +573,7 @@ def test_the_bundled_encoder_learns_the_bundled_task() -> None:
 
 
 def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) -> None:
-    """Contrast on a frozen encoder: the run goes as without it, and a notice says so."""
+    """A contrastive term on a frozen encoder changes nothing, and a notice explains it."""
 
     def reported(weight: float) -> tuple[list[str], list[float]]:
         terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
@@ -612,7 +612,7 @@ def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draf
 
 @pytest.fixture(scope="module")
 def follower(plain: Plain) -> list[Event]:
-    """A run that starts from the plain one and shares its cache."""
+    """Return the events of a run that starts from the plain one and shares its cache."""
     config = plain.config.model_copy(update={"start": "abcdefghijkm"})
     return list(train(config, plain.data, start=plain.checkpoint, cache=plain.cache))
 
@@ -633,7 +633,7 @@ def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(plain: P
         [event.values for event in one if isinstance(event, Evaluation) and event.split == "baseline"]
         for one in (plain.events, follower)
     ]
-    assert baselines[0] == baselines[1]  # what is to be beaten stays the pre-trained encoder
+    assert baselines[0] == baselines[1]  # the baseline is still the pre-trained encoder
 
 
 def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Path) -> None:
@@ -645,7 +645,7 @@ def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Pat
 
 
 def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft: Draft, tmp_path: Path) -> None:
-    """So runs that differ in them alone are one: `core.config.compare`."""
+    """Runs that differ only in them count as equal: `core.config.compare`."""
     found = []
     for number, more in enumerate(({}, {"probe": {"frame_steps": []}, "checkpoint": {"snapshot_steps": []}})):
         config, data = prepare(draft(more=more), gpu=False)

@@ -1,4 +1,4 @@
-"""Groups of parameters, uncorrected AdamW against plain formulas, and moments that survive a restart."""
+"""Groups of parameters, AdamW without bias correction against plain formulas, and moments after a restart."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestGroups:
                 assert rate == 1e-3, name
             elif ".layer.0." in name:
                 assert rate == 5e-4, name
-            else:  # embeddings, relative positions, norms around the blocks
+            else:  # embeddings, relative positions, norms outside the blocks
                 assert name.startswith(f"model.{encoder.model.base_model_prefix}."), name
                 assert rate == 2.5e-4, name
 
@@ -88,7 +88,7 @@ def test_the_optimiser_is_the_one_asked_for() -> None:
 
 
 STEPS = 20
-PEAKS = (0.03, 0.01)  # of a matrix that decays and a vector that does not
+PEAKS = (0.03, 0.01)  # of a matrix with weight decay and a vector without
 WEIGHT_DECAY = 0.1
 FACTORS = [0.0 if t in (1, 8) else min(1.0, t / 4) * (1 - t / 30) for t in range(1, STEPS + 1)]
 
@@ -99,14 +99,14 @@ def start() -> list[Tensor]:
 
 
 def gradient(step: int, index: int, entry: int) -> float:
-    """Of changing sign and size; one entry has none at all for a while, so that ε matters."""
+    """Return a gradient of changing sign and size. One entry is 0 at first, so that ε matters."""
     if entry == 0 and step < 6:
         return 0.0
     return math.sin(1.7 * step + entry + 3 * index) * 10.0 ** (-((step + entry) % 9))
 
 
 def by_plain_formulas(bias_correction: bool, beta1: float = 0.9, beta2: float = 0.999) -> list[list[float]]:
-    """θ ← θ − lr·(m̂/(√v̂ + ε) + λθ), number by number (Loshchilov and Hutter 2019, algorithm 2)."""
+    """Compute θ ← θ − lr·(m̂/(√v̂ + ε) + λθ), number by number (Loshchilov and Hutter 2019, algorithm 2)."""
     result = []
     for index, parameter in enumerate(start()):
         decay = WEIGHT_DECAY if index == 0 else 0.0
@@ -164,7 +164,7 @@ def test_a_clipped_step_is_one_with_gradients_of_at_most_that_norm(
             for parameter, found in zip(parameters, gradients, strict=True):
                 parameter.grad = found * share
             take_clipped_step(optimiser, parameters, torch.tensor(norm * share), most)
-        # Adam's steps hardly depend on the gradients' size; its moments do.
+        # Adam's steps hardly depend on the size of the gradients, but its moments do.
         names: dict[Tensor, str] = {parameter: str(i) for i, parameter in enumerate(parameters)}
         made.append(dict(enumerate(parameters)) | optimiser_state(optimiser, names))
     assert made[0].keys() == made[1].keys()
@@ -173,7 +173,7 @@ def test_a_clipped_step_is_one_with_gradients_of_at_most_that_norm(
 
 
 def test_an_adafactor_step_moves_by_its_learning_rate() -> None:
-    """At the first step the update is the gradient over its own size, so its root mean square is 1."""
+    """At the first step the update is the gradient divided by its size, so its root mean square is 1."""
     config = OptimiserConfig(name="adafactor", weight_decay=0.0)
     parameter = nn.Parameter(torch.full((5,), 100.0, dtype=torch.float64))
     groups = [{"params": [parameter], "weight_decay": 0.0, "rate": 0.5}]
@@ -191,7 +191,7 @@ def trained(
     net: nn.Module | None = None,
     prepare: Callable[[torch.optim.Optimizer, dict[Tensor, str]], None] = lambda optimiser, names: None,
 ) -> tuple[nn.Module, torch.optim.Optimizer, dict[Tensor, str]]:
-    """A tiny net after these steps; `prepare` is called in front of them."""
+    """Train a tiny net for these steps, after a call of `prepare`."""
     torch.manual_seed(0)
     net = net or nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     names: dict[Tensor, str] = {parameter: name for name, parameter in net.named_parameters()}

@@ -1,4 +1,4 @@
-"""What the terms read of the encoder's outputs: shared where it can be, cut and masked as each term says."""
+"""Inputs of the terms from the encoder's outputs: shared if possible, with each term's own slices and masks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan_of(*terms: dict[str, Any]) -> Plan:
 
 
 def drawn(plan: Plan) -> Outputs:
-    """Random outputs of all that a plan asks for; the tokens' masks are ragged."""
+    """Return random outputs for everything that a plan needs. The tokens' masks are ragged."""
     torch.manual_seed(0)
     passes = len(plan.passes)
     pooled = {layer: torch.randn(passes, B, H, requires_grad=True) for layer in plan.layers}
@@ -41,7 +41,7 @@ def drawn(plan: Plan) -> Outputs:
 
 
 class Counting(Encoder):
-    """Counts how often its classifier answers."""
+    """An encoder that counts the calls of its classifier."""
 
     asked = 0
 

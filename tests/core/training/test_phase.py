@@ -1,4 +1,4 @@
-"""One phase: how often the encoder reads a text, what frozen blocks keep, what is learned by heart."""
+"""One phase: how often the encoder reads a text, values cached for frozen blocks, and overfitting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def view(name: str, **settings: Any) -> dict[str, Any]:
 
 @contextmanager
 def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
-    """Collects how many texts a block reads, call by call."""
+    """Collect the number of texts that a block reads, call by call."""
     packed: list[int] = []
     read: list[int] = []
     pack = model_module.pack
@@ -42,7 +42,7 @@ def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
         packed.append(len(texts))
         return pack(texts, *given, **more)
 
-    # A block that is passed over has another forward; its attention runs only where the block is computed.
+    # A skipped block has another forward method. Its attention runs only if the block is computed.
     attention = encoder.blocks[block].attention
     assert isinstance(attention, torch.nn.Module)
     handle = attention.register_forward_hook(lambda *_: read.append(packed[-1]))
@@ -76,9 +76,9 @@ def test_the_encoder_reads_each_text_as_often_as_the_terms_need_and_in_one_call(
 @pytest.mark.parametrize(
     ("terms", "calls", "readings"),
     [
-        # Two passes to find the step, then the text itself and the changed one.
+        # Two passes to find the perturbation, then the clean and the perturbed text.
         ([{"loss": "supcon", "views": [view("adversarial")]}], [2 * B, 2 * B], 4),
-        ([{"loss": "supcon", "queue": 16}], [B], 2),  # the queue reads with a copy of its own
+        ([{"loss": "supcon", "queue": 16}], [B], 2),  # the queue encodes with its own copy
         ([CE, {"loss": "supcon", "views": [view("dropout"), view("dropout")]}], [3 * B], 3),
         ([CE, {"loss": "supcon", "views": [view("dropout")], "weight": 0.0}], [B], 1),
     ],
@@ -138,7 +138,7 @@ def without_cache(made: Phase) -> Phase:
 
 
 def computed_rows(made: Phase, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Rows that go through the frozen blocks, in the order of their computation."""
+    """Return the rows that pass through the frozen blocks, in order of computation."""
     rows: list[int] = []
     for kept in (made.passes.kept_outputs, made.passes.kept_states):
         if kept is not None:
@@ -165,7 +165,7 @@ def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     plain = without_cache(frozen_phase(draft, FROZEN[name], sampler=sampler))
     with texts_read(plain.encoder) as read:
         expected = take_steps(plain, STEPS)
-    # Reading the texts again costs every pass its texts; R-Drop's two passes read them twice.
+    # Without the cache every pass reads its texts again, and R-Drop's two passes read them twice.
     assert sum(read) == STEPS * B * len(plain.plan.passes)
     made = frozen_phase(draft, FROZEN[name], sampler=sampler)
     rows = computed_rows(made, monkeypatch)
@@ -214,7 +214,7 @@ def test_frozen_blocks_run_without_dropout_and_the_others_with_it(draft: Draft) 
     assert made.encoder.blocks[1].training
 
 
-# What is reported and what moves
+# Reported values and movement of weights
 
 
 def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft) -> None:
@@ -225,7 +225,7 @@ def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft)
         {"loss": "supcon", "weight": 0.0, "level": "token", "k": 3},
         {"loss": "simcse", "weight": 0.2, "views": [view("dropout")]},
     )
-    # Tokens of weight 0 would have to be tapped for nothing.
+    # The phase taps no tokens for a term of weight 0.
     (values,) = take_steps(made_phase(draft(objective=terms)), 1)
     losses = {"cross_entropy", "rdrop", "rdrop.ce", "rdrop.kl", "supcon", "simcse"}
     assert {name.removeprefix("loss.") for name in values if name.startswith("loss.")} == losses

@@ -1,4 +1,4 @@
-"""Which passes compute in bfloat16, what stays float32, and that a run in bfloat16 repeats and resumes exactly."""
+"""Passes in bfloat16, values that stay float32, and exact repetition and resumption of a run in bfloat16."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 )
 def test_the_encoder_computes_in_the_precision_of_the_run(precision: Any, device: str, lowered: bool) -> None:
     assert in_bfloat16(precision, device) is lowered
-    if device == "cpu":  # torch warns of CUDA's autocast where there is no GPU
+    if device == "cpu":  # torch warns about CUDA's autocast on machines without a GPU
         with encoder_autocast(precision, CPU):
             assert torch.is_autocast_enabled("cpu") is lowered
             assert torch.get_autocast_dtype("cpu") == torch.bfloat16
@@ -51,7 +51,7 @@ def test_a_prepared_run_says_its_precision(draft: Draft, bfloat16: bool, precisi
 
 
 def dtypes(encoder: Encoder, act: Callable[[], object]) -> dict[str, torch.dtype]:
-    """What each linear layer and norm of the encoder gives meanwhile."""
+    """Return the output dtype of each linear layer and norm of the encoder during a call."""
     seen: dict[str, torch.dtype] = {}
     hooks = []
     for name, module in encoder.named_modules():

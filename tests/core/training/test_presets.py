@@ -1,4 +1,4 @@
-"""Every preset from its first step to its last: learnt by heart, stopped and resumed, and on the bundled encoder."""
+"""Every preset from its first step to its last: overfitted, stopped and resumed, and on the bundled encoder."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.core.views.test_back_translation import make_marian
 
 Prepared = tuple[RunConfig, TaskData]
 PreparedPreset = Callable[..., Prepared]
-# A preset for each kind of loss, view and phase; all of them in `make test-slow`.
+# One preset for each kind of loss, view and phase. `make test-slow` has all of them.
 LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens")
 RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
 
 
 @pytest.fixture(scope="session")
 def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Tiny translation models under the names of those that CERT takes."""
+    """Return tiny translation models under the names of those that CERT uses."""
     folder = tmp_path_factory.mktemp("marian")
     return {
         f"Helsinki-NLP/opus-mt-{name}": str(make_marian(folder / name, seed))
@@ -67,7 +67,7 @@ def prepared_preset(
 
 
 def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
-    """Names of the parts that a phase has to record."""
+    """Return the names of the losses that a phase has to record."""
     keys = {term.key for term in plan_phase(config.phases[number].objective, blocks).terms}
     assert keys == set(config.phases[number].objective.keys)
     return {f"loss.{key}" for key in keys} | ({"loss.rdrop.ce", "loss.rdrop.kl"} if "rdrop" in keys else set())
@@ -94,11 +94,11 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
     for number in range(phases):
         reported = [step.values for step in steps if step.values["phase"] == number + 1]
         assert len(reported) == length
-        for values in reported:  # a loss that is not finite would have ended the run
+        for values in reported:  # a non-finite loss would have ended the run
             assert {key for key in values if key.startswith("loss.")} == expected_losses(config, number, 2)
         losses = [values["loss"] for values in reported]
-        # Round trips through random models leave little to distinguish two texts, and in sixteen dimensions a feature
-        # that is cut off changes a vector more than another text does.
+        # After round trips through random models, texts hardly differ. In sixteen dimensions, cutting a feature off
+        # changes a vector more than replacing the text does.
         hard = number == 0 and name in ("cert", "consert")
         assert sum(losses[-8:]) < (0.97 if hard else 0.85) * sum(losses[:8])
     scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}

@@ -1,4 +1,4 @@
-"""The examples on the map, what [CLS] attends to in them, and the weights that are kept beside."""
+"""The examples on the map, the attention of [CLS] in them, and the weights stored alongside."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def loaded(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
 
 @torch.no_grad()
 def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """The vector of one text, and the row of [CLS] in every block, by transformers itself."""
+    """Compute the vector of one text, and the row of [CLS] in every block, with transformers."""
     encoder.base.set_attn_implementation("eager")
     ids = torch.tensor([tokenizer([text])[0].ids])
     found = encoder.base(input_ids=ids, output_attentions=True)

@@ -1,4 +1,4 @@
-"""Frames and test score of runs whose classifier has learned nothing: those of a linear probe, recomputed here."""
+"""Frames and test score of runs with an untrained classifier: those of a linear probe, recomputed here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def evaluations(events: list[Event], split: str) -> dict[int, Evaluation]:
 
 
 def expected(data: TaskData, encoder: Any, tokenizer: Any, split: str) -> tuple[np.ndarray, float]:
-    """Log-probabilities of a logistic regression fitted on every training row, and its accuracy."""
+    """Return log-probabilities of a logistic regression fitted on every training row, and its accuracy."""
 
     def vectors(texts: Any) -> np.ndarray:
         return encode(encoder, tokenizer, texts, autocast=CPU.autocast).pooled.numpy()
@@ -76,7 +76,7 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
     (test,) = evaluations(events, "test").values()
     assert test.probe_rows == len(data.train)
     log_p, _ = expected(data, encoder, tokenizer, "test")
-    # Of a text between the classes the last bits decide, which depend on the texts that are read along with it.
+    # For a text between two classes the last bits decide, which depend on the other texts in its batch.
     between = np.abs(log_p[:, 0] - log_p[:, 1]) < 5e-5
     assert between.mean() < 0.25
     right = log_p.argmax(1) == np.array(data.test.labels)
@@ -89,7 +89,7 @@ def test_a_probe_is_fitted_on_at_most_that_many_rows(draft: Draft, monkeypatch: 
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {30}
     more = {"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}
     _, _, events = reported(draft(objective=CONTRAST, more=more))
-    assert {e.probe_rows for e in evaluations(events, "validation").values()} == {40}  # as many as are on the map
+    assert {e.probe_rows for e in evaluations(events, "validation").values()} == {40}  # as many as on the map
 
 
 def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:

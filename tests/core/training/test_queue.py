@@ -1,4 +1,4 @@
-"""The queue of a moving copy of the encoder, against plain formulas."""
+"""The queue of a momentum encoder, against plain formulas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def texts(rows: list[int]) -> list[Tokens]:
 
 
 def move(encoder: Encoder, seed: int) -> None:
-    """In place of a step of the optimiser."""
+    """Change the trainable weights, as a step of the optimiser would."""
     torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in (p for p in encoder.parameters() if p.requires_grad):
@@ -102,17 +102,17 @@ def test_vectors_go_through_the_moving_projection() -> None:
 
 
 def test_a_checkpoint_holds_all_that_the_next_step_needs() -> None:
-    """Also where the encoder has learned elsewhere before: only what learns now moves."""
+    """Also check an encoder whose other weights changed in an earlier phase. Only the trainable ones move now."""
     encoders = []
     for _ in range(2):
         encoder = made("bert")
         apply_trainable(encoder, TrainableConfig(part="last_blocks", blocks=1))
         encoders.append(encoder)
     original, resumed = encoders
-    fresh = MomentumQueue(resumed, "supcon", 5, MOMENTUM)  # a queue is made before weights are put back
+    fresh = MomentumQueue(resumed, "supcon", 5, MOMENTUM)  # a queue is created before weights are restored
     with torch.no_grad():
         for parameter in original.base.embeddings.parameters():
-            parameter.add_(1.0)  # learned in an earlier phase
+            parameter.add_(1.0)  # trained in an earlier phase
     queue = filled(original, 5)
     state = {name: tensor.clone() for name, tensor in queue.state().items()}
     assert not any("embeddings" in name or "layer.0." in name for name in state)

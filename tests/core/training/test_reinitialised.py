@@ -1,4 +1,4 @@
-"""Re-initialised blocks are drawn once, before frame 0, and every number says which encoder it is of."""
+"""Re-initialised blocks are drawn once, before frame 0, and every score belongs to a known encoder."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from core.training.untrained import FolderCache, MemoryCache, VectorCache
 from tests.cases import slow_but
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
 
-# So small a rate that no float32 weight moves: whatever changes was not learned.
+# A rate so low that no float32 weight moves, so training explains no change.
 STILL: dict[str, Any] = {"optimiser": {"learning_rate": 1e-30, "classifier_learning_rate": 1e-30, "weight_decay": 0.0}}
 DRAWN: dict[str, Any] = {"trainable": {"reinitialised_blocks": 1}}
-# But for the first and the last.
+# Only the first and the last frame.
 NO_FRAMES: dict[str, Any] = {"probe": {"frame_steps": []}}
 
 
@@ -107,7 +107,7 @@ def test_the_linear_probe_to_beat_is_that_of_the_pre_trained_encoder(draft: Draf
 def test_a_run_with_new_blocks_goes_on_bit_for_bit_wherever_it_stopped(
     draft: Draft, tmp_path: Path, second: dict[str, Any], warm: bool
 ) -> None:
-    """Within a phase, at the change of phases, and with frame 0 from the cache or computed again."""
+    """Stop within a phase and at its end. Frame 0 comes from the cache or is computed again."""
     rate = {"optimiser": {"learning_rate": 1e-2}}
     made = two_phases(draft, DRAWN | rate, second | rate, probe={"frame_steps": [1, 3, 5, 8]})
     config, data = prepare(made, gpu=False)

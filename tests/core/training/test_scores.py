@@ -1,4 +1,4 @@
-"""Scores against scikit-learn, scipy and the Wilson formula written out."""
+"""Scores, against scikit-learn, scipy and an explicit Wilson formula."""
 
 from __future__ import annotations
 

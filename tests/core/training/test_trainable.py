@@ -1,4 +1,4 @@
-"""Every family: what learns, adapters and their merging, blocks drawn again, activations computed twice."""
+"""Trainable weights, adapters and their merging, re-initialised blocks and checkpointing, for every family."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LORA = TrainableConfig(part="lora", lora_rank=3, lora_alpha=6.0, lora_dropout=0.
 
 
 def made(model_type: str, pooling: Any = "cls") -> Encoder:
-    """As the other tests make it, with weights so large that every layer shows in the output."""
+    """Return an encoder as in the other tests, with weights so large that every layer affects the output."""
     encoder = test_model.made(model_type, pooling)
     with torch.no_grad():
         for parameter in encoder.parameters():
@@ -41,7 +41,7 @@ def made(model_type: str, pooling: Any = "cls") -> Encoder:
 
 
 def outputs(encoder: Encoder) -> Tensor:
-    """Pooled vectors and logits in evaluation mode, [B, H + C]."""
+    """Return pooled vectors and logits in evaluation mode, [B, H + C]."""
     encoder.eval()
     with torch.inference_mode():
         pooled = encoder.pooled(TEXTS)
@@ -49,7 +49,7 @@ def outputs(encoder: Encoder) -> Tensor:
 
 
 def with_trained_adapters(encoder: Encoder) -> Encoder:
-    """Adapters as they are after training: those of B are no longer zero."""
+    """Add adapters as they are after training, with B different from zero."""
     apply_trainable(encoder, LORA)
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():
@@ -59,7 +59,7 @@ def with_trained_adapters(encoder: Encoder) -> Encoder:
 
 
 def gradients(encoder: Encoder, learning: list[nn.Module]) -> dict[str, Tensor]:
-    """Of one backward pass with dropout, from a fixed random state."""
+    """Compute the gradients of one backward pass with dropout, from a fixed random state."""
     encoder.zero_grad()
     encoder.train_only(learning)
     torch.manual_seed(1)
@@ -186,7 +186,7 @@ def test_a_loaded_encoder_is_drawn_anew_like_a_made_one(tiny_encoder: Path) -> N
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
     reinitialise(encoder, 1)
     changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
-    # Biases and norms of this encoder, which was never trained, are 0 and 1 already.
+    # Biases and norms of this untrained encoder are already 0 and 1.
     assert changed == {name for name, p in before.items() if ".layer.1." in name and p.ndim >= 2}
 
 
@@ -205,7 +205,7 @@ def test_frozen_blocks_are_those_below_the_first_gradient(model_type: str, train
     encoder = made(model_type)
     learning = apply_trainable(encoder, trainable)
     encoder.train_only(learning)
-    inputs: list[bool] = []  # whether a block's output is part of the graph
+    inputs: list[bool] = []  # True if a block's output belongs to the graph
     for block in encoder.blocks:
         block.register_forward_hook(
             lambda _m, _i, out: inputs.append((out if torch.is_tensor(out) else out[0]).requires_grad)
@@ -241,7 +241,7 @@ def test_checkpointing_keeps_every_gradient(model_type: str, pooling: Any, train
 
 
 def count_calls(block: nn.Module) -> list[None]:
-    """One entry for every time that the block's feed-forward runs."""
+    """Return a list with one entry per call of the block's feed-forward."""
     calls: list[None] = []
     inner = next(m for m in block.modules() if isinstance(m, nn.Linear) and m.out_features == 32)
     inner.register_forward_hook(lambda *_: calls.append(None))
@@ -249,13 +249,13 @@ def count_calls(block: nn.Module) -> list[None]:
 
 
 def passes(encoder: Encoder) -> int:
-    """Forward passes of one batch: families that do not pack run it in two chunks."""
+    """Return the forward passes of one batch. Families without packing read it in two chunks."""
     return 1 if encoder.family.packs else 2
 
 
 @each("model_type", CONFIGS)
 def test_checkpointing_keeps_the_gradients_of_tapped_layers_and_tokens(model_type: str) -> None:
-    """What listens inside a block is gone when the backward pass computes the block again."""
+    """Hooks inside a block are gone when the backward pass recomputes it."""
     encoder = made(model_type)
     learning = apply_trainable(encoder, LORA)
     found = []

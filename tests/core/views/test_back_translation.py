@@ -1,4 +1,4 @@
-"""Back-translation on tiny random Marian models that are made here: reproducible, cached, and safe to load."""
+"""Back-translation on tiny random Marian models, made here: reproducible, cached, and safe to load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Trip = Callable[..., RoundTrip]
 
 
 def make_marian(folder: Path, seed: int) -> Path:
-    """A Marian model of one block, 16 wide, with a SentencePiece tokenizer of made-up film reviews."""
+    """Save a Marian model of one block, 16 wide, with a SentencePiece tokenizer of invented film reviews."""
     import sentencepiece
     from transformers import MarianConfig, MarianMTModel
 
@@ -51,7 +51,7 @@ def make_marian(folder: Path, seed: int) -> Path:
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     words = ["</s>", "<unk>", *(piece for piece in pieces if not piece.startswith("<")), "<pad>"]
     (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}), encoding="utf-8")
-    # The published models have this file, and no more in it.
+    # The published models have this file, with these two entries.
     (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "de"}', encoding="utf-8")
     padding = len(words) - 1
     config = MarianConfig(
@@ -75,7 +75,7 @@ def make_marian(folder: Path, seed: int) -> Path:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         model = MarianMTModel(config)
-    # As in the published ones: beam search unless reported otherwise, and padding is never written.
+    # As in the published models: beam search by default, and padding is never generated.
     model.generation_config.update(num_beams=4, bad_words_ids=[[padding]], max_length=POSITIONS)
     model.save_pretrained(folder)
     return folder
@@ -151,11 +151,11 @@ class TestTexts:
         monkeypatch.setattr(back_translation, "SPARE_TOKENS", 0)
         made = trip()
         tokenizer, model = made._models[0]
-        # Without an end, each text is as long as it may be.
+        # Without an end token, each text has the maximal length.
         model.generation_config.update(suppress_tokens=[0], forced_eos_token_id=None)
         short, long = made._sampled((tokenizer, model), ["film", "the film was a very lovely story"])
         lengths = [len(ids) for ids in tokenizer(["film", "the film was a very lovely story"])["input_ids"]]
-        # The first token of the output starts the decoder, and is never part of the text.
+        # The first output token starts the decoder, and never belongs to the text.
         assert len(tokenizer.tokenize(short)) < 2 * lengths[0] + 2 < len(tokenizer.tokenize(long))
 
     @pytest.mark.parametrize("row", [-1, 40])
@@ -316,7 +316,7 @@ for i in range(20):
 
 @pytest.fixture(scope="module")
 def two_translated(models: tuple[Path, Path]) -> list[str]:
-    """The first two texts by `trip()`."""
+    """Return the first two texts after `trip()`."""
     return trip_by(models)().translate(TEXTS[:2])
 
 

@@ -1,4 +1,4 @@
-"""ConSERT's views: what is changed, how much of it, and that nothing else is; shuffled tokens."""
+"""ConSERT's views: the changed entries and their number, nothing else changed, and shuffled tokens."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from core.views.embedding import add_step, embedding_dropout, feature_cutoff, sh
 from tests.cases import each
 from tests.core.encoders.test_model import made
 
-# Rows of 12 tokens: texts 0 (7 tokens) and 2 (4), text 1 (10), text 3 (2 special ones alone) and 4 (3).
+# Rows of 12 tokens: texts 0 (7 tokens) and 2 (4), text 1 (10), text 3 (only 2 special ones) and 4 (3).
 OWNERS = torch.tensor([[0] * 7 + [2] * 4 + [-1], [1] * 10 + [-1] * 2, [3] * 2 + [4] * 3 + [-1] * 7])
 SPECIAL = OWNERS == -1
 for r, c in [(0, 0), (0, 6), (0, 7), (0, 10), (1, 0), (1, 9), (2, 0), (2, 1), (2, 2), (2, 4)]:
     SPECIAL[r, c] = True
 WORDS = {0: 5, 1: 8, 2: 2, 3: 0, 4: 1}
-CHOSEN = [1, 0, 3, 4]  # not text 2
+CHOSEN = [1, 0, 3, 4]  # without text 2
 
 PAIR = Tokens((2, 10, 11, 12, 3, 13, 14, 15, 3), (0, 0, 0, 0, 0, 1, 1, 1, 1))
 SPECIAL_IDS = frozenset({2, 3})
@@ -75,7 +75,7 @@ def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
             assert int(zeroed[OWNERS.eq(text)].sum()) == expected
     words = (OWNERS == 1) & ~SPECIAL
     share = max(1, round(rate * 8)) / 8
-    assert (hit[words] / 300 - share).abs().max() < 0.15  # none is spared, none preferred
+    assert (hit[words] / 300 - share).abs().max() < 0.15  # uniform over the words
 
 
 @each("rate", [0.01, 0.2, 0.55])

@@ -1,4 +1,4 @@
-"""Cluster views against a slow loop in float64, and by hand."""
+"""Cluster views, against a slow loop in float64, and by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cases import each
 
 
 def slow_clusters(vectors: np.ndarray, clusters: int, iterations: int) -> list[int]:
-    """The cluster of each of one example's tokens."""
+    """Return the cluster of each token of one example."""
     points = [v / np.linalg.norm(v) for v in vectors.astype(np.float64)]
     centres = [points[0]]
     while len(centres) < clusters:
@@ -42,7 +42,7 @@ def test_means_and_gradients_are_those_of_the_loop(clusters: int, iterations: in
     lengths = [9, 14, 5, 3, 0, 14]
     given = torch.randn(len(lengths), 14, 6, dtype=torch.float64) * torch.rand(len(lengths), 14, 1) * 5
     mask = torch.arange(14) < torch.tensor(lengths).unsqueeze(1)
-    given[~mask] = torch.nan  # nobody may look there
+    given[~mask] = torch.nan  # masked tokens must not be read
     vectors, plain = given.clone().requires_grad_(), given.clone().requires_grad_()
     found = cluster_views(vectors, mask, clusters, iterations=iterations)
     weights = torch.randn(len(lengths), clusters, 6, dtype=torch.float64)
@@ -70,7 +70,7 @@ def test_a_float32_batch_finds_the_groups_that_are_there() -> None:
     directions = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     labels = torch.tensor([0, 1, 0, 2, 2, 1, 0])
     torch.manual_seed(0)
-    # Lengths differ a hundredfold: what counts is the direction.
+    # Lengths differ by a factor of a hundred. Only the direction counts.
     vectors = directions[labels] * torch.logspace(-1, 1, 7).unsqueeze(1) + 0.01 * torch.randn(7, 3)
     found = cluster_views(vectors.unsqueeze(0), torch.ones(1, 7, dtype=torch.bool), 3)
     assert found.mask.all()
@@ -86,7 +86,7 @@ def test_equal_tokens_make_one_cluster_and_the_rest_is_masked() -> None:
 
 
 def test_of_two_equally_far_tokens_the_first_begins_a_cluster() -> None:
-    # Tokens 1 and 2 are as far from token 0; with no iteration the start shows in the order of the clusters.
+    # Tokens 1 and 2 are equally far from token 0. Without iterations the order of the clusters is that of the start.
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, -2.0]]])
     found = cluster_views(vectors, torch.ones(1, 4, dtype=torch.bool), 3, iterations=0)
     assert found.means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]

@@ -1,4 +1,4 @@
-"""A preview's round trip as a job: the same text that the view itself makes, kept for runs."""
+"""A preview's round trip as a job: the same text as the view's, cached for runs."""
 
 from __future__ import annotations
 

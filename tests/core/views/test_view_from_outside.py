@@ -1,4 +1,4 @@
-"""Adding a view is one entry: config, command line, training and previews know it by that alone."""
+"""Adding a view takes one entry. Config, command line, training and previews then include it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view from outside: the words of a text the other way round."""
+"""A view from outside: the words of a text in reverse order."""
 
 from __future__ import annotations
 

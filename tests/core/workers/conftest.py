@@ -1,4 +1,4 @@
-"""Jobs of kinds for these tests alone, and no process left when a test ends."""
+"""Jobs of kinds that only these tests have. No process outlives its test."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def store_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own_jobs(store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
-    """Jobs of the kinds in PROGRAM; whatever still runs at the end of a test is ended."""
+    """Yield jobs of the kinds in PROGRAM. Processes left at the end of a test are killed."""
     with jobs_of_program(store_folder, monkeypatch) as found:
         yield found
 
 
 @pytest.fixture(scope="class")
 def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """The same for the tests of a class, which find the warm processes of those before them."""
+    """Yield jobs for the tests of a class, which reuse the warm processes of earlier ones."""
     with (
         pytest.MonkeyPatch.context() as patch,
         jobs_of_program(tmp_path_factory.mktemp("shared") / "runs", patch) as found,
@@ -49,7 +49,7 @@ def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[J
     patch.setattr(kinds, "SERVERS", {RUNS: kinds.SERVERS[RUNS]})
     patch.setenv("PYTHONPATH", str(processes.ROOT))
     yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
-    # A process that is ended may just have started the next one.
+    # A process may have started the next one just before it was killed.
     while left := processes_on(store_folder):
         for process in left:
             with contextlib.suppress(psutil.NoSuchProcess):

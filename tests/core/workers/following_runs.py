@@ -1,4 +1,4 @@
-"""Waiting for what a run does, and what must be the same of two runs."""
+"""Waiting for events of a run, and values that two runs must share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAIT_S = 100.0
 
 
 def wait_until(store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = WAIT_S) -> RunRecord:
-    """The run, once something holds of it."""
+    """Wait for a condition on a run. Returns: the run."""
     deadline = time.monotonic() + timeout_s
     while not holds(run := store.run(run_id)):
         if time.monotonic() > deadline:
@@ -25,11 +25,11 @@ def wait_until(store: Store, run_id: str, holds: Callable[[RunRecord], bool], ti
 
 
 def curve(store: Store, run_id: str) -> list[dict[str, float]]:
-    """What must repeat to the last bit: every measure but the time."""
+    """Return the values that must repeat to the last bit: every measure except the time."""
     return [{k: v for k, v in step.values.items() if k != "step_s"} for step in store.steps(run_id)]
 
 
 def going(run: RunRecord, step: int = 1) -> bool:
-    """Whether a run has come as far; it must not have failed."""
+    """Test whether a run has reached a step. It must not have failed."""
     assert run.status != Status.FAILED, run.message
     return run.last_step >= step

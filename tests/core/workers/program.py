@@ -1,4 +1,4 @@
-"""The process of a job, with kinds for these tests alone."""
+"""The program of a job process, with kinds that only these tests have."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def vanish(request: Json, folder: Path, progress: Progress) -> Json:
 
 
 def look(request: Json, folder: Path, progress: Progress) -> Json:
-    """What this process is, and three ways to print."""
+    """Return facts about this process, and print in three ways."""
     print("from Python", request)
     os.write(2, b"from a library\n")
     subprocess.run(["echo", "from a child"], check=True)
@@ -88,7 +88,7 @@ def look(request: Json, folder: Path, progress: Progress) -> Json:
 
 
 def run(store_folder: Path, claim: Claim) -> int:
-    """In place of a run: what its process is, written to a file."""
+    """Replace a run: write facts about its process to a file."""
     found = look({}, store_folder, lambda *_: None) | {
         "parent": os.getppid(),
         "settings": os.environ.get("SCL_DISK_GB"),
@@ -101,7 +101,7 @@ def run(store_folder: Path, claim: Claim) -> int:
 
 
 def step(request: Json, folder: Path, progress: Progress) -> Json:
-    """Small steps, until a file is there."""
+    """Take small steps until a file exists."""
     steps = 0
     with tempfile.NamedTemporaryFile(delete=False) as partial:
         partial.write(b"half")
@@ -131,7 +131,7 @@ if __name__ == "__main__":
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2
     job_worker.WAIT_S = 0.05
-    # One that lets everything else go first takes minutes on a busy machine.
+    # With the lowest priority it takes minutes on a busy machine.
     processes.NICENESS = int(os.environ.get("JOBS_NICENESS", "0"))
     processes.CODE = Path(os.environ.get("JOBS_CODE", processes.CODE / "nowhere"))
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""ASHA against a plain reading of its rule, and runs of an experiment that really end early."""
+"""ASHA, against a literal implementation, and runs of an experiment that really end early."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def rungs(grace: int, reduction: int, steps: int) -> list[int]:
 
 
 def poor_by_hand(run_id: str, curves: Curves, grace: int, reduction: int, steps: int) -> bool:
-    """Algorithm 2 as it is written: at the newest rung that a run reaches, is it below the best 1 in η there?"""
+    """Apply algorithm 2 literally: compare a run at its newest rung with the best 1 in η there."""
     at_rung: dict[int, dict[str, float]] = {rung: {} for rung in rungs(grace, reduction, steps)}
     for name, curve in curves.items():
         for step, score in curve:
             newest = 0
-            # A score is for the highest rung that the run has reached and was not on yet.
+            # A score counts at the highest rung that the run has newly reached.
             for rung in sorted(at_rung, reverse=True):
                 if rung <= step and name not in at_rung[rung]:
                     at_rung[rung][name], newest = score, rung
@@ -57,7 +57,7 @@ def test_it_is_the_published_rule() -> None:
         expected = poor_by_hand("r0", curves, grace, reduction, steps)
         differed += expected
         assert is_poor("r0", curves, grace_steps=grace, reduction=reduction, steps=steps) is bool(expected)
-    assert 50 < differed < 250  # both answers came
+    assert 50 < differed < 250  # both answers occur
 
 
 RULE = {"grace_steps": 4, "reduction": 2}
@@ -74,7 +74,7 @@ def test_the_last_of_many_ends_and_the_first_goes_on(store: Store, table: Experi
     for run_id, score in zip(ids, (0.9, 0.8, 0.7, 0.2), strict=True):
         Recorder(store, store.attempt(run_id, 1)).record(Evaluation(4, "validation", {"accuracy": score}))
     by_run = {run.run_id: run for run in table.runs(experiment)}
-    # 0.8 is above the median of {0.9} only from below: below the best half at that moment, and so on.
+    # Each score is below the median of the others at that moment: 0.8 below {0.9}, 0.7 below {0.9, 0.8}, and so on.
     assert [by_run[run_id].ended_early for run_id in ids] == [False, True, True, True]
     asked = [[control.kind for control in store.attempt(run_id, 1).take_controls()] for run_id in ids]
     assert asked == [[], ["stop"], ["stop"], ["stop"]]
@@ -129,7 +129,7 @@ def test_a_poor_run_really_ends_and_is_not_begun_again(store: Store, draft: Call
     engine = LocalEngine(store, slots=range(1))
     experiments = Experiments(engine)
     experiment = experiments.table.create("search", design.to_json())
-    # Another run was right in everything when it was looked at.
+    # Another run predicted everything correctly at its check.
     good = store.attempt(going_run(store, experiment, seed=0), 1)
     good.evaluation(100, "validation", {"accuracy": 1.0})
     good.end(Status.FINISHED)

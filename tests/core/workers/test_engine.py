@@ -1,4 +1,4 @@
-"""The engine's contract, kept by every way of starting a worker; real processes that are really killed."""
+"""The contract of engines, for every way of starting a worker. Real processes are really killed."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def warm_process(shared_store: Store) -> None:
     wait_for(lambda: is_warm(shared_store), START_S)
 
 
-# Starting a process for each run, or a cluster, takes seconds each time: what all three have in common is proved on the
-# warm process, and on the others in `make test-slow`.
+# Starting a process per run, or a cluster, takes seconds. The default tests cover only the warm process, `make
+# test-slow` covers all three.
 @pytest.fixture(params=slow_but(["warm"], ["spawn", "warm", "ray"]))
 def engine(
     request: pytest.FixtureRequest, shared_store: Store, monkeypatch: pytest.MonkeyPatch
@@ -84,7 +84,7 @@ def engine(
 
 @pytest.fixture(scope="module")
 def ray_nodes() -> Iterator[DemoCluster]:
-    """A cluster whose head, the app's machine, gives no cores, and whose other node gives one."""
+    """Yield a cluster whose head, the app's machine, provides no cores, and whose other node provides one."""
     with DemoCluster(0, 1) as nodes:
         yield nodes
 
@@ -109,7 +109,7 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
 
 
 def test_a_run_waits_in_line_until_the_warm_process_has_loaded(shared_store: Store, draft: Any) -> None:
-    """Nobody waits for it meanwhile: the run is handed over at once. The process then serves the tests below."""
+    """Submitting hands the run over at once. The warm process then serves the tests below."""
     store = shared_store
     engine = LocalEngine(store, slots=range(1))
     assert store.warm_process(RUNS) is None, "this test comes first"
@@ -145,7 +145,7 @@ def test_a_worker_has_its_own_session_stops_within_two_seconds_and_resumes(engin
     worker = worker_of(engine.store, run_id)
     assert worker is not None
     assert os.getsid(worker.pid) == worker.pid
-    if not isinstance(engine, RayEngine):  # its worker is the bridge, which has a log of its own
+    if not isinstance(engine, RayEngine):  # with Ray the worker is the bridge, which has its own log
         targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
         assert targets == {str(engine.store.log_path(run_id))}
     asked = time.monotonic()
@@ -198,7 +198,7 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
     run_id = engine.submit(draft(more={"phases": phases}))
     wait_until(engine.store, run_id, lambda r: going(r, 8))
     with pytest.raises(PlaygroundError, match="temperature"):
-        engine.turn(run_id, "temperature", 0.5)  # it was the first phase's
+        engine.turn(run_id, "temperature", 0.5)  # this knob belonged to the first phase
     engine.turn(run_id, "supcon_2.temperature", 0.5)
     wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
     (turn,) = engine.store.knob_turns(run_id)
@@ -219,7 +219,7 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
 def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Engine, draft: Any) -> None:
     first, second = engine.submit(draft(steps=100)), engine.submit(draft())
     assert engine.store.run(second).status == Status.QUEUED
-    # Nobody dispatches from here on.
+    # From here on, only the warm process dispatches.
     wait_until(engine.store, second, lambda r: r.status == Status.FINISHED)
     assert engine.store.run(first).status == Status.FINISHED
 
@@ -261,7 +261,7 @@ def test_a_failed_run_says_why_and_lets_the_next_one_start(
     path.write_text("text,label\nother rows,a\nmore,b\nand more,a\nagain,b\nlast,a\nreally,b\nyes,a\nno,b\n")
     content_hash = engine.store.run(failing).config.task.content_hash
     assert content_hash is not None
-    rows_path(engine.store.folder, content_hash).write_bytes(b"damaged")  # else it would read what was kept
+    rows_path(engine.store.folder, content_hash).write_bytes(b"damaged")  # otherwise it would read the stored rows
     run = wait_until(engine.store, failing, lambda r: r.status.ended)
     assert run.status == Status.FAILED
     assert str(run.message)
@@ -342,21 +342,21 @@ def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Engin
 def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     engine: Engine, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings that count are those of whoever submits, however old the warm process is."""
+    """The current settings of the submitting process apply, however old the warm process is."""
     first = engine.submit(draft(steps=50))
     wait_until(engine.store, first, going)
     starter = worker_of(engine.store, first)
     wait_until(engine.store, first, lambda r: r.status == Status.FINISHED)
     assert files_of(engine.store, first)
     if starter is not None and not isinstance(engine, RayEngine):
-        starter.wait(END_S)  # it looks for a run to start, with the disk budget of before
+        starter.wait(END_S)  # it checks for another run, with the previous disk budget
     monkeypatch.setenv("SCL_DISK_GB", "1e-6")
     second = engine.submit(draft())
     wait_until(engine.store, second, lambda r: r.status.ended or r.last_step > 0)
     worker = worker_of(engine.store, second)
     run = wait_until(engine.store, second, lambda r: r.weights_dropped_at is not None)
     assert run.status == Status.FINISHED
-    # The record comes first, and then the files go.
+    # The record changes first, then the files are deleted.
     wait_for(lambda: files_of(engine.store, first) == files_of(engine.store, second) == [])
     assert engine.store.run(first).weights_dropped_at is not None
     assert engine.store.run(first).dropped_gb == 1e-6
@@ -364,7 +364,7 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     assert str(run.message).startswith("When this run started: Runs take")
     assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))
     if worker is not None and not isinstance(engine, RayEngine):
-        worker.wait(END_S)  # it looks for a run to start, and would start the next test's with this disk budget
+        worker.wait(END_S)  # it checks for another run, and would start the next test's with this disk budget
 
 
 @pytest.mark.slow
@@ -386,7 +386,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
         for run in store.runs():
             if run.status == Status.RUNNING and (worker := worker_of(store, run.id)) is not None:
                 pids[run.id] = worker.pid
-                alone = alone or engine.submit(draft(steps=30))  # it goes before the experiment's, in its own process
+                alone = alone or engine.submit(draft(steps=30))  # before the experiment's, in a separate process
         time.sleep(0.005)
     assert {run.status for run in store.runs()} == {Status.FINISHED}
     assert pids[alone] not in {pids[run_id] for run_id in ids}
@@ -394,7 +394,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
     for run_id in (*ids, alone):
         assert len(store.steps(run_id)) == store.run(run_id).steps
         assert "Traceback" not in store.log_path(run_id).read_text()
-    # What they learn is what each would learn alone.
+    # Each run learns the same as it would alone.
     again = engine.submit(draft(steps=100, more={"seed": 2, "name": "alone"}))
     wait_until(store, again, lambda r: r.status == Status.FINISHED)
     assert curve(store, again) == curve(store, ids[2])
@@ -404,7 +404,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
 def test_a_process_leaves_the_next_run_to_another(
     stamps: str, most_runs: int, store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The code on disk has changed after its second run, or libraries may have leaked memory."""
+    """Cover two reasons: the code on disk changed after the second run, or libraries may have leaked memory."""
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(run_worker, "code_stamp", iter(stamps).__next__)
     monkeypatch.setattr(run_worker, "MOST_RUNS", most_runs)

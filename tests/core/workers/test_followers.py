@@ -1,4 +1,4 @@
-"""Runs in several processes through an engine: they end together, stop, resume, and say when one is lost."""
+"""Runs in several processes through an engine: they end together, stop, resume, and report a lost process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def engine(store: Store) -> LocalEngine:
 
 
 def following(store: Store, run_id: str) -> list[psutil.Process]:
-    """The other processes of a run, which print into its log."""
+    """Return the other processes of a run, which print into its log."""
     log, found = str(store.log_path(run_id)), []
     for process in psutil.process_iter(["cmdline"]):
         with contextlib.suppress(OSError):  # it has ended, or belongs to another user
@@ -43,7 +43,7 @@ def following(store: Store, run_id: str) -> list[psutil.Process]:
 
 
 def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEngine, draft: Draft) -> None:
-    """Also without a warm process: its worker is started on its own."""
+    """Run without a warm process too, so that the worker starts directly."""
     assert engine.store.warm_process(RUNS) is None
     run_id = engine.submit(draft(more={"processes": 2}))
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)

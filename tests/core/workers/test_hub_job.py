@@ -1,4 +1,4 @@
-"""The kind of job with the longest way: real clients, from the start of the process to the library."""
+"""The kind of job with the most stages: real clients, from the start of the process to the library."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class TestHub:
 
 
 def test_a_cancelled_job_is_not_ended_while_it_keeps_its_rows() -> None:
-    """The last step is taken to its end, so that a job says done exactly when its task is there."""
+    """The last stage always completes, so a job is finished exactly if its task exists."""
     code = """
 import os, signal
 from core.workers.hub_job import _ignore_termination

@@ -19,7 +19,7 @@ from core.workers import job_worker as work
 
 
 class TestCarryOut:
-    """The part that runs in the job's process, in this one."""
+    """The code of a job's process, called in this one."""
 
     @pytest.fixture
     def table(self, store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> JobTable:
@@ -141,6 +141,6 @@ def work_that_is_cancelled(request: dict[str, Any], folder: Path, progress: Prog
     table.ask_to_end(table.jobs()[0].id)
     try:
         progress(2, 5, "going on")
-    except Exception:  # what a careless job would do with its errors
+    except Exception:  # as a careless job would handle its errors
         return {"went": "on"}
     return {"saw": "nothing"}

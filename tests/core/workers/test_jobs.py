@@ -72,7 +72,7 @@ class TestJobs:
         table.register(Claim(job_id, 1, 0), replace(true, started_at=true.started_at + 1000))
         assert own_jobs.job(job_id).status == "interrupted"
         own_jobs.cancel(job_id)
-        assert not is_gone(true.pid)  # it is somebody else's
+        assert not is_gone(true.pid)  # it belongs to another job
         table.register(Claim(job_id, 1, 0), true)
         assert own_jobs.cancel(job_id).status == "stopped"
         assert is_gone(true.pid)
@@ -121,7 +121,7 @@ class TestCancel:
     def test_only_one_that_is_keeping_its_result_gets_to_the_end(
         self, own_jobs: Jobs, done: int, for_s: float, end: tuple[str, dict[str, bool]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # One that is not given the time to keep its result must not get there by chance.
+        # A job without enough time to store its result must not finish by chance.
         monkeypatch.setattr(jobs, "GRACE_S", 0.2)
         job_id = own_jobs.start("keep", {"done": done, "for_s": for_s}, "Keep")
         wait_until(own_jobs, job_id, lambda record: str(record.message) == "keeping")
@@ -130,7 +130,7 @@ class TestCancel:
 
 
 class TestMany:
-    """Jobs do not pile up."""
+    """Limits on duplicate, concurrent and old jobs."""
 
     def test_what_is_being_done_is_not_started_twice(self, own_jobs: Jobs, tmp_path: Path) -> None:
         request = {"until": str(tmp_path / "go"), "some": (1, 2)}
@@ -198,7 +198,7 @@ class TestMany:
 
 
 def change(found: Jobs, job_id: str, **values: object) -> None:
-    """Write columns of a job's row as if something else had."""
+    """Write columns of a job's row, as another process would."""
     with JobTable(found.folder).transaction() as db:
         for name, value in values.items():
             db.execute(f"UPDATE work SET {name} = ? WHERE id = ?", (value, job_id))

@@ -1,4 +1,4 @@
-"""What the machine is asked before torch is imported."""
+"""Facts about the machine that are read before torch is imported."""
 
 from __future__ import annotations
 

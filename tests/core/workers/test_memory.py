@@ -1,4 +1,4 @@
-"""A run that cannot fit is refused with what would, and one that runs out of memory goes on in smaller parts."""
+"""A run that cannot fit is refused with settings that would. One that runs out of memory continues in smaller parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}
 
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch, draft: Draft) -> float:
-    """Room for 100 texts of the tiny encoder at a time."""
+    """Limit memory to 100 texts of the tiny encoder at a time."""
     config, data = prepare(draft(batch_size=20), gpu=False)
     shape = encoder_shape(config.encoder.id)
     phase = config.phases[0].model_copy(update={"batch_size": 100})
@@ -104,7 +104,7 @@ class TestRetry:
         found = store.claim_next(range(1))
         assert found is not None
         assert found[:2] == (run_id, number + 1)
-        assert str(store.run(run_id).message) == str(run.message)  # it says so while it goes on
+        assert str(store.run(run_id).message) == str(run.message)  # the message stays while the run continues
         store.attempt(run_id, number + 1).register()
         assert not requeued_with_less(store.attempt(run_id, number + 1), store.run(run_id))
         assert store.run(run_id).status == Status.STARTING
@@ -121,7 +121,7 @@ class TestRetry:
     def test_a_run_that_really_runs_out_goes_on_by_itself(
         self, store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The worker is this process, whose encoder has no memory for more than four texts."""
+        """Carry the run out in this process, whose encoder has memory for only four texts."""
         from core.training.passes import Passes
         from core.workers.run_worker import work
 

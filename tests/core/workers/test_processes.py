@@ -9,7 +9,7 @@ from core.workers import processes
 
 
 class Refusing:
-    """Stands for the kernel's file, which takes a change only after some tries."""
+    """A stand-in for the kernel's file, which accepts a change only after several attempts."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

@@ -1,4 +1,4 @@
-"""A stop ends the wait of a paused run, whichever of the two was heard first."""
+"""A stop ends the wait of a paused run, in either order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's rows are kept by their hash, whatever becomes of their source, and freed with the last run."""
+"""A run's rows are stored by their hash, independently of their source, and deleted with the last run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.conftest import made_rows, write_csv
 
 @pytest.fixture
 def engine(store: Store, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
-    """An engine that queues runs and starts none."""
+    """Return an engine that queues runs and starts none."""
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     return LocalEngine(store)
 
 
 def rows_of(store: Store, run: RunRecord) -> TaskData:
-    """What a worker reads."""
+    """Return the rows that a worker reads."""
     return TaskSource(store.folder).rows_of(run.config.task, run.config.seed)
 
 
@@ -82,7 +82,7 @@ def test_runs_with_the_same_rows_share_a_file_that_is_freed_with_the_last_of_the
         return stored(store)
 
     assert delete(first, 7200) == [only]
-    assert delete(second, 0) == [only]  # a run with these rows may be on its way
+    assert delete(second, 0) == [only]  # a new run may be about to use these rows
     assert delete(engine.submit(draft(steps=7)), 7200) == []
 
 

@@ -1,4 +1,4 @@
-"""Warm processes, with real ones: who is started, what they carry out, and when they end."""
+"""Warm processes, with real ones: starts, jobs, and ends."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def result_of(found: Jobs, job_id: str) -> dict[str, Any]:
 
 
 def looked(found: Jobs, **request: Any) -> dict[str, Any]:
-    """What the warm process says of itself."""
+    """Return the warm process's facts about itself."""
     return result_of(found, found.start("look", request, "Look"))
 
 
 def begun(found: Jobs, kind: str, request: dict[str, Any], message: str) -> str:
-    """A job that is at work and says so."""
+    """Start a job. Returns: its id, once it reports this message."""
     job_id = found.start(kind, request, kind)
     wait_until(found, job_id, lambda record: str(record.message).startswith(message))
     return job_id
@@ -54,7 +54,7 @@ def warm_log(found: Jobs, group: str = "one") -> str:
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library that takes half a second to import; group "one" imports it before its first job."""
+    """Write a library that takes half a second to import. Group "one" imports it before its first job."""
     path = tmp_path / "libraries" / "large_library.py"
     path.parent.mkdir()
     path.write_text(LARGE_LIBRARY)
@@ -82,7 +82,7 @@ class TestOneProcess:
             looked(shared_jobs, again=began)
             return time.monotonic() - began < 0.3
 
-        wait_for(at_once)  # any of them, on a machine that has other things to do
+        wait_for(at_once)  # one fast answer is enough on a busy machine
 
     def test_the_oldest_job_comes_first(self, shared_jobs: Jobs, tmp_path: Path) -> None:
         until = tmp_path / "go"
@@ -146,7 +146,7 @@ class TestOneProcess:
 
 @pytest.mark.skipif(not kinds.HAS_FORK, reason="forks only on Linux")
 class TestRuns:
-    """The process of runs, which carries out `program.run` in place of one."""
+    """The process of runs, which carries out `program.run` instead of a run."""
 
     @pytest.fixture
     def store(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Store:
@@ -162,7 +162,7 @@ class TestRuns:
         self, own_jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         own_jobs.warm_up(RUNS)
-        monkeypatch.setenv("SCL_DISK_GB", "2")  # settings later than the process
+        monkeypatch.setenv("SCL_DISK_GB", "2")  # changed after the process started
         found = []
         for _ in range(2):
             path = store.folder / f"{self.dispatched(store)}.json"
@@ -188,7 +188,7 @@ class TestRuns:
         process.kill()
         wait_for(lambda: is_gone(process.pid))
         assert store.run(run_id).status == Status.INTERRUPTED
-        own_jobs.jobs()  # whoever looks
+        own_jobs.jobs()  # listing jobs starts the process
         wait_for((store.folder / f"{run_id}.json").exists)
 
     def test_one_whose_process_cannot_load_waits_again(self, own_jobs: Jobs, store: Store, library: Path) -> None:
@@ -312,7 +312,7 @@ class TestDeath:
         named = only_process_on(own_jobs.folder)
         named.kill()
         wait_for(lambda: is_gone(named.pid))
-        job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # as if it had died before it took it
+        job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # its process died before the claim
         wait_for(lambda: not own_jobs.jobs()[0].active)
         assert result_of(own_jobs, job_id)["pid"] != named.pid
 
@@ -348,7 +348,7 @@ class TestEnd:
         assert second != first
         assert looked(own_jobs, n=3)["pid"] == second
         (code / "a.py").unlink()
-        wait_for(lambda: is_gone(second))  # it looks now and then, also while nobody asks
+        wait_for(lambda: is_gone(second))  # it checks for changes regularly, also while idle
         assert JobTable(own_jobs.folder).warm_process("one") is None
 
     def test_code_that_is_edited_while_it_works_is_met_by_the_next_job(
@@ -362,7 +362,7 @@ class TestEnd:
         waiting = own_jobs.start("look", {}, "Look")
         (code / "new.py").touch()
         until.touch()
-        # Nobody looks: the old process itself starts the one that takes its place.
+        # No other process checks: the old one starts its successor.
         table = JobTable(own_jobs.folder)
         wait_for(lambda: table.awaiting("one") == [])
         assert result_of(own_jobs, waiting)["pid"] != result_of(own_jobs, first)["pid"]

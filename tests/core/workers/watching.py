@@ -1,4 +1,4 @@
-"""Looking at jobs and their processes from outside."""
+"""Observing jobs and their processes from outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 from core.workers import JobRecord, Jobs
 
-# A busy machine takes its time; who waits for something that does not come waits no longer than a test may take.
+# A busy machine is slow, so waits are as long as a test may take.
 WAIT_S = 100.0
 
 
@@ -49,7 +49,7 @@ def is_gone(pid: int) -> bool:
 
 
 def processes_on(store_folder: Path) -> list[psutil.Process]:
-    """The living processes that were started for a store's folder, whoever started them."""
+    """Return the living processes that were started for a store's folder, by any parent."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -61,7 +61,7 @@ def processes_on(store_folder: Path) -> list[psutil.Process]:
 
 
 def only_process_on(store_folder: Path) -> psutil.Process:
-    """The one process of a store's folder; one that was started a moment ago may not have its command line yet."""
+    """Return the only process of a store's folder. Shortly after its start it may have no command line yet."""
     wait_for(lambda: processes_on(store_folder) != [])
     [process] = processes_on(store_folder)
     return process

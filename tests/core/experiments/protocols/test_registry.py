@@ -1,4 +1,4 @@
-"""Protocols: every one can be run as it is, says what it compares, and one from outside is found."""
+"""Protocols: each can be run unchanged and describes its comparison. Others can be added from outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
     assert design.compares
     compared = sum(design.baseline_of(cell) is not None for cell in design.cells)
     assert len(design.seeds) >= SEEDS
-    assert compared * 2.0 ** (1 - len(design.seeds)) <= LEVEL  # enough for a difference to be shown
+    assert compared * 2.0 ** (1 - len(design.seeds)) <= LEVEL  # enough to show a difference
     assert entry.question.endswith("?")
     assert entry.differs.endswith(".")
     assert entry.split in SPLITS

@@ -13,26 +13,26 @@ Array = np.ndarray
 
 
 def clusters(points: int = 120, width: int = 16, classes: int = 3, *, apart: float = 3.0, seed: int = 0) -> Array:
-    """[N, H]: noise around `classes` centres; row i is of class i mod classes."""
+    """Return [N, H]: noise around `classes` centres. Row i is of class i mod classes."""
     rng = np.random.default_rng(seed)
     centres = np.linalg.qr(rng.normal(size=(width, classes)))[0].T * apart
     return (centres[np.arange(points) % classes] + rng.normal(size=(points, width)) * 0.5).astype(np.float32)
 
 
 def noisy(vectors: Array, share: float, seed: int = 1) -> Array:
-    """Every row moved by `share` of its length, in a direction of its own."""
+    """Return rows moved by `share` of their length, each in a random direction."""
     noise = np.random.default_rng(seed).normal(size=vectors.shape)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
     return vectors + share * noise * np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def moved(before: Array, after: Array) -> Array:
-    """How far each point went, in widths of the map before."""
+    """Return the distance that each point moved, in widths of the previous map."""
     return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
 
 
 def divergence(points: Array, graph: Graph) -> float:
-    """KL(P‖Q) of points [N, D], in nats, over all pairs."""
+    """Compute KL(P‖Q) of points [N, D], in nats, over all pairs."""
     near = 1 / (1 + ((points[:, None].astype(float) - points[None]) ** 2).sum(2))
     np.fill_diagonal(near, 0)
     return float((graph.weights * np.log(graph.weights / (near / near.sum())[graph.rows, graph.columns])).sum())
@@ -54,7 +54,7 @@ ODD: dict[str, Array] = {
 
 
 def umap_learn() -> ModuleType:
-    """umap-learn, the peer of our UMAP; what it says while it is imported is not about us."""
+    """Import umap-learn, the peer of our UMAP, and ignore its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import umap.umap_ as module

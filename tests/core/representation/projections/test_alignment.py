@@ -1,4 +1,4 @@
-"""Maps that hold still: what is only turned or mirrored comes back."""
+"""Alignment of maps that were only rotated or reflected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_no_other_turn_lies_nearer() -> None:
     points, onto = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
     points, onto = points - points.mean(0), onto - onto.mean(0)
     aligned = align(points, onto)
-    assert np.linalg.norm(aligned, axis=1) == pytest.approx(np.linalg.norm(points, axis=1))  # nothing is stretched
+    assert np.linalg.norm(aligned, axis=1) == pytest.approx(np.linalg.norm(points, axis=1))  # no scaling
     best = np.linalg.norm(aligned - onto)
     for angle in np.linspace(0, 2 * np.pi, 200):
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

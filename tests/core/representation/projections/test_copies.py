@@ -1,4 +1,4 @@
-"""Equal vectors are found, against a slow loop, and laid out once: copies move nothing and lie on one place."""
+"""Equal vectors, against a slow loop. They are laid out once: copies change nothing and share one position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Previo
 
 
 def slow_originals(rows: np.ndarray) -> list[int]:
-    """Of each row the first earlier one, itself no copy, that is nearer than 1e-6; itself where there is none."""
+    """Return for each row the first earlier original within 1e-6, or the row itself."""
     z, found = normalised(rows), []
     for i in range(len(z)):
         originals = [j for j in range(i) if found[j] == j]

@@ -1,4 +1,4 @@
-"""How points follow forces, and who meets whom."""
+"""Movement of points by forces, and the choice of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph a map is laid out by, against umap-learn, scikit-learn and slow loops."""
+"""The graph that a map is computed from, against umap-learn, scikit-learn and slow loops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_graph_is_that_of_umap_learn(neighbours: int, copies: int) -> None:
     rows = normalised(np.repeat(CLOUD, copies, axis=0))
     if copies == 1:
         distances, indices = NearestNeighbors(n_neighbors=neighbours - 1, algorithm="brute").fit(rows).kneighbors()
-    else:  # which of several copies comes first is nobody's: take ours
+    else:  # the order of copies is arbitrary: use ours
         indices, distances = nearest_among(rows, rows, neighbours - 1, itself=True)
     own = np.arange(len(rows))[:, None]
     indices, distances = np.hstack([own, indices]), np.hstack([0.0 * own, distances])

@@ -1,4 +1,4 @@
-"""Forces, compiled, against slow loops and gradients by difference."""
+"""Compiled forces, against slow loops and finite differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cases import each
 from tests.core.representation.projections.clouds import clusters, divergence, umap_learn
 
 CLOUD = clusters(30)
-# a and b of umap-learn 0.5.12 by min_dist, its spread being 1.
+# a and b of umap-learn 0.5.12 by min_dist, for a spread of 1.
 CURVES = {
     0.0: (1.932808, 0.790495),
     0.1: (1.576943, 0.895061),
@@ -34,7 +34,7 @@ def coordinates(dims: int, seed: int = 0, width: float = 3.0) -> np.ndarray:
 
 
 def mean_umap_force(points: np.ndarray, graph: Graph, a: float, b: float) -> np.ndarray:
-    """What umap-learn's samples are on average, of each unit of a point's edges."""
+    """Return the mean of umap-learn's sampled forces, per unit of a point's edges."""
     places, size = points.T.astype(float), graph.size
     matrix = np.zeros((size, size))
     matrix[graph.rows, graph.columns] = graph.weights
@@ -46,7 +46,7 @@ def mean_umap_force(points: np.ndarray, graph: Graph, a: float, b: float) -> np.
             if square > 0:
                 pull = -2 * a * b * square ** (b - 1) / (1 + a * square**b)
                 push = 2 * b / ((0.001 + square) * (1 + a * square**b))
-                # An edge is drawn from both its ends, and moves both; five others push for each draw.
+                # An edge is drawn from both ends, and moves both. Five random points push for each draw.
                 result[i] += 2 * matrix[i, k] / matrix[i].sum() * pull * gap + 5 / size * push * gap
     return result.T
 

@@ -1,4 +1,4 @@
-"""Every projection of the registry, by the same promises."""
+"""Every projection of the registry, by the same requirements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def map_of_cloud(name: str, dims: int) -> np.ndarray:
 
 
 def cloud_map(entry: Projection, dims: int = 2) -> np.ndarray:
-    """The map of CLOUD, fitted once."""
+    """Return the map of CLOUD, fitted once."""
     return map_of_cloud(entry.name, dims)
 
 
@@ -126,7 +126,7 @@ class TestPlace:
 @each("dims", [2, 3])
 @each("entry", by_library().values())
 class TestLibraries:
-    """What the library gives is what is shown, turned onto the map before."""
+    """Maps of a library are shown unchanged, but aligned to the previous map."""
 
     @staticmethod
     def peer(vectors: np.ndarray, dims: int, start: np.ndarray | None) -> np.ndarray:
@@ -147,13 +147,13 @@ class TestLibraries:
         theirs = self.peer(later, dims, first.copy())
         ours = fitted(entry, later, dims, PreviousMap(CLOUD, first))
         between = [np.linalg.norm(points[:, None] - points[None], axis=2) for points in (theirs, ours)]
-        assert between[1] == pytest.approx(between[0], rel=1e-3, abs=1e-2)  # the same map, turned
+        assert between[1] == pytest.approx(between[0], rel=1e-3, abs=1e-2)  # the same map, rotated
         assert ours.mean(0) == pytest.approx(np.zeros(dims), abs=1e-3)
 
     @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
     def test_odd_vectors_have_a_place(self, entry: Projection, dims: int, quick: bool) -> None:
         for name, vectors in ODD.items():
-            # umap-learn compiles for seconds before its first map, and never sees so few distinct vectors.
+            # umap-learn compiles for seconds before its first map. It never receives so few distinct vectors.
             if (len(find_copies(vectors).first) < dims + 3) == quick:
                 points = fitted(entry, vectors, dims)
                 assert points.shape == (len(vectors), dims), name

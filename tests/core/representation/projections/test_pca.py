@@ -1,4 +1,4 @@
-"""PCA of one frame, turned onto the frame before."""
+"""PCA of one frame, aligned to the previous frame."""
 
 from __future__ import annotations
 

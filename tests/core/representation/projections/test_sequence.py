@@ -1,4 +1,4 @@
-"""A run's frames as maps: what is fitted, what is placed, and in which order; vectors from outside on a map."""
+"""A run's frames as maps: fitted and placed maps, their order, and vectors from outside on a map."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLANNED = list(range(0, 300, 10))
 
 
 class Run:
-    """Frames that drift from a cloud to clusters, and the maps that were made of them."""
+    """Frames that drift from a cloud to clusters, and the maps made of them."""
 
     def __init__(self, planned: Sequence[int], points: int = 30) -> None:
         cloud, end = np.random.default_rng(1).normal(size=(points, 6)), clusters(points, 6)
@@ -93,7 +93,7 @@ class TestKeyframes:
 
 @cache
 def whole(spec: MapSpec) -> tuple[Run, list[Placed]]:
-    """A run with all its maps, and the maps in the order in which they were made."""
+    """Return a run with all its maps, and the maps in the order of their computation."""
     run = Run(PLANNED)
     return run, run.map(spec, PLANNED, PLANNED, ended=True)
 
@@ -195,7 +195,7 @@ def test_vectors_that_meet_between_two_keyframes_share_a_place() -> None:
     a, b = np.array([[1.0, 0], [0, 1], [-1, 0]]), np.array([[1.0, 0], [0, 1], [0, -1]])
     here = np.array([[2.0, 2], [1, 1], [-1, 0]])
     start, end = np.array([[0, 0], [4, 0], [9, 9]], np.float32), np.array([[0, 2], [4, 2], [5, 5]], np.float32)
-    # Both are halfway by their distances, which are equal; the third has not left.
+    # Two are halfway by their distances, which are equal. The third has not moved yet.
     assert between((start, end), (a, b), here) == pytest.approx(np.array([[2, 1], [2, 1], [9, 9]]), abs=1e-6)
 
 

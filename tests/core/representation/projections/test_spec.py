@@ -1,4 +1,4 @@
-"""Which map is meant, and the key under which it is kept."""
+"""The identity of a map, and its key in the cache."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_nothing_heavy_is_imported_before_a_map_is_fitted() -> None:
 
 
 def test_a_projection_from_outside_is_offered_and_fits() -> None:
-    """An entry is all it takes: nothing else names the projections."""
+    """One entry is enough: no other code lists the projections."""
 
     def first_columns(rows: Array, dims: int, settings: Any, seed: int, before: Any) -> Points:
         return np.asarray(rows[:, :dims] * settings["stretch"], np.float32)

@@ -1,4 +1,4 @@
-"""Which column is guessed for what, in files as they are handed around."""
+"""The columns guessed for text, label and split, in typical files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dialects of CSV and TSV files: each file gives the rows that a person reads in it."""
+"""Dialects of CSV and TSV files: each file gives the rows that a human reader sees."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
         [("a", "x", ""), ("b", "y", "")],
     ),
     ("decimal commas", "text;score\na;1,5\nb;-2,25\n", ("text", "score"), [("a", "1,5"), ("b", "-2,25")]),
-    # rows of other lengths
+    # rows of different lengths
     (
         "ragged",
         "text,label\na,x\nb\nc,y,z\nd,x\ne,y\nf,x\n",
@@ -69,7 +69,7 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
         [("a", "x"), ("b",), ("c", "y", "z"), ("d", "x"), ("e", "y"), ("f", "x")],
     ),
     ("blank lines", "text,label\n\na,x\n \nb,y\n\n", ("text", "label"), [("a", "x"), ("b", "y")]),
-    # quotation marks that enclose nothing
+    # quotation marks that do not quote a field
     ("inches", 'text,label\na 5" screen,x\n6" b,y\n', ("text", "label"), [('a 5" screen', "x"), ('6" b', "y")]),
     (
         "in the middle",
@@ -83,7 +83,7 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
         ("text", "label"),
         [('"so" he said', "x"), ('"a', "y"), ('b"', "x"), ("c", "y")],
     ),
-    # a space in front of a quotation mark
+    # a space before a quotation mark
     (
         "space",
         'label, text\nneg, "Nice film, number 3 of them"\npos, "a ""b"""\nneg, c\n',
@@ -286,7 +286,7 @@ def test_a_config_from_before_there_were_quotes_detects_them() -> None:
 
 
 class TestDamage:
-    """A few bad rows change nothing about the others."""
+    """A few bad rows leave the others unchanged."""
 
     @each("row", ['"a "film" of 20",1\n', '"a" film,1\n', "a, b,1\n", "one\n", '"open,1\n'])
     @each("place", [0, 20, 49])

@@ -1,4 +1,4 @@
-"""Real-looking text in every encoding, short and long, is distinguished."""
+"""Detection of encodings in realistic text, short and long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four hundred damaged files: each is read, or refused in one sentence; nothing else is raised and no file is left."""
+"""Four hundred damaged files: each is read or refused with one message. There are no other errors or leftover files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUNS = [(mark, run, end) for mark in ("", "-", "=", "+", '"', " ") for run in RE
 
 
 def made(rng: random.Random, kind: str, rows: int = 40) -> bytes:
-    """A whole file of one of the four formats."""
+    """Return an undamaged file of one of the four formats."""
     language = rng.choice(list(WORDS))
     texts = [" ".join(rng.choices(WORDS[language], k=rng.randint(1, 12))) for _ in range(rows)]
     return written(kind, texts, [rng.choice(["good", "bad", "0", "1"]) for _ in range(rows)])
@@ -70,7 +70,7 @@ def flipped_bytes(rng: random.Random, kind: str) -> bytes:
 
 
 def flipped_at_the_end(rng: random.Random, kind: str) -> bytes:
-    """Where a Parquet file says what is in it."""
+    """Flip bits at the end of a Parquet file, where its metadata is."""
     raw = bytearray(made(rng, kind))
     for _ in range(rng.choice([1, 2, 8])):
         raw[-rng.randrange(1, min(len(raw), 700))] ^= 1 << rng.randrange(8)
@@ -91,7 +91,7 @@ def binary(rng: random.Random, kind: str) -> bytes:
 def wrong_encodings(rng: random.Random, kind: str) -> bytes:
     text = made(rng, "csv" if kind == "parquet" else kind).decode()
     raw = text.encode(rng.choice(ENCODINGS), "ignore")
-    # Two encodings in a file: every other time, its end is in another one.
+    # Every second file has two encodings, the other one at its end.
     return raw + text.encode(rng.choice(ENCODINGS), "ignore") if rng.random() < 0.5 else raw
 
 
@@ -112,7 +112,7 @@ def huge_cells(rng: random.Random, kind: str) -> bytes:
 
 
 def long_runs(rng: random.Random, kind: str) -> bytes:
-    """Cells that are runs of a few characters: what takes a pattern with two ways to match very long."""
+    """Return cells of repeated characters, on which an ambiguous pattern would take very long."""
     size = rng.choice([300, 6_000, 16_000, 100_000, 1_000_000])
     count = max(2, min(60, 1_000_000 // size))
     cells = [(mark + run * size)[:size] + end for mark, run, end in (rng.choice(RUNS) for _ in range(count))]
@@ -136,7 +136,7 @@ def table_of(kind: str, names: list[str], columns: list[list[str]]) -> bytes:
             out.writelines(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
         case _ if len(columns[0]) % 2:
             csv.writer(out, delimiter="\t" if kind == "tsv" else ",").writerows([names, *rows])
-        case _:  # nothing quoted
+        case _:  # no quoting
             out.writelines(("\t" if kind == "tsv" else ",").join(row) + "\n" for row in [names, *rows])
     return out.getvalue().encode()
 
@@ -209,7 +209,7 @@ def odd_json(rng: random.Random, kind: str) -> bytes:
 
 
 def odd_parquet(rng: random.Random, kind: str) -> bytes:
-    """Whole Parquet files with columns of every kind."""
+    """Return undamaged Parquet files with columns of every type."""
     columns = {
         "text": rng.choice(
             [
@@ -242,7 +242,7 @@ def odd_parquet(rng: random.Random, kind: str) -> bytes:
 
 
 def wrong_texts_in_parquet(rng: random.Random, kind: str) -> bytes:
-    """A column that is said to be text and holds bytes of another encoding."""
+    """Return a file whose text column holds bytes of another encoding."""
     raw = pa.array([b"caf\xe9", b"na\xefve", b"x"], pa.binary())
     out = io.BytesIO()
     table = pa.table({"text": pa.Array.from_buffers(pa.string(), 3, raw.buffers()), "label": ["a", "b", "a"]})
@@ -269,7 +269,7 @@ DAMAGES: list[Callable[[random.Random, str], bytes]] = [
 
 
 def given(rng: random.Random) -> ReadingConfig:
-    """Mostly everything is guessed; now and then something is settled, rightly or wrongly."""
+    """Return reading options: mostly all guessed, sometimes one given, right or wrong."""
     if rng.random() < 0.6:
         return ReadingConfig()
     return ReadingConfig(
@@ -299,7 +299,7 @@ def check_reading(together: CombinedFiles) -> None:
     assert len(together.problems) == sum(min(1_000, count) for count in together.counts.values())
     for problem in together.problems:
         check_sentence(str(problem.message))
-    "".join((*rows.texts, *rows.labels)).encode()  # no half characters
+    "".join((*rows.texts, *rows.labels)).encode()  # no unpaired surrogates
     assert "\n" not in together.source
 
 
@@ -312,9 +312,9 @@ def check_sentence(message: str) -> None:
 
 
 def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> CombinedFiles | str:
-    """Read a file by its path, or as an upload that is in memory; the rows, or the sentence that refuses it.
+    """Read a file by its path, or as an upload in memory. Returns: the rows, or the error message.
 
-    However long it takes, a file of a few megabytes takes no more seconds of work than FILE_MAX_S.
+    A file of a few megabytes takes at most FILE_MAX_S of processor time.
     """
     source = io.BytesIO(path.read_bytes()) if opened else path
     start = time.process_time()

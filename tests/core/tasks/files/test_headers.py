@@ -1,4 +1,4 @@
-"""Whether the first line names the columns."""
+"""Detection of a first line with column names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows_of(text: str) -> list[tuple[str, ...]]:
 
 
 class TestGaps:
-    """A header above numbers and dates, of which some are missing; and the same rows without it."""
+    """Headers above numbers and dates with missing values, and the same rows without a header."""
 
     HEADERS = (
         "satz_de|wert/ja|5/na|/no|3",
@@ -93,7 +93,7 @@ class TestGaps:
 
 
 class TestTexts:
-    """Names above texts alone."""
+    """Headers above columns of texts."""
 
     @each("names", [("satz", "sorte"), ("Kommentar_1", "art"), ("v1", "v2"), ("Text DE", "Klasse")])
     def test_short_names_above_long_texts_are_a_header(self, names: tuple[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Parquet files: values as the text that a person would write."""
+"""Parquet files: values formatted as text that a user would write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from core.tasks.files.tables import open_table
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[4]
-# The system's own peak counts what the parent had before the new program began, where there is a better one.
+# The system's peak includes the parent's memory before the new program began, so a better source is preferred.
 READER = """
 import json, re, resource, sys, time
 from pathlib import Path
@@ -214,7 +214,7 @@ class TestLimits:
         [("blob", 500), ("blobs", 200), ("long", 20_000), ("spaces", 20_000), ("distinct", 200)],
     )
     def test_a_small_file_takes_little_memory(self, column: str, rows: int, tmp_path: Path) -> None:
-        """Values of two megabytes that a file of some kilobytes repeats; or different ones of half a megabyte."""
+        """Two-megabyte values that a small file repeats, or distinct ones of half a megabyte."""
         once = pa.array([0] * rows, pa.int32())
         values = {
             "blob": lambda: pa.DictionaryArray.from_arrays(once, pa.array([b"x" * 2_000_000])),

@@ -1,4 +1,4 @@
-"Problems of rows: formulas, repeated rows and rows whose text has two labels; a slow loop finds the same."
+"""Problems of rows: formulas, repeated rows and rows whose text has two labels, against a slow loop."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def same(one: str, other: str) -> bool:
 
 
 def slow(parts: list[NumberedRows]) -> list[dict[str, list[int]]]:
-    """Every row against every other one."""
+    """Compare every row with every other."""
     every = [(i, row) for i, one in enumerate(parts) for row in range(len(one.rows))]
     found: list[dict[str, list[int]]] = [{} for _ in parts]
     for at, (i, row) in enumerate(every):

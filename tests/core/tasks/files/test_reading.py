@@ -1,4 +1,4 @@
-"""Rows with their problems; slow loops count what the reader should have found."""
+"""Rows with their problems, against slow loops."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pairs(rows: Rows) -> list[tuple[str, str]]:
 
 
 def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tuple[str, int, str]:
-    """The kind, the line and the message of the only problem; its row is not among the rows."""
+    """Return kind, line and message of the only problem, and check that its row is dropped if it must be."""
     together = combined(raw, name, **options)
     (reading,) = together.readings
     (problem,) = together.problems

@@ -1,4 +1,4 @@
-"""Files as tables: what is read, how it is recognised, and the one sentence that refuses the rest."""
+"""Files as tables: contents, detection of the format, and the error message for all other files."""
 
 from __future__ import annotations
 

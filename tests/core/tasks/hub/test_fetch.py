@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[4]
 TINY = {"repository": "acme/tiny", "text": "text", "label": "label", "validation": "validation", "test": "test"}
 TWO = {"repository": "acme/two", "text": "sentence", "label": "topic"}
 
-# Reads a line, fetches what it asks for, one request after the other, and prints a line with what came of each.
+# Reads a request per line, downloads them one after the other, and prints a line with the result of each.
 CLIENT = """
 import json, os, sys, time
 import datasets  # some seconds on a busy machine, which are not those of an answer
@@ -55,7 +55,7 @@ for line in sys.stdin:
 
 
 class Client:
-    """A process with the real clients and a cache of their own. Settings hold for one call."""
+    """A process with the real clients and a separate cache. Settings hold for one call."""
 
     def __init__(self, hub: HubServer, home: Path, **environment: str) -> None:
         self.hub = hub
@@ -97,14 +97,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture
 def client(shared: Client) -> Client:
-    """Importing the clients takes seconds, so that one process serves every test that can do with it."""
+    """Return the shared process, because importing the clients takes seconds."""
     shared.hub.served.clear()
     return shared
 
 
 @pytest.fixture
 def new_client(shared: Client, tmp_path: Path) -> Iterator[Callable[..., Client]]:
-    """Makes one with an empty cache, and with more in its environment."""
+    """Yield a function that starts a client with an empty cache and more environment variables."""
     with ExitStack() as stack:
 
         def make(**environment: str) -> Client:
@@ -151,7 +151,7 @@ class TestFetching:
         client = new_client()
         [first] = client.fetch(TINY)
         assert client.hub.bytes_of(".parquet") > 0
-        client = new_client()  # of the same home
+        client = new_client()  # with the same cache
         [again] = client.fetch(TINY)
         assert client.hub.bytes_of(".parquet") == 0
         assert again["texts"] == first["texts"]
@@ -229,7 +229,7 @@ class TestLimit:
         assert len(rows) == 10
         assert set(rows) < set(named(opinions(60)))
         assert rows == sorted(rows, key=named(opinions(60)).index)
-        assert max(int(text.split()[1]) for text, _ in rows) > 20  # not simply the first ones
+        assert max(int(text.split()[1]) for text, _ in rows) > 20  # not only the first ones
         assert "train is a seeded sample of 10 rows of 60" in first["note"]
 
     def test_a_large_split_is_downloaded_in_part(self, client: Client) -> None:
@@ -281,7 +281,7 @@ class TestLimit:
 
 
 def wordy_files(count: int, rows: int) -> dict[str, bytes]:
-    """Parquet files whose texts do not compress, so that their bytes show how much was read."""
+    """Return Parquet files of incompressible texts, so that the bytes sent show how many rows were read."""
     rng = random.Random(0)
     files = {}
     for k in range(count):
@@ -353,7 +353,7 @@ class TestRefusals:
         self, new_client: Callable[..., Client], how: str
     ) -> None:
         with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))  # taken, and nobody listens
+            held.bind(("127.0.0.1", 0))  # bound, but not listening
             port = held.getsockname()[1]
             away = {"HF_ENDPOINT": f"http://127.0.0.1:{port}"} if how == "nobody listens" else {"HF_HUB_OFFLINE": "1"}
             [answer] = new_client(**away).fetch(TINY)
@@ -400,7 +400,7 @@ class TestOneClick:
 
 
 def columns_of(request: HubRequest) -> dict[str, list[Any]]:
-    """Four rows with a request's columns, and one that nobody asked for."""
+    """Return four rows with a request's columns, and an extra column."""
     codes: list[Any] = list(request.label_names)[:2] * 2 if request.label_names else [0, 1, 0, 1]
     columns: dict[str, list[Any]] = {request.text: [f"text {i}" for i in range(4)], "idx": [0, 1, 2, 3]}
     if request.text_b is not None:

@@ -1,4 +1,4 @@
-"""What becomes of one row, without any client."""
+"""Processing of one row, without a client."""
 
 from __future__ import annotations
 

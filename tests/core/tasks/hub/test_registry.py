@@ -13,7 +13,7 @@ from core.tasks.hub.registry import HUB_SETS, MAX_NAME_CHARS, HubRequest, reques
 from tests.cases import each
 
 ASKED = {"repository": "acme/tiny", "text": "text", "label": "label"}
-# What the issue asks for by name.
+# The data sets that must be available by name.
 PROMISED = {
     *("sst2", "cola", "mrpc", "qqp", "qnli", "mnli", "rte"),
     *("imdb", "ag_news", "trec", "amazon_polarity", "yelp_polarity", "snli", "stsb"),

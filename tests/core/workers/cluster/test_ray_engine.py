@@ -1,4 +1,4 @@
-"""Runs on a real cluster whose nodes have separate root folders: what the contract of every engine does not say."""
+"""Runs on a real cluster whose nodes have separate root folders: requirements beyond the contract of engines."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def end_bridge(store: Store) -> None:
 
 
 def node_of(run: RunRecord) -> str:
-    """A node's name, which a place begins with."""
+    """Return a node's name, the first word of a place."""
     assert run.place is not None
     return run.place.split()[0]
 
@@ -135,7 +135,7 @@ def test_nodes_read_nothing_of_the_apps_disk(engine: RayEngine, nodes: DemoClust
     touched = [process.cwd(), *(file.path for file in process.open_files()), *_mapped(process)]
     for kept in (store.folder, mine):
         assert not [path for path in touched if path.startswith(str(kept))]
-    # What it unpacked lies below its own node's root folder.
+    # Its code was unpacked below the root folder of its own node.
     assert process.cwd().startswith(str(nodes.folder / node_of(store.run(run_id))))
 
 

@@ -1,4 +1,4 @@
-"""What is sent to a node with a run."""
+"""The files sent to a node with a run."""
 
 from __future__ import annotations
 

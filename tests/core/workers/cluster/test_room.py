@@ -1,4 +1,4 @@
-"""Which runs find room on which nodes."""
+"""Placement of runs on nodes with free resources."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_runs_that_have_not_arrived_take_room() -> None:
     nodes = on(cores(1), cores(3))
     assert fits(nodes, under_way(cores(1), cores(2)), cores(1))
     assert not fits(nodes, under_way(cores(3), cores(1)), cores(1))
-    assert not fits(nodes, under_way(cores(4)), cores(1))  # it waits already, and is before this one
+    assert not fits(nodes, under_way(cores(4)), cores(1))  # an earlier run waits for them
 
 
 def test_what_ran_on_a_node_that_is_gone_takes_no_room() -> None:
