@@ -1,6 +1,6 @@
-"""A Chromium for the browser tests: one on the machine, else Playwright's download, else Debian's package.
+"""Chromium for the browser tests: the machine's, Playwright's download or Debian's package, in this order.
 
-`python -m tests.browser.chromium` finds or installs one and prints its path; where there is none to be had, it fails.
+`python -m tests.browser.chromium` finds or installs one and prints its path. It fails if none can be installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-# Without a window's own pages, the shell draws in half the time.
+# The headless shell without window features draws in half the time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = (
     "--no-sandbox",
@@ -22,10 +22,10 @@ ARGUMENTS = (
     "--disable-sync",
     "--disable-quic",
     "--no-first-run",
-    # Pages draw on 2-D canvases; a processor that plays a graphics card only takes time from them.
+    # Pages draw on 2-D canvases. Emulating a graphics card on the processor only slows them down.
     "--disable-gpu",
     "--disable-software-rasterizer",
-    # A page lives too short for optimised code to pay.
+    # A page is too short-lived for optimised code to pay off.
     "--js-flags=--no-maglev --no-turbofan",
     # Containers have a small /dev/shm.
     "--disable-dev-shm-usage",
@@ -36,17 +36,17 @@ INSTALL_TIMEOUT_S = 540
 
 
 class NoChromiumError(Exception):
-    """There is none, and none could be installed."""
+    """No Chromium was found, and none could be installed."""
 
 
 def find_chromium() -> str | None:
-    """The path of a Chromium that is here and starts."""
+    """Return the path of an installed Chromium that starts."""
     candidates = [os.environ.get("CHROMIUM"), *(shutil.which(name) for name in NAMES), _playwrights_own()]
     return next((path for path in candidates if path and _starts(path)), None)
 
 
 def install_chromium() -> str:
-    """The path of a Chromium, installed if need be. Raises: NoChromiumError saying what was tried."""
+    """Return the path of a Chromium, which is installed if necessary. Raises: NoChromiumError listing the attempts."""
     found = find_chromium()
     tried = []
     for name, install in (("Playwright's download", _download), (f"Debian's package {PACKAGE}", _install_package)):
@@ -70,7 +70,7 @@ def _playwrights_own() -> str | None:
 
 
 def _starts(path: str) -> bool:
-    """A browser may be there and lack the libraries it needs."""
+    """Test whether a browser starts. It may lack the libraries that it needs."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -92,7 +92,7 @@ def _install_package() -> str | None:
 
 
 def _run(command: list[str], timeout_s: int) -> str | None:
-    """None when the command succeeded, else the last line of what it said."""
+    """Run a command. Returns: None on success, else the last line of its output."""
     try:
         done = subprocess.run(
             command,

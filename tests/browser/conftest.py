@@ -32,12 +32,12 @@ from tests.core.artifacts.made import recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40
-# A worker, a server and a browser share the machine, and may wait for torch to be imported.
+# A worker, a server and a browser share the machine and may have to wait for torch to be imported.
 expect.set_options(timeout=60_000)
 
 
 class Server:
-    """`streamlit run app.py` over one store; it can be killed and started again on the same port."""
+    """A `streamlit run app.py` over one store, which can be killed and restarted on the same port."""
 
     def __init__(self, folder: Path) -> None:
         self.store_folder = folder / "runs"
@@ -63,7 +63,7 @@ class Server:
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + START_S
         while not self._healthy():
-            assert self._process.poll() is None, "the server ended"  # another one may have the port
+            assert self._process.poll() is None, "the server ended"  # another server may have the port
             assert time.monotonic() < deadline, "the server does not answer"
             time.sleep(0.1)
 
@@ -74,7 +74,7 @@ class Server:
             return False
 
     def kill(self) -> None:
-        """kill −9, as the machine would."""
+        """Send SIGKILL, as a crash of the machine would."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
@@ -109,7 +109,7 @@ def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     LocalEngine(store).warm_up()
     warm = store.warm_process(RUNS)
     assert warm is not None
-    psutil.Process(warm.worker.pid).nice(10)  # its runs have what pages leave, else two cores are always full
+    psutil.Process(warm.worker.pid).nice(10)  # its runs yield to the pages, or they would keep two cores busy
     store.close()
     yield made
     made.close()
@@ -117,14 +117,14 @@ def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 
 @pytest.fixture(scope="module")
 def server(session_server: Server) -> Iterator[Server]:
-    """The server of all tests that need none of their own; runs that a module leaves behind end with it."""
+    """Yield the server shared by most tests. Runs that a module leaves behind end with it."""
     yield session_server
     session_server.stop_runs()
 
 
 @pytest.fixture(scope="module")
 def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose store is empty."""
+    """Yield a server whose store is empty."""
     made = Server(tmp_path_factory.mktemp("fresh"))
     made.start()
     yield made
@@ -133,7 +133,7 @@ def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def server_store(server: Server) -> Iterator[Store]:
-    """The server's store; a run that a test leaves behind ends with it, since it would hold up the next test's."""
+    """Yield the server's store. A run that a test leaves behind is ended, since it would delay the next test's runs."""
     store = Store(server.store_folder)
     before = {run.id for run in store.runs()}
     yield store
@@ -145,7 +145,7 @@ def server_store(server: Server) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def hostile_run(session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The id of a finished run whose name, texts and labels try to get out of their boxes."""
+    """Return the id of a finished run whose name, texts and labels contain markup."""
     store = Store(session_server.store_folder)
     run_id = recorded(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder)).id
     store.close()
@@ -163,7 +163,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    """One that keeps the scripts of the app: to load and parse them takes a second each time."""
+    """Yield a context that caches the app's scripts, which take a second to load and parse."""
     allowed = ["clipboard-read", "clipboard-write"]
     made = browser.new_context(viewport={"width": 1400, "height": 1000}, permissions=allowed)
     yield made
@@ -180,14 +180,14 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 @pytest.fixture
 def laptop(page: Page) -> Page:
-    """A page on the smaller of the two wide screens."""
+    """Yield a page on the smaller of the two wide screens."""
     page.set_viewport_size({"width": WIDE[0][0], "height": WIDE[0][1]})
     return page
 
 
 @pytest.fixture
 def newcomer(browser: Browser) -> Iterator[Page]:
-    """The page of a browser that remembers nothing."""
+    """Yield the page of a browser without stored data."""
     made = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = made.new_page()
     page.set_default_timeout(30_000)
@@ -197,13 +197,13 @@ def newcomer(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def finished(session_server: Server, tiny_encoder: Path, small_csv: Path) -> list[str]:
-    """The ids of two finished runs with words and weights, and of their experiment. No test changes them."""
+    """Return the ids of two finished runs with words and weights, and of their experiment. No test changes them."""
     return finished_runs(session_server.store_folder, tiny_encoder, small_csv)
 
 
 @pytest.fixture
 def template(server_store: Store, draft: Any) -> Any:
-    """The id of a run from whose settings the form can start: the tiny encoder on the small task."""
+    """Return the id of a run whose settings can fill the form: the tiny encoder on the small task."""
 
     def make(**arguments: Any) -> str:
         from core.advice.prepare import prepare

@@ -1,4 +1,4 @@
-"""Texts, classes and a run that try to get out of their boxes, and the check that they did not."""
+"""Texts, classes and a run with markup in them, and the check that none of it takes effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nothing_ran(page: Page) -> None:
 
 
 def hostile_draft(folder: Path, encoder: Path, name: str = f"{SCRIPT} $z$") -> RunConfig:
-    """A short run on hostile rows, some of 2,000 characters, with frames at 0, 2, 4, 8 and 12."""
+    """Return a draft of a short run on hostile rows, some of 2,000 characters, with frames at 0, 2, 4, 8 and 12."""
     rows = [
         (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
         for i, (text, label) in enumerate(made_rows(90))

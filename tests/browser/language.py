@@ -1,4 +1,4 @@
-"""Find sentences that stayed in English on a page in another language."""
+"""Find sentences on a translated page that are still in English."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from playwright.sync_api import Page
 
-# What is read on a page, with what says it to those who do not see it; what came from outside, such as a run's texts,
-# is marked by where it stands.
+# Reads the visible text of a page and the names that screen readers announce. Text from outside, such as a run's texts,
+# is excluded by its element.
 READ = """() => {
   const outside = 'code, pre, .katex, svg, [data-testid=stDataFrame], .text-table td, .token-text, .language, ' +
     '[data-testid=stHeaderLogo], .st-key-data_card';
@@ -23,7 +23,7 @@ READ = """() => {
   }
   return [...found];
 }"""
-# What Streamlit writes by itself, in English alone.
+# Text of Streamlit itself, which exists only in English.
 STREAMLITS = {
     "Skip to main content",
     "Navigate to home page",
@@ -34,13 +34,13 @@ STREAMLITS = {
     "256MB per file",
 }
 CITATION = re.compile(r"arXiv:\d{4}")
-# Three English words in a row are a piece of a sentence.
+# Three English words in a row count as a fragment of a sentence.
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
 NATIVE = {"zh": re.compile("[一-鿿]"), "ko": re.compile("[가-힣]")}
 
 
 def left_in_english(page: Page, code: str, texts: Sequence[str]) -> set[str]:
-    """Pieces of English sentences on a page; `texts` are those of the runs."""
+    """Return fragments of English sentences on a page. `texts` are those of the runs."""
     left = {
         text
         for text in page.evaluate(READ)

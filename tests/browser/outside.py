@@ -1,4 +1,4 @@
-"""Nothing leaves the machine: no page asks another host for anything, or offers to send something there."""
+"""Checks that no page requests another host or offers to send data to one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from playwright.sync_api import Page
 from tests.browser.conftest import Server
 from tests.browser.seen import at_rest, quiet
 
-# Where the papers are that the interface cites; a link there is followed by a click alone.
+# Hosts of the papers that the interface cites. Only a click follows a link to them.
 SOURCES = frozenset({"arxiv.org"})
 INSIDE = frozenset({"data", "blob", "about"})
 OFFERS = re.compile(
     r"\bcloud\b|^share\b|chart studio|\bplotly\b|\bdeploy\b|\bpublish\b|uploaded to|\bgoogle\b|chatgpt|sign in|log in",
     re.IGNORECASE,
 )
-# Everything that can be pressed, shadow roots included, with what it says of itself, and where links lead.
+# Everything that can be pressed, shadow roots included, with its names and the target of a link.
 CONTROLS = """() => {
   const found = [];
   const visit = (root) => {
@@ -38,10 +38,10 @@ CONTROLS = """() => {
 
 
 def stays_inside(page: Page, server: Server, asked: list[str]) -> None:
-    """Check a page with all its parts open and every button of its figures shown.
+    """Check a page with all its sections open and every button of its figures visible.
 
     Args:
-        asked: the addresses that it has asked for.
+        asked: the addresses that the page has requested.
     Raises: AssertionError naming the address or the control.
     """
     page.wait_for_load_state("networkidle")
@@ -50,13 +50,13 @@ def stays_inside(page: Page, server: Server, asked: list[str]) -> None:
     at_rest(page)
     quiet(page)
     for figure in page.locator(".live-figure").all():
-        figure.hover(force=True)  # Plotly shows its buttons under a pointer
+        figure.hover(force=True)  # Plotly shows its buttons on hover
     assert asked
     check(page, server, asked)
 
 
 def check(page: Page, server: Server, asked: list[str]) -> None:
-    """Raises: AssertionError naming the address or the control."""
+    """Check the requests and the controls of a page. Raises: AssertionError naming the address or the control."""
     own = urlsplit(server.url).netloc
     outside = {url for url in asked if (part := urlsplit(url)).scheme not in INSIDE and part.netloc != own}
     assert outside == set(), outside

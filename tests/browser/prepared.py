@@ -1,4 +1,4 @@
-"""Make the finished runs and the experiment that the browser tests look at."""
+"""Make the finished runs and the experiment that the browser tests display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.artifacts.made import MORE, recorded
 
 
 def set_up(encoder: Path, rows: Path, *, steps: int = 8, **more: Any) -> RunConfig:
-    """A run of these rows on the tiny encoder."""
+    """Set up a run of these rows on the tiny encoder."""
     return parse_config(
         {
             "task": {"id": "file", "path": str(rows)},
@@ -27,7 +27,7 @@ def set_up(encoder: Path, rows: Path, *, steps: int = 8, **more: Any) -> RunConf
 
 
 def finished_runs(folder: Path, encoder: Path, rows: Path) -> list[str]:
-    """The ids of two finished runs with words and weights, and of their experiment."""
+    """Return the ids of two finished runs with words and weights, and of their experiment."""
     store = Store(folder)
     ids = [recorded(store, set_up(encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
     experiment_id = _experiment(store, set_up(encoder, rows), ids)
@@ -36,7 +36,7 @@ def finished_runs(folder: Path, encoder: Path, rows: Path) -> list[str]:
 
 
 def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> str:
-    """The id of an experiment of one cell with two seeds, whose runs are these, and of another that has none."""
+    """Return the id of an experiment of two cells and two seeds. One cell has these runs, the other none."""
     axes = [{"setting": "lambda", "values": [0.1, 0.9]}]
     given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
     table = ExperimentTable(store.folder)

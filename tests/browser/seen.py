@@ -1,4 +1,4 @@
-"""The screens on which pages are looked at, and how a page is waited for."""
+"""Screen sizes of the browser tests, and functions that wait for a page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WIDE = ((1280, 720), (1400, 900))
 PHONE = (390, 844)
 PLAYER = ".map-player"
 REST_MS, FOLLOWS_MS, NEVER_MS = 80, 10_000, 16_000
-# What a job or a run may take: its process lets every other go first, and loads torch before it begins.
+# Time limit of a job or a run. Its process has the lowest priority, and loads torch before it begins.
 JOB_MS = 200_000
 MANY_CLASSES = 77
 THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
 VERBS = ("block", "open", "change", "dispute")
 WHERE = ("abroad", "online", "by card", "soon")
 DRAWN = ".live-figure, .map-view"
-# Resolves once nothing that has a place on the page has moved for a while, frame by frame.
+# Resolves once no visible element has moved for several animation frames.
 REST = """([rest, never]) => new Promise((resolve, reject) => {
     const things = "h1, button, canvas, .map-view, .live-figure";
     const places = () => JSON.stringify([...document.querySelectorAll(things)].map((node) => {
@@ -46,18 +46,18 @@ FITS = """() => [document.scrollingElement, document.querySelector("[data-testid
 
 
 def quiet(page: Page) -> None:
-    """Wait until the page has drawn itself: a press on what moves between press and release is lost."""
+    """Wait until the page has been drawn. A press is lost if its target moves before the release."""
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
 def press(page: Page, name: str) -> None:
-    """Press a button whose neighbours come and go, where the page has drawn itself."""
+    """Press a button whose neighbours come and go, once the page has been drawn."""
     quiet(page)
     page.get_by_role("button", name=name).click()
 
 
 def settled(page: Page, address: str) -> None:
-    """Go there, and wait until the page and its figures are drawn."""
+    """Open an address, and wait until the page and its figures are drawn."""
     page.goto(address)
     page.locator("h1").first.wait_for()
     quiet(page)
@@ -66,29 +66,29 @@ def settled(page: Page, address: str) -> None:
     for place in range(page.locator(DRAWN).count()):
         expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
-    quiet(page)  # once more: what a figure answers may begin another rerun, which fades what it will replace
+    quiet(page)  # again: an event of a figure may begin another rerun, which fades the elements that it will replace
 
 
 def at_rest(page: Page) -> None:
-    """Wait until everything has its place."""
+    """Wait until no element moves."""
     page.evaluate(REST, [REST_MS, NEVER_MS])
 
 
 def resized(page: Page, width: int, height: int) -> None:
-    """Have the screen of this size, and wait until everything has its place on it."""
+    """Resize the screen, and wait until no element moves."""
     page.set_viewport_size({"width": width, "height": height})
     at_rest(page)
 
 
 def bottom(page: Page, selector: str) -> float:
     element = page.locator(selector).first
-    element.wait_for()  # what a rerun has just replaced is drawn a moment later
+    element.wait_for()  # an element that a rerun has just replaced is drawn a moment later
     edge: float = element.evaluate("node => node.getBoundingClientRect().bottom")
     return edge
 
 
 def fits(page: Page) -> bool:
-    """Whether the page itself does not scroll sideways, once it has followed its screen; a table may, within itself."""
+    """Test whether the page fits the width of its screen after resizing. Tables may scroll within themselves."""
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(FITS, timeout=FOLLOWS_MS)
         return True
@@ -96,7 +96,7 @@ def fits(page: Page) -> bool:
 
 
 def many_classes_csv(folder: Path) -> Path:
-    """Twelve rows of each of 77 classes, whose names are as long as those of intents are."""
+    """Write a CSV with twelve rows of each of 77 classes, with names as long as those of intents."""
     names = [f"{verb} my {thing} {where}" for where in WHERE for verb in VERBS for thing in THINGS][:MANY_CLASSES]
     texts = [f"{text} {place % MANY_CLASSES}" for place, (text, _) in enumerate(made_rows(12 * MANY_CLASSES))]
     return write_csv(folder / "intents.csv", [(text, names[i % MANY_CLASSES]) for i, text in enumerate(texts)])

@@ -1,4 +1,4 @@
-"""Runs side by side, in a real Chromium: linked maps, and a twin launched from the page."""
+"""Tests of Compare in Chromium: linked maps, and a twin launched from the page."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.core.artifacts.made import recorded
 
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
-# The runs' names, of which the second tries to get out of its box.
+# Names of the runs. The second contains markup.
 NAMES = ("first", f"{SCRIPT} {HOSTILE}")
 
 
 @pytest.fixture(scope="module")
 def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A finished run and its twin, whose texts and labels try to get out of their boxes."""
+    """Return the ids of a finished run and its twin, whose texts and labels contain markup."""
     store = Store(server.store_folder)
     first = recorded(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0])).id
     made = twin(store.effective_config(first), "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
@@ -47,7 +47,7 @@ def drawn(page: Page) -> None:
 
 
 def places(page: Page, panel: int) -> Any:
-    """Where the points of a map are on the screen."""
+    """Return the positions of a map's points on the screen."""
     return page.evaluate(f"Array.from({PANELS}[{panel}].screen)")
 
 
@@ -61,7 +61,7 @@ def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
     opened(page, server, pair, "&show=maps")
     assert page.evaluate(f"{PANELS}.length") == 2
     assert page.evaluate(f"{PANELS}.map(panel => panel.title)") == [NAMES[0], NAMES[1][:80]]
-    # Twins show the same examples: every id is there twice.
+    # Twins show the same examples, so every id occurs twice.
     first, second = page.evaluate(f"{PANELS}.map(panel => [...panel.examples.ids])")
     assert first == second
 
@@ -73,7 +73,7 @@ def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
     ids = chosen(page)
     assert 0 < len(ids) < len(first)
     expect(page.get_by_text(f"{len(ids)} selected")).to_be_visible()
-    # The map that was not touched shows it too.
+    # The other map shows it too.
     page.mouse.move(0, 0)
     unhovered = "document.querySelector('.map-view').map.hover === null"
     page.wait_for_function(f"before => {unhovered} && {PANELS}[0].canvas.toDataURL() !== before", arg=untouched)

@@ -1,4 +1,4 @@
-"""A visitor's own data, from a file and from a Hub on this machine, in a real Chromium."""
+"""Tests of a visitor's own data in Chromium: from a file, and from a Hub on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[HubServer]:
-    """A Hub with small data sets, and one that takes minutes to come."""
+    """Yield a Hub with small data sets, and one whose download takes minutes."""
     with HubServer() as made:
         add_tiny_sets(made)
         texts = [os.urandom(400).hex() for _ in range(8_000)]
@@ -36,7 +36,7 @@ def hub() -> Iterator[HubServer]:
 
 @pytest.fixture(scope="module")
 def server(hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that takes the loopback Hub for the real one."""
+    """Yield a server that uses the loopback Hub."""
     made = Server(tmp_path_factory.mktemp("server"))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in hub.environment(tmp_path_factory.mktemp("home")).items():
@@ -64,27 +64,27 @@ def phone(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def hostile_task(library: TaskLibrary) -> str:
-    """The id of a task whose texts, classes, name and source try to get out of their boxes."""
+    """Return the id of a task whose texts, classes, name and source contain markup."""
     rows = [(f"{i} {text}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(40))]
     texts, labels = zip(*[(LONG, CLASSES[0]), *rows], strict=True)
-    splits = ("train",) * 31 + ("test",) * 10  # the hostile text comes in the training rows
+    splits = ("train",) * 31 + ("test",) * 10  # the hostile text belongs to the training rows
     return library.add(Rows(texts, labels, splits=splits), name=f"{IMAGE} $z$ **b**", source=f"{IMAGE}.").id
 
 
 def grid(page: Page, number: int = 0) -> str:
-    """The cells of a table; it is drawn on a canvas, with a table inside for those who cannot see."""
+    """Return the cells of a table. It is drawn on a canvas that contains a table for screen readers."""
     canvas = page.get_by_test_id("data-grid-canvas").nth(number)
     canvas.locator("[role=gridcell]").first.wait_for(state="attached")
     return str(canvas.text_content())
 
 
 def pick_row(page: Page, number: int) -> None:
-    """Tick a row, counted from 0 among those in sight."""
+    """Tick a row, counted from 0 among the visible ones."""
     frame = page.get_by_test_id("stDataFrame").first
     frame.scroll_into_view_if_needed()
     box = frame.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 15, box["y"] + 35 * (number + 1) + 17)  # lines are 35 px high, the first is the header
+    page.mouse.click(box["x"] + 15, box["y"] + 35 * (number + 1) + 17)  # rows are 35 px high, the first is the header
 
 
 def upload(page: Page, path: Path | dict[str, object]) -> None:
@@ -138,7 +138,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     nothing_ran(phone)
     assert fits(phone)
 
-    # While the page is at its top: a list closes when the page scrolls.
+    # At the top of the page, because scrolling closes a list.
     phone.get_by_role("combobox", name=re.compile("Task")).fill("onerror")
     expect(phone.get_by_role("option", name=re.compile("onerror"))).to_be_visible()
     nothing_ran(phone)
@@ -189,7 +189,7 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
 
 @pytest.fixture
 def fetch(page: Page, server: Server) -> Iterator[Callable[..., None]]:
-    """Fills the form for any data set and sends it."""
+    """Return a function that fills the form for any data set and submits it."""
 
     def send(repository: str, rows: int = 1_000) -> None:
         page.goto(f"{server.url}/data?view=hub")
@@ -257,7 +257,7 @@ def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
 
 
 def test_without_a_hub_it_says_so(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
-    hub.__exit__(None, None, None)  # the last test of this file: nobody needs it any more
+    hub.__exit__(None, None, None)  # this is the last test of the file that needs the Hub
     fetch("acme/tiny")
     expect(page.get_by_text("cannot be reached")).to_be_visible()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()

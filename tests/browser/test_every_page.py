@@ -1,8 +1,8 @@
-"""Every page: empty, with finished runs and while a run trains, in English, Chinese and Korean, on three screens.
+"""Tests of every page: empty, with finished runs and during a run, in English, Chinese and Korean, on three screens.
 
-What matters lies above the fold, nothing is wider than its screen, axe-core finds nothing serious, light and dark,
-nothing asks another host or offers to send something there, and no sentence stays in English. Where classes are drawn,
-there are 77 of them once.
+Key elements lie above the fold, nothing is wider than its screen, axe-core reports nothing serious in light or dark,
+no page requests another host or offers to send data to one, and no sentence is still in English. One pass has 77
+classes wherever classes are drawn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.cases import slow_but
 
 MAPS, LOSSES = ".map-stages", ".live-figure .xy"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
-# Each page, and what has to be seen of it without scrolling; {0} and {1} are runs, {2} is an experiment.
+# Each page, and the elements that must be visible without scrolling; {0} and {1} are runs, {2} is an experiment.
 EMPTY: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
     "/runs": ("text=No runs yet",),
@@ -80,7 +80,7 @@ FILLED: dict[str, tuple[str, ...]] = {
     "/lessons": (".st-key-lessons-margin button",),
     "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
-# Other views of pages that are looked at once.
+# Other views of pages, each checked once.
 VIEWS = frozenset(
     {
         "/explore?run={0}&panel=classes",
@@ -110,8 +110,8 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "/tokens?run={0}": (),
     "/compare": (),
 }
-LONG = 100_000  # steps: longer than the tests look at a run
-# Whether the page is drawn in a colour scheme, and nothing fades from one to the other any more.
+LONG = 100_000  # steps: the run outlasts the tests
+# True once the page is drawn in a colour scheme and no transition is running.
 IS_IN = """scheme => {
     const [red, green, blue] = getComputedStyle(document.querySelector("h1")).color.match(/[\\d.]+/g).map(Number);
     const fading = document.getAnimations().some((one) =>
@@ -128,13 +128,13 @@ RULES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-con
 def many(
     session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory, finished: list[str]
 ) -> list[str]:
-    """The ids of two finished runs of 77 classes, and of their experiment."""
+    """Return the ids of two finished runs of 77 classes, and of their experiment."""
     return finished_runs(session_server.store_folder, tiny_encoder, many_classes_csv(tmp_path_factory.mktemp("many")))
 
 
 @pytest.fixture(scope="module")
 def training(server: Server, finished: list[str], tiny_encoder: Path, small_csv: Path) -> Iterator[str]:
-    """The id of a run that trains while its pages are looked at."""
+    """Return the id of a run that trains while its pages are tested."""
     store = Store(server.store_folder)
     frames = {"frame_steps": list(range(0, LONG, 100))}
     run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe=frames))
@@ -147,7 +147,7 @@ def training(server: Server, finished: list[str], tiny_encoder: Path, small_csv:
 
 @pytest.fixture(scope="module")
 def seen(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
-    """One page that goes from address to address, and what it has asked for, WebSockets included."""
+    """Yield one page that visits address after address, and its requests, WebSockets included."""
     asked: list[str] = []
     context = browser.new_context()
     context.on("request", lambda request: asked.append(request.url))
@@ -160,7 +160,7 @@ def seen(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
 
 @pytest.fixture
 def asked(seen: tuple[Page, list[str]]) -> list[str]:
-    """Every address that the screen has asked for."""
+    """Clear the list of the screen's requests. Returns: the list."""
     seen[1].clear()
     return seen[1]
 
@@ -174,7 +174,7 @@ def screen(seen: tuple[Page, list[str]], asked: list[str]) -> Page:
 
 
 def misfits(page: Page, main: Sequence[str]) -> list[str]:
-    """What lies below the fold of a wide screen although it matters, and which screens are too narrow."""
+    """Return the key elements that lie below the fold of a wide screen, and the screens that are too narrow."""
     found = []
     for width, height in (*WIDE, PHONE):
         resized(page, width, height)
@@ -186,14 +186,14 @@ def misfits(page: Page, main: Sequence[str]) -> list[str]:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core holds against the page, serious or worse, light and dark."""
+    """Return the serious and critical violations that axe-core reports, light and dark."""
     found = []
     at_rest(page)
     for scheme in LIGHT_AND_DARK:
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(IS_IN, arg=scheme)
         refused = refused_nodes(page, scheme)
-        if refused:  # in the middle of a rerun, what will be replaced is pale
+        if refused:  # during a rerun, outdated elements are pale
             page.wait_for_function(NOTHING_STALE)
             page.wait_for_function(IS_IN, arg=scheme)
             refused = refused_nodes(page, scheme)
@@ -221,7 +221,7 @@ def holds(page: Page, main: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("address", EMPTY)
 def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None:
-    settled(screen, fresh_server.url + address)  # a deep link on a fresh server
+    settled(screen, fresh_server.url + address)  # a deep link on a new server
     expect(screen.get_by_text("Page not found")).to_have_count(0)
     holds(screen, EMPTY[address])
 
@@ -246,7 +246,7 @@ def test_a_page_in_other_languages(screen: Page, server: Server, finished: list[
 
 
 def from_outside(server: Server, finished: list[str]) -> Sequence[str]:
-    """Texts of the probe and names of runs, which stay as they are in every language."""
+    """Return texts of the probe and names of runs, which no language changes."""
     store = Store(server.store_folder)
     probe, names = store.run(finished[0]).probe, [run.title for run in store.runs()]
     store.close()

@@ -1,4 +1,4 @@
-"""Experiments in a browser: levels that try to get out of their boxes, in a heat map and in a report."""
+"""Tests of Experiments in Chromium: levels with markup in a heat map and in a report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 
 @pytest.fixture
 def begin(server: Server, draft: Callable[..., RunConfig]) -> Callable[[], str]:
-    """Begins four short runs on the tiny encoder; returns the experiment's id."""
+    """Return a function that begins four short runs on the tiny encoder and returns the experiment's id."""
 
     def begun() -> str:
         levels = [{"label": HOSTILE, "settings": {"lambda": 0.1}}, {"label": "More", "settings": {"lambda": 0.9}}]
@@ -44,7 +44,7 @@ def begin(server: Server, draft: Callable[..., RunConfig]) -> Callable[[], str]:
 
 
 def complete(page: Page) -> Locator:
-    """The cells of the table once all four runs have ended: it is drawn again as each one ends."""
+    """Return the cells of the table once all four runs have ended. Each end redraws the table."""
     expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=JOB_MS)
     expect(page.locator(CELLS).filter(has_text=re.compile(r"\d of 2"))).to_have_count(0)
     quiet(page)

@@ -1,4 +1,4 @@
-"""Explore in a real Chromium: select, read, neighbours, scrub, and the very same view after a reload."""
+"""Tests of Explore in Chromium: select, read, neighbours, scrub, and the same view after a reload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(page: Page, server: Server, run: str, query: str = "") -> Page:
 
 
 def click_point(page: Page) -> int:
-    """Click an example that a click can mean alone; its id."""
+    """Click an example that no other point overlaps. Returns: its id."""
     example = lonely(page)
     page.mouse.click(*place(page, example))
     page.wait_for_url("**sel=*")
@@ -40,7 +40,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     page.get_by_text("Neighbours", exact=True).click()
     expect(page.get_by_text(re.compile(r"Of its 10 nearest, \d+ were among them at step 0"))).to_be_visible()
     expect(page.locator(f"{TABLE} tbody")).to_have_count(10)
-    # The answer to a click is drawn before the map.
+    # The response to a click is drawn before the map.
     page.wait_for_function("document.querySelector('.map-view').map.lit?.size === 10")
     slider = page.get_by_label("Step", exact=True)
     slider.focus()
@@ -53,7 +53,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
 
 @pytest.mark.slow
 def test_a_popover_that_is_opened_late_shows_what_holds(page: Page, server: Server, hostile_run: str) -> None:
-    """The page draws itself again while the library is imported and its maps are computed."""
+    """The page reruns while the library is imported and while its maps are computed."""
     opened(page, server, hostile_run, "&map=umap&layout=library")
     page.wait_for_timeout(4_000)
     page.get_by_role("button", name="More").click()
@@ -93,7 +93,7 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
     page.get_by_role("button", name="Select them").click()
     selected = page.get_by_text(re.compile(r"^\d+ selected"))
     expect(selected).to_be_visible()
-    # The table of what was there before is drawn until that of the selection comes.
+    # The previous table is drawn until that of the selection arrives.
     texts = page.locator(f"{TABLE} td.wide")
     expect(texts).to_have_count(int(selected.inner_text().split()[0]))
     assert all("lovely" in text for text in texts.all_inner_texts())

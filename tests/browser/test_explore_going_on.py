@@ -1,4 +1,4 @@
-"""Explore while something goes on: a run that is still learning, and a map that is being placed."""
+"""Tests of Explore during activity: a run that still trains, and a map that is being computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOON_S = 20
 
 @pytest.fixture
 def learning(server_store: Store) -> Iterator[Attempt]:
-    """A run of which this process is the worker; it has reported nothing but its start and two frames."""
+    """Return a run whose worker is this process. It has reported only its start and two frames."""
     steps = range(STEPS + 1)
     draft = {"name": "Learning", "phases": [{"steps": STEPS}], "probe": {"size": POINTS, "frame_steps": list(steps)}}
     run = server_store.create(parse_config(draft))
@@ -44,7 +44,7 @@ def learning(server_store: Store) -> Iterator[Attempt]:
 
 
 def grow(attempt: Attempt, step: int) -> None:
-    """The next frame: two classes that part."""
+    """Add the next frame, in which two classes move apart."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(POINTS, WIDTH)).astype(np.float32)
     vectors[:, 0] += np.arange(POINTS) % 2 * step
@@ -66,7 +66,7 @@ def test_a_running_run_is_followed_unless_a_frame_was_chosen(page: Page, server:
     page.keyboard.press("Home")
     page.wait_for_url("**frame=0*")
     grow(learning, 3)
-    # The slider has a place more, and the page stays where it was put.
+    # The slider has one more position, and the page keeps its step.
     expect(slider).to_have_attribute("max", re.compile("^3"))
     assert step_of(page) == 0
     learning.end(Status.STOPPED)
@@ -80,7 +80,7 @@ def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, lear
     learning.end(Status.STOPPED)
     opened(page, server, learning)
     cancel = page.get_by_role("button", name="Cancel")
-    # How far PCA's map can be trusted is measured by a job too, with a button of the same name.
+    # A job also measures the trustworthiness of PCA's map, with a button of the same name.
     expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=JOB_MS)
     expect(cancel).to_have_count(0)
     page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
@@ -88,7 +88,7 @@ def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, lear
     again = page.get_by_role("button", name="Try again")
     expect(again).to_be_visible(timeout=SOON_S * 1000)
     expect(page.get_by_text(re.compile("t-SNE: Cancelled"))).to_be_visible()
-    # The map that was there is still shown, and said to be that.
+    # The previous map is still shown under its name.
     drawn(page)
     expect(page.get_by_text(re.compile("PCA, 2-D"))).to_be_visible()
     again.click()

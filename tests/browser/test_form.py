@@ -1,4 +1,4 @@
-"""The form in a real Chromium: what is shown is what the draft holds, after a link and after a config file."""
+"""Tests of the form in Chromium: it shows the draft, after a link and after a config file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def page(laptop: Page) -> Page:
 
 def shows(page: Page, pooling: str, seed: str) -> None:
     field = page.locator("[class*=st-key-form-pooling] input")
-    expect(field).to_have_count(1)  # the field of before goes
+    expect(field).to_have_count(1)  # the previous field goes
     expect(field).to_have_value(pooling)
     expect(page.get_by_text(f"Seed {seed} · 24 frames")).to_be_visible()
     expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)
@@ -27,7 +27,7 @@ def shows(page: Page, pooling: str, seed: str) -> None:
 
 @pytest.mark.parametrize("task", ["film_reviews", "nli"])
 def test_the_first_screen_has_what_the_app_is_about(page: Page, server: Server, task: str) -> None:
-    """Task, preset, λ, τ, the equation, what τ does, time, memory and Launch need no scrolling."""
+    """Task, preset, λ, τ, the equation, the effect of τ, time, memory and Launch need no scrolling."""
     settled(page, f"{server.url}/fine_tune?task={task}")
     expect(page.locator(".softmax-bars i")).to_have_count(15)
     knobs = ('[class*="st-key-form-0-knob-lambda"]', '[class*="st-key-form-0-knob-temperature"]')
@@ -53,7 +53,7 @@ def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_cha
 
 
 def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, server: Server) -> None:
-    """A browser keeps what a widget showed as long as its key stays the same."""
+    """A browser keeps the value of a widget as long as its key stays the same."""
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     shows(page, "Encoder's own: mean", "5")
     config = draft_from({"pooling": "cls", "seed": 7}).to_json().encode()

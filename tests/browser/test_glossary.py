@@ -1,4 +1,4 @@
-"""Cards over terms, the list of them, and the softmax that follows τ."""
+"""Tests of the cards over terms, the glossary, and the softmax that follows τ."""
 
 from __future__ import annotations
 

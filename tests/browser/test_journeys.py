@@ -1,4 +1,4 @@
-"""Ways through the app, from one page to the next, as a student, a researcher and a teacher go them."""
+"""Journeys of a student, a researcher and a teacher from page to page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def library(server: Server) -> TaskLibrary:
 
 @pytest.fixture
 def runs(server_store: Store, draft: Callable[..., RunConfig]) -> list[RunRecord]:
-    """Two finished runs that differ in their seed, the newer one second."""
+    """Return two finished runs that differ in their seed, the newer one second."""
     return [recorded(server_store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
 
 
@@ -54,7 +54,7 @@ def fill(page: Page, label: str, value: str) -> None:
 def test_an_own_file_is_learnt_with_a_turned_knob(
     student: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
 ) -> None:
-    """Data, form, a reload, a live run whose τ is turned, and its finished page."""
+    """Data, form, a reload, a live run whose τ changes, and its finished page."""
     page = student
     rows = [(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(60))]
     path = write_csv(tmp_path / "my reviews.csv", [*rows, rows[3], ("no label here", ""), ("", "good")])
@@ -120,7 +120,7 @@ def test_a_twin_is_compared_on_every_map(
 def test_a_grid_on_an_own_task_ends_in_a_report(
     student: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
 ) -> None:
-    """The form with an own task, a grid of λ, its cells, and the report that is downloaded."""
+    """The form with an added task, a grid of λ, its cells, and the report that is downloaded."""
     page = student
     texts, labels = zip(*[(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(80))], strict=True)
     task = library.add(Rows(texts, labels), name="Canteen", source="by hand")
@@ -153,14 +153,14 @@ def test_a_grid_on_an_own_task_ends_in_a_report(
         page.get_by_role("button", name="Download as one HTML file").click()
     report = Path(download.value.path()).read_text(encoding="utf-8")
     assert "Canteen" in report
-    read = re.sub(r"<pre.*?</pre>", "", report, flags=re.DOTALL)  # but for the settings as JSON
+    read = re.sub(r"<pre.*?</pre>", "", report, flags=re.DOTALL)  # except the settings as JSON
     assert "own-" not in re.sub(r"<[^>]*>", " ", read)
 
 
 def test_a_run_goes_to_another_machine_and_a_lesson_begins(
     student: Page, server: Server, server_store: Store, runs: list[RunRecord], tmp_path: Path
 ) -> None:
-    """Export as a replay, import it on Runs, look at it, and from Home into a lesson that goes on where it was left."""
+    """Export as a replay, import on Runs, view, and from Home into a lesson that resumes at the last part."""
     page = student
     settled(page, f"{server.url}/fine_tune?run={runs[0].id}")
     page.get_by_role("button", name="Export").click()
@@ -197,7 +197,7 @@ def test_a_run_goes_to_another_machine_and_a_lesson_begins(
 def test_a_list_of_runs_is_put_in_order(
     student: Page, server: Server, server_store: Store, runs: list[RunRecord]
 ) -> None:
-    """A run is named and tagged, found by its tag, deleted, brought back and opened."""
+    """A run is named and tagged, found by its tag, deleted, restored and opened."""
     page = student
     settled(page, f"{server.url}/runs")
     press(page, 15, row=1)
@@ -208,7 +208,7 @@ def test_a_list_of_runs_is_put_in_order(
     page.get_by_role("textbox", name="Name").fill("<b>Mine</b>")
     page.get_by_role("combobox", name="Tags").fill("thesis")
     page.keyboard.press("Enter")
-    page.keyboard.press("Tab")  # closes the list; Escape might close the form as well
+    page.keyboard.press("Tab")  # closes the list; Escape could close the form as well
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("button", name="Save")).to_have_count(0)  # the form closes
     page.get_by_role("button", name="thesis", exact=True).click()

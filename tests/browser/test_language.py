@@ -1,4 +1,4 @@
-"""In which language a visitor reads: the browser's, a link's or one chosen by hand."""
+"""Tests of a visitor's language: the browser's, a link's or one chosen by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reader(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(newcomer: Page) -> Page:
-    """The language is remembered from test to test otherwise."""
+    """Yield a page of a new context, so that tests do not share the remembered language."""
     return newcomer
 
 

@@ -1,4 +1,4 @@
-"""What can be seen at once: the picture and what belongs to it, on two wide screens and on a phone."""
+"""Tests of what fits on the screen: a figure and its controls, on two wide screens and on a phone."""
 
 from __future__ import annotations
 

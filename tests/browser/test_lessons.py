@@ -1,4 +1,4 @@
-"""Every lesson in Chromium, from its first part to its last, as somebody who learns goes through it."""
+"""Tests of every lesson in Chromium, from its first part to its last, as a learner takes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.seen import PHONE, fits, quiet, settled
 
 @pytest.fixture
 def page(newcomer: Page) -> Page:
-    """Answers and the language are remembered from test to test otherwise."""
+    """Yield a page of a new context, so that tests do not share answers or the language."""
     return newcomer
 
 
@@ -50,12 +50,12 @@ def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, se
 
 
 def kept(page: Page, said: str) -> None:
-    """Wait until the browser holds this: an answer is drawn a moment before it is written down."""
+    """Wait until the browser's storage has this text. An answer is drawn a moment before it is stored."""
     page.wait_for_function("said => (localStorage.getItem('scl-playground.lessons') ?? '').includes(said)", arg=said)
 
 
 def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
-    """What it points at is outlined and in sight, and what it hides is not there."""
+    """Check that the element of a part is outlined and visible, and that hidden elements are absent."""
     shown = part.shown
     expect(page.get_by_text("The address asks for")).to_have_count(0)
     if shown.points_at is not None:
@@ -77,7 +77,7 @@ def predicts(page: Page, block: Predict) -> None:
 
 
 def tries(page: Page, part: Part, block: Try) -> None:
-    """Every button changes the page: its address says so, and goes on saying so."""
+    """Check that every button of a block sets the address, and that the page stays the same."""
     for label, choice in block.choices.items():
         panel(page).get_by_role("button", name=label, exact=True).click()
         for name, value in choice.items():
@@ -88,7 +88,7 @@ def tries(page: Page, part: Part, block: Try) -> None:
 
 
 def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) -> None:
-    """A wrong answer first, then the right one."""
+    """Give a wrong answer first, then the right one."""
     question = panel(page).get_by_text(block.question, exact=True).first
     expect(question).to_be_visible()
     if block.number is not None:
@@ -143,7 +143,7 @@ def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Serve
 
 
 def test_the_way_on_keeps_its_place_while_text_comes(page: Page, server: Server) -> None:
-    """A button that is another one, or elsewhere, between press and release is not pressed."""
+    """A press is lost if its button is replaced or moves before the release."""
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     button = panel(page).get_by_role("button", name="Next")
     before = button.bounding_box()
@@ -166,8 +166,8 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     panel(page).get_by_text("Yes, at one position").click()
     panel(page).get_by_role("button", name="Reveal").click()
     predicted = '"predicted":{"margin.1'
-    kept(other, predicted)  # one tab sees what another writes a moment later
-    # The other tab's session does not know of this answer, and is about to write what it knows.
+    kept(other, predicted)  # a tab receives what another stores a moment later
+    # The other tab's session does not know this answer yet, and is about to store its own state.
     panel(other).get_by_role("button", name="Next").click()
     kept(other, '"last":"margin.2"')
     kept(other, predicted)

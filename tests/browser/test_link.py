@@ -1,4 +1,4 @@
-"""Copy link: what is copied opens the same view; where others reach it is tested in test_visitor.py."""
+"""Tests of Copy link: the copied link opens the same view. test_visitor.py tests the address for other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visitor's way through the app, in a real Chromium."""
+"""A visitor's journey through the app, in Chromium."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.hostile import nothing_ran, wait_for
 from tests.browser.prepared import set_up
 from tests.browser.seen import at_rest, press, settled
 
-# Steps of a run that outlasts whatever a test waits for, and where it has frames.
+# Steps of a run that outlasts every test, and the steps of its frames.
 LONG = 30_000
 FRAMES = list(range(0, LONG + 1, 60))
 UPDATES = 4
@@ -24,7 +24,7 @@ MAP, CURVES = ".map-view", ".live-figure >> nth=0"
 
 
 def launched(page: Page, server: Server, template_id: str) -> str:
-    """Launch from the form; returns the run's id from the address."""
+    """Launch from the form. Returns: the run's id, from the address."""
     page.goto(f"{server.url}/fine_tune?from={template_id}")
     launch = page.get_by_role("button", name="Launch")
     expect(launch).to_be_enabled()
@@ -34,7 +34,7 @@ def launched(page: Page, server: Server, template_id: str) -> str:
 
 
 def drawn(page: Page, figure: str) -> None:
-    """Wait until a map or a figure has been drawn."""
+    """Wait until a map or a figure is drawn."""
     expect(page.locator(figure)).to_have_attribute("data-updates", re.compile(r"\d+"))
 
 
@@ -43,14 +43,14 @@ def updates(page: Page, figure: str) -> int:
 
 
 def points(page: Page) -> Any:
-    """Where the points of the map are on the screen."""
+    """Return the positions of the map's points on the screen."""
     return page.locator(MAP).evaluate("node => [...node.map.panels[0].screen]")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads which libraries a process has loaded")
 def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -> None:
     server = Server(tmp_path)
-    Store(server.store_folder).close()  # a new one is made with a library that brings pandas along
+    Store(server.store_folder).close()  # creating a store imports pandas indirectly
     server.start()
     try:
         page.goto(server.url)
@@ -94,7 +94,7 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
 
 @pytest.fixture(scope="module")
 def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
-    """The id of a run that goes on for longer than the tests."""
+    """Return the id of a run that outlasts the tests."""
     store = Store(server.store_folder)
     run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe={"frame_steps": FRAMES}))
     wait_for(store, run_id, lambda run: run.last_step > 300)
@@ -143,7 +143,7 @@ def test_a_watched_run_is_followed_from_its_newest_frame_only(page: Page, server
 
 
 def hide(page: Page, hidden: bool) -> None:
-    """What a browser reports to a page whose tab goes out of sight, or comes back."""
+    """Report to the page that its tab was hidden, or shown again."""
     page.evaluate(
         """hidden => {
             Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
@@ -158,7 +158,7 @@ def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, ser
     drawn(page, CURVES)
     shown = page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))
     hide(page, True)
-    page.wait_for_timeout(1_500)  # what was asked for before has come
+    page.wait_for_timeout(1_500)  # all earlier requests have been answered
     before, step = shown.inner_text(), server_store.run(going).last_step
     wait_for(server_store, going, lambda run: run.last_step > step + 100)
     page.wait_for_timeout(1_500)
@@ -170,7 +170,7 @@ def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, ser
 
 
 def drag(page: Page, locator: str, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drag inside an element, from one place to another, given as shares of its size."""
+    """Drag inside an element. Start and end are fractions of its size."""
     box = page.locator(locator).bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + start[0] * box["width"], box["y"] + start[1] * box["height"])

@@ -1,4 +1,4 @@
-"""The loss lab in Chromium: it plays, answers to what is turned and dragged, and its address brings it back."""
+"""Tests of the loss lab in Chromium: it plays, responds to controls and drags, and its address restores it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from core.lab.answer import answer
 from tests.browser.conftest import Server
 from tests.browser.seen import JOB_MS, PHONE, quiet
 
-# Time for the run of a late question to begin, if the server takes it.
+# Time for the rerun of a late request to begin, if the server accepts it.
 LATE_MS = 500
-# Where the lab is, as its own code has it.
+# The state of the lab, as its own script stores it.
 STATE = """() => {
   const lab = document.querySelector(".lab-view").lab;
   const { at, history, anchor, panels } = lab;
@@ -50,7 +50,7 @@ def open_lab(page: Page, server: Server, asked: str = "") -> Locator:
 
 
 def answered(page: Page) -> None:
-    """Wait for the first answer, which may have to wait for torch, and until it is drawn."""
+    """Wait until the first answer is drawn. It may have to wait for torch."""
     lab = page.locator(".lab-view")
     expect(lab).to_have_attribute("data-answered", re.compile(r"\d+"), timeout=JOB_MS)
     expect(lab).to_have_attribute("data-updates", re.compile("[1-9]"))
@@ -79,7 +79,7 @@ def test_it_plays_pauses_steps_and_goes_back(page: Page, server: Server) -> None
     at = state(page)["at"]
     page.get_by_role("button", name="One step").click()
     expect(lab).to_have_attribute("data-step", str(at + 1))
-    # What is shown is what the same steps give without a browser.
+    # The picture matches the same steps computed without a browser.
     assert state(page)["moments"][0]["loss"] == pytest.approx(first_loss(steps=at + 1), rel=1e-3)
     page.get_by_role("button", name="Reset").click()
     expect(lab).to_have_attribute("data-step", "0")
@@ -199,7 +199,7 @@ def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, ser
 
 def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(page: Page, server: Server) -> None:
     questions: list[bytes] = []
-    late: list[bytes] = []  # the wish for another page, and the lab's last question, which is asked again after it
+    late: list[bytes] = []  # the request for another page, and the lab's last request, which is repeated after it
     begun: list[str] = []
 
     def between(socket: WebSocketRoute) -> None:
@@ -236,7 +236,7 @@ def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(pag
 
 
 def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server: Server) -> None:
-    """A browser that is busy sends both at once, in the name of the lab's fragment."""
+    """A busy browser sends both at once, in the name of the lab's fragment."""
     sent: list[bytes] = []
 
     def keep(message: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The map component on a small app of its own, in a real Chromium."""
+"""Tests of the map component in a small app, in Chromium."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drawn(page: Page) -> None:
 
 
 def place(page: Page, example: int, panel: int = 0) -> tuple[float, float]:
-    """Where an example is on the screen."""
+    """Return the position of an example on the screen."""
     script = """([id, index]) => {
         const panel = document.querySelector('.map-view').map.panels[index];
         const box = panel.canvas.getBoundingClientRect();
@@ -56,7 +56,7 @@ def place(page: Page, example: int, panel: int = 0) -> tuple[float, float]:
 
 
 def points_at_rest(page: Page) -> list[float]:
-    """Where the points are once they no longer glide to their places, as they do for longer on a busy machine."""
+    """Return the positions of the points after their transition, which takes longer on a busy machine."""
     before: list[float] = []
     for _ in range(200):
         now = page.evaluate("Array.from(document.querySelector('.map-view').map.panels[0].screen)")
@@ -68,7 +68,7 @@ def points_at_rest(page: Page) -> list[float]:
 
 
 def lonely(page: Page, rank: int = 0) -> int:
-    """The id of an example that lies far from its neighbours on the first panel, so that a click can mean only it."""
+    """Return the id of an example far from its neighbours on the first panel, so that a click hits only it."""
     points_at_rest(page)
     script = """(rank) => {
         const { screen, examples } = document.querySelector('.map-view').map.panels[0];
@@ -93,13 +93,13 @@ def step_of(page: Page) -> int:
 
 
 def picture(page: Page, panel: int = 0) -> str:
-    """What is drawn, once the view has come to rest."""
+    """Return the pixels of a panel, once the view has come to rest."""
     page.locator(f"{MAP}[data-settled=true]").wait_for()
     return str(page.locator(CANVAS).nth(panel).evaluate("canvas => canvas.toDataURL()"))
 
 
 def drag(page: Page, start: tuple[float, float], end: tuple[float, float], panel: int = 0) -> None:
-    """Drag over a panel, from one place to another, given as shares of its size."""
+    """Drag over a panel. Start and end are fractions of its size."""
     box = page.locator(CANVAS).nth(panel).bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + start[0] * box["width"], box["y"] + start[1] * box["height"])
@@ -136,7 +136,7 @@ def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map
     for _ in range(4):
         page.keyboard.press("ArrowLeft")
     expect(page.locator(MAP)).to_have_attribute("data-step", str(STEPS[0]))
-    # Presses that come faster than the screen is drawn are drawn as one.
+    # Presses faster than the screen's refresh are drawn as one.
     assert set(page.evaluate("window.steps")) <= set(STEPS)
     expect(page.get_by_text("frame 0 clicked")).to_be_visible()
     assert picture(page) != shown
@@ -150,7 +150,7 @@ def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map
 
 @pytest.mark.slow
 def test_places_on_the_screen_are_the_given_ones(page: Page, address: str) -> None:
-    """Scale and offset of an affine map, found from two points, must hold for all the others."""
+    """Two points give scale and offset of an affine map, which must hold for all the others."""
     opened(page, address, "frames=6&points=60&frame=20")
     from tests.browser.apps.map_app import invented
 
@@ -200,7 +200,7 @@ def test_a_click_selects_shift_adds_and_escape_clears(page: Page, address: str) 
     expect(page.get_by_text(f"selected [{first}]")).to_be_visible()
     expect(page.get_by_text(f"clicked {first} ")).to_be_visible()
     page.wait_for_timeout(800)
-    assert script_runs(page) == before + 1  # what was clicked and what is selected come in one report
+    assert script_runs(page) == before + 1  # the click and the selection come in one report
     page.keyboard.down("Shift")
     second = lonely(page, rank=1)
     page.mouse.click(*place(page, second))
@@ -297,7 +297,7 @@ def test_panels_share_steps_hover_and_selection(page: Page, address: str) -> Non
     opened(page, address, f"{FRAMES}&panels=2&height=300")
     page.get_by_label("Step", exact=True).focus()
     page.keyboard.press("ArrowLeft")
-    # The union of 0, 20 … 50 and 5, 25 … 55: one before the last is 50, where the second map still shows 45.
+    # The union of 0, 20 … 50 and 5, 25 … 55: the last but one is 50, where the second map still shows 45.
     expect(page.locator(".map-note").nth(0)).to_contain_text("step 50")
     expect(page.locator(".map-note").nth(1)).to_contain_text("step 45")
     one = lonely(page)
@@ -339,7 +339,7 @@ def test_a_category_can_be_hidden_with_the_keyboard_which_stays_on_it(page: Page
         page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="class 1")).to_have_attribute("aria-pressed", "false")
     assert page.evaluate("document.activeElement.textContent") == "class 1"
-    page.wait_for_function(f"{HIDDEN} === 20")  # it is drawn before the next picture of the screen
+    page.wait_for_function(f"{HIDDEN} === 20")  # drawn before the next refresh of the screen
 
 
 def test_a_category_is_lit_up_under_the_pointer_and_shown_alone_by_a_double_click(page: Page, address: str) -> None:
@@ -390,7 +390,7 @@ ARCS = """
 
 
 def rings(page: Page, example: int) -> list[tuple[float, float]]:
-    """Radius and width of the rings that are drawn around an example on the only panel."""
+    """Return radius and width of the rings around an example on the only panel."""
     script = """(id) => {
         const panel = document.querySelector('.map-view').map.panels[0];
         const [x, y] = panel.screen.subarray(3 * panel.rowOf.get(id));
@@ -437,7 +437,7 @@ def test_each_task_has_a_legend_of_its_own(page: Page, address: str, colour: str
             "items => items.map(item => [item.innerText.trim(), item.querySelector('path').getAttribute('d')])"
         )
         assert len(shown) == classes * (1 if colour == "label" else 2)
-        # The symbols of a task differ, and are those that its points have.
+        # The symbols of a task differ from each other, and equal those of its points.
         symbols = [path for _, path in shown[-classes:]]
         assert len(set(symbols)) == classes
 

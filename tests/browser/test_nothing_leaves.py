@@ -1,4 +1,4 @@
-"""The checks that nothing leaves the machine see what they look for; every page is checked in test_every_page.py."""
+"""Tests that the checks of outgoing requests and offers work. test_every_page.py applies them to every page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_check_sees_a_request_and_an_offer(page: Page, server: Server) -> No
 
 
 def test_every_button_of_plotly_that_sends_a_figure_away_is_named() -> None:
-    """Another release may name its buttons otherwise: those that it has are read from it."""
+    """A new release may rename its buttons, so their names are read from it."""
     from pages.ui.live_figure import SCRIPTS
 
     text = plotly_script().read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A run's page, opened from disk: it plays, answers, and asks nobody for anything."""
+"""Tests of a run's page opened from disk: it plays, responds, and requests nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page that may ask for files only, and may complain of nothing."""
+    """Yield a page that may request only files and log no error."""
     context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
     opened = context.new_page()
     complaints: list[str] = []
@@ -88,7 +88,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     assert line is not None
     page.mouse.move(line["x"] + 5, line["y"] + 5)
     page.mouse.down()
-    page.get_by_role("slider", name="Step").press("Home")  # another step comes before the button is let go
+    page.get_by_role("slider", name="Step").press("Home")  # the step changes before the button is released
     page.get_by_role("slider", name="Step").press("End")
     page.mouse.up()
     expect(note).to_be_visible()
@@ -117,7 +117,7 @@ def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pag
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
     page.mouse.up()
     expect(page.get_by_text("108 more are selected.")).to_be_visible()
-    # Both runs say what they predict of it.
+    # Both runs show their prediction for it.
     expect(page.locator(".text").first).to_contain_text("CE + SCL, τ 0.3: label")
     expect(page.locator(".text").first).to_contain_text("Cross-entropy: label")
     page.keyboard.press("Escape")

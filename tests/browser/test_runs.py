@@ -1,4 +1,4 @@
-"""The list of runs in a real Chromium: where its table is pressed, and a file that is no replay."""
+"""Tests of the list of runs in Chromium: presses on its table, and a file that is no replay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW_PX = 35
 
 
 def press(page: Page, x: float, *, row: int) -> None:
-    """Click into the table, whose rows are painted, not elements; row 0 is the heading."""
+    """Click into the table, whose rows are painted on a canvas. Row 0 is the header."""
     table = page.locator('[data-testid="stDataFrame"] canvas').first
     table.wait_for()
     table.locator("[role=gridcell]").first.wait_for(state="attached")

@@ -1,4 +1,4 @@
-"""Pages that draw themselves again under somebody's hands: nothing jumps, loses the focus or what was typed."""
+"""Tests of pages that rerun while they are used: no control jumps, and focus and typed text stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRESSES = 8
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
 FIGURE = "document.querySelector('.live-figure').dataset.updates"
-# Where everything is that can be pressed, turned or typed in, by its name. Within a slider only its thumb is seen.
+# Positions of everything that can be pressed, changed or typed in, by name. Of a slider only the thumb counts.
 PLACES = """() => Object.fromEntries(
   [...document.querySelectorAll('main button, main input, main a, main canvas, main [data-testid=stSlider]')]
     .filter((node) => node.checkVisibility() && !node.matches('[data-testid=stSlider] input'))
@@ -38,7 +38,7 @@ HELD = "() => document.activeElement?.mark === 'held' && document.activeElement.
 
 @pytest.fixture
 def going(server_store: Store, template: Any) -> Iterator[str]:
-    """The id of a run that goes on for longer than the test."""
+    """Return the id of a run that outlasts the test."""
     run_id = LocalEngine(server_store).submit(server_store.run(template(steps=100_000, more=FRAMES)).config)
     wait_for(server_store, run_id, lambda run: run.last_step > 100)
     yield run_id
@@ -60,7 +60,7 @@ def see_updates(page: Page, more: int = 1) -> None:
 
 
 def moved(before: dict[str, list[int]], after: dict[str, list[int]]) -> list[str]:
-    """What is elsewhere now, came or went."""
+    """Return the controls that moved, appeared or disappeared."""
     return [
         f"{name}: {before.get(name)} → {after.get(name)}"
         for name in before.keys() | after.keys()
@@ -104,7 +104,7 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
     assert shown[-1] > shown[0]
     wait_for(server_store, going, lambda run: run.effective.knob_turns[-1:] != ())
     assert server_store.run(going).effective.knob_turns[-1].value == pytest.approx(shown[-1])
-    see_updates(page, 2)  # what is said of the turn is drawn
+    see_updates(page, 2)  # the message about the turn is drawn
     assert not moved(places, page.evaluate(PLACES))
 
 
@@ -158,7 +158,7 @@ def test_eight_presses_are_eight_steps_and_the_focus_stays(
     expect(knob).to_have_attribute("aria-valuetext", "0.30")
     knob.focus()
     page.evaluate(MARK)
-    # One after the other, then as fast as the keyboard gives them.
+    # First one by one, then as fast as the keyboard repeats.
     for key, rest_ms, value in (("ArrowRight", 150, 0.38), ("ArrowLeft", 0, 0.30)):
         for _ in range(PRESSES):
             page.keyboard.press(key)

@@ -1,4 +1,4 @@
-"""What [CLS] attends to, in a real Chromium: hostile texts stay text, and an address restores what one sees."""
+"""Tests of Tokens in Chromium: hostile texts stay text, and an address restores the view."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
 OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
-# A process that loads torch answers the first request.
+# A process that first loads torch answers the first request.
 
 
 @pytest.fixture
 def run(server_store: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> RunRecord:
-    """A finished run whose texts and classes try to get out of their boxes."""
+    """Return a finished run whose texts and classes contain markup."""
     rows = [(f"{IMAGE} {text} {i}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(60))]
     path = write_csv(tmp_path / "hostile.csv", rows)
     made = recorded(server_store, draft(task={"path": str(path)}, more=MORE))
@@ -33,7 +33,7 @@ def run(server_store: Store, draft: Callable[..., RunConfig], tmp_path: Path) ->
 
 
 def texts(page: Page) -> list[str]:
-    """The highlighted texts, once they and every figure are drawn."""
+    """Return the highlighted texts, once they and every figure are drawn."""
     page.locator(".token-text").first.wait_for(timeout=JOB_MS)
     quiet(page)
     for number in range(page.locator(".live-figure").count()):
@@ -56,7 +56,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page.get_by_role("button", name="Analyse").click()
     before, after = texts(page)
     written = "node => [...node.querySelectorAll('sup')].forEach((sign) => sign.remove()) || node.innerText"
-    assert page.locator(".token-text p").first.evaluate(written) == OWN  # the signs of what entered and left are ours
+    assert page.locator(".token-text p").first.evaluate(written) == OWN  # the app drew the signs of changed words
     assert page.locator(".token-text p[data-side]").count() == 2
     nothing_ran(page)
 

@@ -1,4 +1,4 @@
-"""Two browsers on a server that a class shares: one owns a run, the other watches it."""
+"""Tests of two browsers on a server that a class shares: one owns a run, the other watches it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def opened(browser: Browser) -> Page:
 
 
 def known_as(page: Page, url: str) -> str:
-    """Who a browser is, by the Runs page."""
+    """Return the visitor name of a browser, from the Runs page."""
     page.goto(f"{url}/runs")
     words = page.get_by_text(re.compile("^You are "))
     expect(words).to_be_visible()
@@ -59,7 +59,7 @@ def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browse
         expect(tab.get_by_text(re.compile("^You are "))).to_be_visible()
     secret = server_secret(shared_server.store_folder)
     deadline, said = time.monotonic() + 60, []
-    while True:  # until all agree with the cookie, which the last tab to write it may still change
+    while True:  # until all tabs agree with the cookie, which the last tab may still change
         cookie = next(one["value"] for one in context.cookies() if one["name"] == COOKIE)
         first = default_name(str(URLSafeSerializer(secret, salt=SALT).loads(cookie)))
         said = [tab.get_by_text(re.compile("^You are ")).inner_text() for tab in tabs]
@@ -80,9 +80,9 @@ def test_others_watch_and_cannot_stop(shared_server: Server, browser: Browser, d
     ada, bob = opened(browser), opened(browser)
     first, second = known_as(ada, shared_server.url), known_as(bob, shared_server.url)
     assert first != second
-    assert known_as(ada, shared_server.url) == first  # a reload is no new visitor
+    assert known_as(ada, shared_server.url) == first  # a reload makes no new visitor
     again = ada.context.new_page()
-    assert known_as(again, shared_server.url) == first  # nor is another tab
+    assert known_as(again, shared_server.url) == first  # another tab makes none either
 
     store = Store(shared_server.store_folder)
     owner = owner_of(ada, store)
@@ -103,7 +103,7 @@ def test_others_watch_and_cannot_stop(shared_server: Server, browser: Browser, d
 
 
 def owner_of(page: Page, store: Store) -> str:
-    """The visitor that the server signed for a browser."""
+    """Return the visitor whose cookie the server signed for a browser."""
     (cookie,) = [one for one in page.context.cookies() if one["name"] == COOKIE]
     return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
 

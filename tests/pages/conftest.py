@@ -1,4 +1,4 @@
-"""What the tests of pages share."""
+"""Shared by the tests of pages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.workers import Jobs, LocalEngine, machine
 from pages.ui.visitor import COOKIE, SALT
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
-# A function that opens a page, and one that makes a draft.
+# Types of a function that opens a page, and of one that makes a draft.
 Pages = Callable[..., AppTest]
 Draft = Callable[..., RunConfig]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, an engine and jobs that start no process, and memory enough for any run."""
+    """Return the folder of a new store, whose engine and jobs start no process, with memory for any run."""
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def opened(folder: Path) -> Pages:
-    """Opens a page by its name, with these parameters in its address."""
+    """Return a function that opens a page by its name, with these parameters in its address."""
 
     def open_page(name: str, **query: str) -> AppTest:
         app = AppTest.from_file(APP, default_timeout=60)
@@ -49,7 +49,7 @@ def opened(folder: Path) -> Pages:
 
 
 def cookie_of(visitor_id: str, folder: Path) -> dict[str, str]:
-    """The cookies of a browser that the server of this store knows as a visitor."""
+    """Return the cookies of a browser that this store's server knows as a visitor."""
     return {COOKIE: str(URLSafeSerializer(server_secret(folder), salt=SALT).dumps(visitor_id))}
 
 
@@ -62,7 +62,7 @@ def checked(app: AppTest) -> AppTest:
 
 @pytest.fixture(autouse=True)
 def _no_components_of_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of each AppTest's time otherwise: it reads what every installed package says of itself."""
+    """Skip the scan of all installed packages, which takes half of each AppTest's time."""
     monkeypatch.setattr(manifest_scanner, "scan_component_manifests", list)
 
 
@@ -76,5 +76,5 @@ def _bytecode(path: str, _changed_at_ns: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def _pages_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server does so; AppTest compiles them anew at each run, a tenth of its time."""
+    """Cache compiled pages as a server does. AppTest compiles them for each run, a tenth of its time."""
     monkeypatch.setattr(ScriptCache, "get_bytecode", lambda _, path: _bytecode(path, os.stat(path).st_mtime_ns))

@@ -1,4 +1,4 @@
-"""How often the pages of many visitors look at a run."""
+"""The polling interval of pages on a live run, for many visitors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_page_alone_looks_when_it_wants_to() -> None:
 
 def test_many_pages_take_turns_and_each_has_as_many() -> None:
     turns, count, after_s = Turns(), 50, 1.0
-    # All at once, as when a teacher has said so.
+    # All at once, as when a teacher asks a class to open a page.
     due = {page: turns.next_s(after_s, 0.0) for page in range(count)}
     looks: list[tuple[float, int]] = []
     while len(looks) < 10 * count:
@@ -42,6 +42,6 @@ def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
 
 def test_turns_that_are_over_hold_nobody_up() -> None:
     turns = Turns()
-    for _ in range(100):  # pages that were closed meanwhile
+    for _ in range(100):  # pages that have been closed since
         turns.next_s(0.0, 0.0)
     assert turns.next_s(1.0, 60.0) == pytest.approx(1.0)

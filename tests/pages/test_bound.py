@@ -33,7 +33,7 @@ def in_address(app: AppTest) -> str | None:
 
 
 def test_the_address_is_the_default_of_the_widget_in_every_answer() -> None:
-    """A browser that gets two answers at once draws the second alone: what was only given in the first is lost."""
+    """A browser that receives two answers at once draws only the second. Values given only in the first are lost."""
     app = opened(k="7")
     for _ in range(3):
         assert not app.slider[0].proto.set_value
@@ -100,7 +100,7 @@ def relabelled() -> None:
 
 
 def test_a_choice_whose_label_changes_stays_chosen() -> None:
-    """A browser knows a choice by its label alone, and one that it does not find is lost."""
+    """A browser identifies an option only by its label. A choice with a missing label is lost."""
     app = AppTest.from_function(relabelled, default_timeout=60).run()
     app.radio[0].set_value("b").run()
     assert app.text[0].value == "it is b"

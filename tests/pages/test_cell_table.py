@@ -1,4 +1,4 @@
-"""The cell that a browser says was pressed."""
+"""The cell that a browser reports as pressed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TEXTS = ("good film", "bad film", HOSTILE, "two $y$", "trained one", "trained tw
 LABELS = (1, 0, 1, 0, 1, 0)
 CLASSES = ("no", "<b>yes</b>")
 SPLITS = ("validation",) * 4 + ("train",) * 2
-# What the last frames say of the four validation texts, then of the two training texts.
+# Predictions of the last frames for the four validation texts, then for the two training texts.
 GOOD, BAD = (1, 0, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0)
 
 
@@ -54,7 +54,7 @@ def opened(opened: Pages) -> Opened:
 
 @pytest.fixture
 def made(folder: Path, draft: Draft) -> Made:
-    """Makes a run with two frames; gives its id."""
+    """Return a function that makes a run with two frames. Returns: its id."""
 
     def make(
         name: str = "",
@@ -92,17 +92,17 @@ def compared(folder: Path, runs: Sequence[str]) -> list[Compared]:
 
 
 def table(app: AppTest, *columns: str) -> Any:
-    """The first table that has these columns."""
+    """Return the first table that has these columns."""
     return next(frame.value for frame in app.dataframe if set(columns) <= set(frame.value.columns))
 
 
 def lists(app: AppTest) -> list[list[str]]:
-    """The texts that B fixed, and those that it broke."""
+    """Return the texts that B fixed, and those that it broke."""
     return [frame.value["Text"].tolist() for frame in app.dataframe if "A says" in frame.value]
 
 
 def widget(app: AppTest, key: str) -> Any:
-    """The widget of that key, which may carry a number for its options behind it."""
+    """Return the widget with a key, which may end with a number for its options."""
     kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "radio")
     pattern = re.compile(rf"{re.escape(key)}(\.[0-9a-f]{{8}}\.\d+)?")
     (found,) = [w for kind in (*kinds, "button") for w in app.get(kind) if pattern.fullmatch(w.key or "")]
@@ -114,7 +114,7 @@ def address(app: AppTest) -> dict[str, str]:
 
 
 def ids(app: AppTest) -> list[str]:
-    """The runs that the address names."""
+    """Return the runs in the address."""
     return address(app)["runs"].split(",")
 
 
@@ -122,7 +122,7 @@ def asked(app: AppTest, name: str) -> str | None:
     return address(app).get(name)
 
 
-# Which runs
+# Selection of runs
 
 
 def test_without_runs_the_page_says_how_to_get_one(opened: Opened) -> None:
@@ -205,10 +205,10 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
     assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "Definition"]
-    # Choosing by the test split is fitting to it.
+    # The test split must not select the best.
     reported = f"{mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
     assert found.loc["↑ Test accuracy"].tolist()[:2] == [reported, "83.0% ± 0.0%"]
-    # Equal means are both the best.
+    # Equal means are both best.
     assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["★ 75.0% ± 0.0%", "★ 75.0% ± 0.0%"]
     assert "3 seeds" in words(app)
     app = opened(runs=",".join(runs[:4]))
@@ -404,7 +404,7 @@ def test_two_runs_are_compared_example_by_example(opened: Opened, made: Made) ->
     runs = [made("a", said=BAD), made("b", said=GOOD)]
     app = opened(runs=",".join(runs), show="maps")
     counts = {metric.label: metric.value for metric in app.metric}
-    # Of the validation texts: A is right on 0 and 3, B on 0, 1 and 2.
+    # Of the validation texts, A predicts 0 and 3 correctly, B 0, 1 and 2.
     assert counts == {
         "Both right": "1",
         "Only A right": "1",
@@ -503,7 +503,7 @@ def test_every_setting_that_is_offered_can_be_chosen(opened: Opened, made: Made)
         checked(widget(app, "bound.to").set_value("other").run())
 
 
-# Pieces
+# Components
 
 
 def test_the_same_example_has_one_id_in_all_runs_and_the_first_run_counts_from_0() -> None:
@@ -514,7 +514,7 @@ def test_the_same_example_has_one_id_in_all_runs_and_the_first_run_counts_from_0
 
 
 def framed(keys: Sequence[str]) -> Any:
-    """As much of a run's frames as laying maps onto each other looks at."""
+    """Return the attributes of a run's frames that the alignment of maps uses."""
     probe = Probe(tuple(range(len(keys))), tuple(keys), (0,) * len(keys), ("only",))
     return SimpleNamespace(probe=probe, key=tuple(keys))
 
@@ -523,7 +523,7 @@ def test_a_map_is_turned_onto_the_first_at_the_last_common_step_and_never_stretc
     rng = np.random.default_rng(0)
     first, other = framed("abcd"), framed("xdcba")
     still = {0: rng.normal(size=(4, 2)), 8: rng.normal(size=(4, 2))}
-    turned = np.array([[0.6, 0.8], [0.8, -0.6]])  # and mirrored
+    turned = np.array([[0.6, 0.8], [0.8, -0.6]])  # and reflected
     moved = {
         8: np.vstack([rng.normal(size=(1, 2)), (still[8] @ turned + [3, -1])[::-1]]),
         20: rng.normal(size=(5, 2)),

@@ -1,4 +1,4 @@
-"""The Data page, and the part of the Fine-tune form that says what is learned, without a browser."""
+"""The Data page, and the task section of the Fine-tune form, without a browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Row = tuple[str, str]
 
 @pytest.fixture
 def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, and no Hub."""
+    """Return the same folder, without a Hub."""
     monkeypatch.setattr(source, "hub_answers", lambda: False)
     return folder
 
@@ -46,7 +46,7 @@ def library(folder: Path) -> TaskLibrary:
 
 @pytest.fixture
 def upload(opened: Pages) -> Pages:
-    """Opens the page and gives it a file, and a test file beside it."""
+    """Return a function that opens the page and uploads a file, optionally with a test file."""
 
     def give(name: str, content: bytes, test: tuple[str, bytes] | None = None) -> AppTest:
         app = opened("data", view="file")
@@ -58,27 +58,27 @@ def upload(opened: Pages) -> Pages:
 
 
 def said(app: AppTest) -> str:
-    """The text of the page, without the signs that keep Markdown from working."""
+    """Return the text of the page, without backslashes that escape Markdown."""
     return "\n".join([words(app), *(s.value for s in app.get("success"))]).replace("\\", "")
 
 
 def rows_shown(app: AppTest) -> pd.DataFrame:
-    """The table of a task's rows."""
+    """Return the table of a task's rows."""
     return next(table.value for table in app.dataframe if "Row" in table.value)
 
 
 def links(app: AppTest) -> dict[str, str]:
-    """The links on the page, with their query."""
+    """Return the links on the page, with their query."""
     return {link.proto.label: link.proto.query_string for link in app.get("page_link")}
 
 
 def add_button(app: AppTest) -> Any:
-    """The button that ends an upload."""
+    """Return the button that completes an upload."""
     return next(b for b in app.button if "add" in b.label.lower())
 
 
 def part(app: AppTest, name: str) -> Any:
-    """The select box that says which column is what, or how a file is read."""
+    """Return the select box for a column's role or for an option of the reader."""
     return next(w for w in app.selectbox if w.key.startswith("reading.") and w.key.endswith(f".{name}"))
 
 
@@ -89,13 +89,13 @@ def csv_of(*rows: Sequence[str], delimiter: str = ",", encoding: str = "utf-8") 
 
 
 def task_file(name: str, split: str) -> list[Row]:
-    """The rows of a bundled task's file, read with nothing but the csv module."""
+    """Return the rows of a bundled task's file, read with the csv module only."""
     with (TASKS[name].folder / f"{split}.csv").open(encoding="utf-8", newline="") as file:
         return [(row["text"], row["label"]) for row in csv.DictReader(file)]
 
 
 def similar(library: TaskLibrary) -> LibraryTask:
-    """A task of twelve pairs with scores."""
+    """Add a task of twelve pairs with scores."""
     numbers = range(12)
     rows = Rows(
         tuple(f"first {i}" for i in numbers),
@@ -209,7 +209,7 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(opened: Pages, l
     task = own(library, made_rows(40), "Mine", "from *somewhere*.")
     app = opened("data", task=task.id)
     assert "from *somewhere*. 40 texts" in said(app)
-    assert "from *somewhere*" not in words(app)  # what came from outside is no Markdown
+    assert "from *somewhere*" not in words(app)  # text from outside is not parsed as Markdown
     assert options(app, "data.task")[-1] == "Mine (yours)"
 
     app.text_input(key=next(w.key for w in app.text_input if w.label == "Name")).set_value("  Ours ")
@@ -224,7 +224,7 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(opened: Pages, l
     assert widget(app, "data.task").value == next(iter(TASKS))
     assert "Ours (yours)" not in options(app, "data.task")
 
-    app = opened("data")  # the store remembers it, so that a reload offers it as well
+    app = opened("data")  # stored, so a reload offers it as well
     button(app, "Undo").click().run()
     assert [found.id for found in library.tasks()] == [task.id]
     assert widget(checked(app), "data.task").value == task.id
@@ -344,13 +344,13 @@ def test_a_file_is_understood_and_added_as_it_is(
 DAMAGED_ROWS = (
     ("text", "label"),
     *REVIEWS,
-    REVIEWS[0],  # once more
+    REVIEWS[0],  # repeated
     ("   ", "gut"),
     ("no label", ""),
     ("one", "two", "three"),
     ("=HYPERLINK(1)", "gut"),
     ("word " * 5_000, "gut"),
-    (REVIEWS[1][0], "schlecht"),  # the label is another one
+    (REVIEWS[1][0], "schlecht"),  # with another label
 )
 
 
@@ -367,7 +367,7 @@ def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library:
         "Rows with a spreadsheet formula: 1.",
     ):
         assert sentence in text
-    # 47 rows stand in the file, 4 of them are no use, and the repeated one is dropped unless one says otherwise.
+    # The file has 47 rows. 4 of them are unusable, and the repeated one is dropped by default.
     assert add_button(app).label == "Drop 5 rows and add 42"
     listed = next(table.value for table in app.dataframe if "Problem" in table.value)
     lines = {row.Line: row.Problem for row in listed.itertuples()}
@@ -557,7 +557,7 @@ def test_one_click_asks_for_a_known_data_set(opened: Pages, folder: Path) -> Non
 
 
 def ended_job(folder: Path, status: Status, log: str, result: dict[str, Any] | None = None) -> str:
-    """A job as its process left it. Returns: its id."""
+    """Make a job with this end. Returns: its id."""
     job_id, table = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny"), JobTable(folder)
     table.end(job_id, status, "It failed: its log says more.", result)
     table.log_path(job_id).write_text(log)
@@ -666,7 +666,7 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> Non
 
 
 def examples(app: AppTest) -> list[dict[str, str]]:
-    """Training rows that noise has changed, with what they were."""
+    """Return the training rows that noise has changed, with the original ones."""
     table = next(table.value for table in app.dataframe if "Original label" in table.value)
     assert not table.empty
     return table.to_dict("records")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The page of experiments, without a browser: what it lists, how one is set up, and what one shows."""
+"""The Experiments page, without a browser: the list, the form, and the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.pages.test_pages import button, widget, words
 
 @pytest.fixture
 def begun(folder: Path, draft: Draft) -> Callable[..., tuple[Here, str]]:
-    """An experiment whose runs have ended, with scores that depend on λ and the seed."""
+    """Return a function that makes an experiment with ended runs, whose scores depend on λ and the seed."""
 
     def begin(**fields: Any) -> tuple[Here, str]:
         here = Here(InstantEngine(Store(folder), right, probe_right=13))
@@ -55,7 +55,7 @@ def metrics(app: AppTest) -> dict[str, str]:
 
 
 def cells(app: AppTest) -> list[list[dict[str, Any]]]:
-    """The cells of the heat map, by row and column, as the browser gets them."""
+    """Return the cells of the heat map, by row and column, as sent to the browser."""
     [table] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "cell_table"]
     found: list[list[dict[str, Any]]] = json.loads(table.json)["cells"]
     return found
@@ -136,7 +136,7 @@ class TestSetUp:
     def test_typed_values_are_checked(self, opened: Pages) -> None:
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,much")
         assert any("Weight λ" in error.value.replace("\\", "") and "much" in error.value for error in app.error)
-        assert widget(app, "experiment.seeds.grid")  # the rest of the form stays
+        assert widget(app, "experiment.seeds.grid")  # the rest of the form remains
         assert button(app, "Start the experiment").disabled
 
     def test_poor_runs_can_be_ended_early(self, opened: Pages, folder: Path, monkeypatch: Any) -> None:
@@ -223,7 +223,7 @@ class TestView:
 
     @pytest.mark.parametrize("show", ["map", "table"])
     def test_runs_that_score_alike_have_no_difference(self, opened: Pages, begun: Any, show: str) -> None:
-        _, experiment_id = begun(axes=[{"setting": "lambda", "values": [0.1, 0.2]}], seeds=2)  # both get as many right
+        _, experiment_id = begun(axes=[{"setting": "lambda", "values": [0.1, 0.2]}], seeds=2)  # with equal scores
         app = opened("experiments", experiment=experiment_id, show=show, cell="1")
         text = words(app).replace("\\", "")
         if show == "map":
@@ -239,7 +239,7 @@ class TestView:
         app = opened("experiments", experiment=experiment_id, cell="1")
         text = words(app).replace("\\", "")
         assert "p 0.031 over seeds (Holm)" in text
-        # Under seed 0, 14 and 10 of 20 are right, the same 10 among them: two splits of 4 are as uneven as 4 to 0.
+        # Under seed 0, 14 and 10 of 20 are right, with 10 in common: two splits of 4 are as uneven as 4 to 0.
         assert "One pair of runs on test examples" in text
         assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
         assert f"p = {2 / 2**4:.3g}" in text
@@ -260,7 +260,7 @@ class TestView:
         button(app, "Delete").click().run()
         assert ExperimentTable(folder).experiments() == []
         assert len(Store(folder).runs()) == 12
-        # The store remembers it, so that another session offers it as well.
+        # Stored, so another session offers it as well.
         again = opened("experiments")
         assert "its runs are still there. This can be undone for 10 minutes." in " ".join(
             text.value for text in again.markdown
@@ -333,7 +333,7 @@ def test_a_grid_comes_back_from_the_form_as_it_was(opened: Pages) -> None:
 
 
 def follow(app: AppTest, label: str, page: str) -> None:
-    """Press a link, as a browser does."""
+    """Follow a link, as a browser does."""
     query = parse_qs(links(app)[label])
     app.query_params.clear()
     app.query_params.update(query)

@@ -1,4 +1,4 @@
-"""The Explore page, without a browser: what the address restores, and what goes with the run."""
+"""The Explore page, without a browser: values restored from the address, and values that belong to a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(opened: Pages) -> Opener:
 
 @pytest.fixture
 def made(folder: Path, draft: Draft) -> Maker:
-    """Makes a finished run with three frames; gives its id."""
+    """Return a function that makes a finished run with three frames. Returns: its id."""
 
     def make(name: str, *, turns: Sequence[dict[str, Any]] = (), **phase: Any) -> str:
         store, run_id = made_run(folder, draft(more={"name": name, "knob_turns": list(turns)}, **phase))
@@ -66,11 +66,11 @@ def warnings(app: AppTest) -> str:
 
 
 def control(app: AppTest, name: str) -> Any:
-    """The control that the address restores under a name."""
+    """Return the control that the address restores under a name."""
     return widget(app, f"bound.{name}")
 
 
-# What the address restores
+# Values restored from the address
 
 RESTORED = [
     {"map": "umap", "dims": "3", "neighbours": "7", "find": "lovely", "sel": "1.4-6", "at": "5", "trust": "on"},
@@ -174,7 +174,7 @@ def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(op
     assert "sel" in address(app)
 
 
-# What goes with the run
+# Values that belong to a run
 
 
 def test_another_run_starts_without_the_search_and_the_selection_of_the_one_before(opened: Opener, made: Maker) -> None:
@@ -187,7 +187,7 @@ def test_another_run_starts_without_the_search_and_the_selection_of_the_one_befo
     assert control(app, "find").value == ""
     assert "Found in" not in words(app)
     assert "selected" not in words(app)
-    # Nothing of it comes back, neither by itself nor with the run.
+    # None of it returns, neither by itself nor with the run.
     assert address(checked(app.run())) == {"run": second, "colour": "loss"}
     app.selectbox[0].set_value(first).run()
     assert address(checked(app)) == {"run": first, "colour": "loss"}
@@ -201,7 +201,7 @@ def test_a_dead_link_takes_nothing_of_its_run_to_another(opened: Opener, made: M
 
 
 def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opener, made: Maker) -> None:
-    """A browser reports a choice by its label alone."""
+    """A browser identifies an option only by its label."""
     older, newer, other = made("same"), made("same"), made("other")
     app = opened(run=older)
     labels = [label.split(" · ")[0] for label in app.selectbox[0].options]
@@ -212,7 +212,7 @@ def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opene
 
 
 def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Maker) -> None:
-    """Its label in the list changes, and a browser still reports the old one."""
+    """Its label in the list changes, and the browser still reports the old one."""
     first = made("same")
     app = opened(run=first)
     app = checked(app.selectbox[0].set_value(first).run())
@@ -305,7 +305,7 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
         start, end = z[arrow.start - 110], z[arrow.end - 110]
         (other,) = {arrow.start, arrow.end} - {111}
         moved = -found.coefficients[anchor, other - 110] * z[other - 110]
-        turned = moved - (moved @ z[anchor]) * z[anchor]  # what moves the anchor on the sphere
+        turned = moved - (moved @ z[anchor]) * z[anchor]  # the component that moves the anchor on the sphere
         assert float((end - start) @ turned) > 0
         assert arrow.text.startswith("pulls" if arrow.weight > 0 else "pushes")
 

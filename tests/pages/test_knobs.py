@@ -1,4 +1,4 @@
-"""The knobs of a live run: what a slider shows is what counts."""
+"""The knobs of a live run: a slider shows the value in effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.pages.test_pages import made_run, trained, words
 
 @pytest.fixture
 def attempt(folder: Path, draft: Draft) -> Attempt:
-    """A run at step 4 of a worker that lives."""
+    """Return an attempt at step 4 whose worker is alive."""
     store, run_id = made_run(folder, draft(steps=20))
     trained(store, run_id)
     return store.attempt(run_id, 1)
@@ -61,7 +61,7 @@ def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: 
     assert (knob(live, "Temperature").value, knob(live, "Temperature").id) == (0.32, widget)
     assert "τ 0.3 → 0.32" in progress(live)
     assert "next step" not in progress(live)
-    assert knob(live, "Temperature").label == "Temperature τ"  # no longer than before: it would take a second line
+    assert knob(live, "Temperature").label == "Temperature τ"  # a longer label would take a second line
 
 
 def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt) -> None:
@@ -108,7 +108,7 @@ def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
 
     monkeypatch.setattr(LocalEngine, "turn", full)
     pressed(live, "Temperature", 0.08)
-    for _ in range(2):  # it is there long enough to be read, while the page goes on redrawing
+    for _ in range(2):  # it stays long enough to be read while the page reruns
         assert knob(live, "Temperature").value == 0.3
         assert "The disk is full" in words(live)
         live.run()

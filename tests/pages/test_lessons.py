@@ -1,4 +1,4 @@
-"""Lessons on their page, and how their checks are graded."""
+"""The page of lessons, and the grading of their checks."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_page_lists_them_all(opened: Pages) -> None:
 
 
 def of_margin(answered: dict[str, tuple[int, int]], *, at: str = "", shown: Iterable[str] = ()) -> AppTest:
-    """Somebody in the lesson on the margin; on the list of lessons where they are at no part."""
+    """Return the app for a visitor in the lesson on the margin, or on the list of lessons if `at` is empty."""
     app = AppTest.from_file(APP, default_timeout=60)
     app.session_state["remembered.lesson.answers"] = Answers({}, dict(answered), set(shown))
     app.session_state["remembered.lesson.last"] = "margin.3"
@@ -161,7 +161,7 @@ def test_a_card_counts_what_was_answered_rightly(folder: Path, monkeypatch: pyte
     assert sorted(counts) == ["0 of 2 checks right", *["1 of 2 checks right"] * 2, "2 of 2 checks right"]
     for count, titles in zip(counts, ticked, strict=True):
         assert [lesson.title in title for title in titles] == [True] * (count == "2 of 2 checks right")
-    # Runs of lessons without answers are not read.
+    # Runs of lessons without answers are not loaded.
     assert all(number in lesson.numbers.values() for number in read)
 
 
@@ -183,7 +183,7 @@ def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
     reveal = next(button for button in app.button if button.label == "Reveal")
     assert reveal.disabled
     assert [radio.label for radio in app.radio] == ["Do the points of a class end at one position?"]
-    # What follows a prediction is not there before it.
+    # Text after a prediction is hidden until it is given.
     assert not any("They slow down long before" in element.value for element in app.markdown)
 
 
@@ -193,7 +193,7 @@ def test_beside_another_page_there_is_none(opened: Pages) -> None:
 
 
 def asked(call: str) -> AppTest:
-    """A page with nothing but a question."""
+    """Return a page with nothing but a question."""
     script = (
         "from core.lessons.lesson import Check, Predict\n"
         "from pages.ui.lesson.panel import draw_check\n"
@@ -203,7 +203,7 @@ def asked(call: str) -> AppTest:
 
 
 def test_a_prediction_is_kept_by_its_place() -> None:
-    """Its words are others for somebody who goes on in another language."""
+    """The words differ when the visitor continues in another language."""
     app = asked("_predicted(Predict(question='Where?', choices=('Left', 'Right')), 'at')")
     app.radio[0].set_value(1).run()
     app.button[0].click().run()

@@ -1,4 +1,4 @@
-"""The version of a link: read, said where it is a later one, and taken out of the address."""
+"""The version of a link: parsed, mentioned if it is newer, and removed from the address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What page and visitor agree on, without a browser."""
+"""Synchronisation of page and browser, without a browser."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def test_the_visitor_counts_until_the_page_asks_for_something_new() -> None:
     settled = _Settled()
     assert settled.settle((5,), None) == (5,)
     assert settled.settle((5,), reported(1, 7)) == (7,)
-    # The page passes back what it was reported, through its address.
+    # The page returns the reported value through its address.
     assert settled.settle((7,), reported(1, 7)) == (7,)
     assert settled.number == 1
-    # The page asks for something new, and an old report does not bring the old value back.
+    # The page sets a new value, and an old report does not restore the old one.
     assert settled.settle((1, 2), reported(1, 7)) == (1, 2)
     assert settled.number == 2
     assert settled.settle((1, 2), reported(2, 9)) == (9,)

@@ -34,12 +34,12 @@ from tests.pages.conftest import Draft, Pages
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
-# What Home offers of its replays.
+# Links of a replay on Home.
 REPLAY = ("Explore", "Tokens", "Compare all")
 
 
 def words(app: AppTest) -> str:
-    """All text on the page."""
+    """Return all text on the page."""
     kinds = ("title", "header", "subheader", "markdown", "caption", "error", "warning", "info")
     return "\n".join(str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value"))
 
@@ -49,7 +49,7 @@ def button(app: AppTest, label: str) -> Any:
 
 
 def widget(app: AppTest, key: str) -> Any:
-    """The widget of that key; widgets of a phase carry the form's revision behind it."""
+    """Return the widget with a key. Keys of a phase end with the form's revision."""
     kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "button")
     return next(
         w
@@ -74,7 +74,7 @@ def made_run(folder: Path, draft: RunConfig, claim: bool = True) -> tuple[Store,
 
 
 def trained(store: Store, run_id: str, steps: int = 4, cosines: tuple[float, float] = (0.3, 0.999)) -> None:
-    """What a worker writes for a short run, with hostile texts; `cosines` are the mean ones of its two frames."""
+    """Record a short run with hostile texts, as a worker does. `cosines` are the means of its two frames."""
     from core.events import Probe
 
     attempt = store.attempt(run_id, 1)
@@ -325,7 +325,7 @@ def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Pages, folder:
 
 @pytest.fixture
 def twenty(folder: Path) -> str:
-    """The id of a task of 20 classes."""
+    """Return the id of a task of 20 classes."""
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     return TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="").id
 
@@ -589,7 +589,7 @@ def test_runs_are_listed_with_their_scores(opened: Pages, folder: Path, draft: D
     store.attempt(run_id, 1).end(Status.FINISHED)
     table = opened("runs").dataframe[0].value
     assert list(table["Run"]) == ["<b>mine</b>"]
-    assert list(table["Validation"]) == [75.0]  # percent, as it is written
+    assert list(table["Validation"]) == [75.0]  # in percent, as displayed
     assert list(table["Status"]) == ["finished"]
 
 
@@ -610,7 +610,7 @@ def test_a_damaged_frame_is_a_sentence_on_the_page(opened: Pages, folder: Path, 
     (store.run_folder(run_id) / "frame-0000004.safetensors").write_bytes(b"damaged")
     app = opened("explore", run=run_id)
     assert any("missing or damaged" in warning.value for warning in app.warning)
-    assert "validation texts" in words(app)  # the others can be looked at
+    assert "validation texts" in words(app)  # the other frames are still shown
 
 
 def test_a_store_that_cannot_be_opened_is_a_sentence(
@@ -621,7 +621,7 @@ def test_a_store_that_cannot_be_opened_is_a_sentence(
     assert any("cannot be made" in error.value for error in opened("runs").error)
 
 
-# Pieces
+# Components
 
 
 @each(
@@ -800,7 +800,7 @@ def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(ope
 
 
 def finished(folder: Path, draft: RunConfig) -> tuple[Store, str]:
-    """A finished run with 2 MB of weights, 1 MB of snapshots and 0.5 MB of maps beside its frames."""
+    """Make a finished run with 2 MB of weights, 1 MB of snapshots and 0.5 MB of maps besides its frames."""
     store, run_id = made_run(folder, draft)
     trained(store, run_id)
     run_folder = store.run_folder(run_id)
@@ -866,7 +866,7 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
 
 
 class TestLink:
-    """The address of the form holds what differs from the defaults, and fills it again."""
+    """The address of the form contains the settings that differ from the defaults, and restores them."""
 
     def test_the_defaults_need_no_words(self, opened: Pages) -> None:
         assert "set" not in opened("fine_tune").query_params
@@ -911,7 +911,7 @@ class TestLink:
         assert warning.value.count(r"\!\[x\]\(https\:") == 2
 
     def test_an_older_address_of_this_session_changes_nothing(self, opened: Pages) -> None:
-        """A press right behind another brings the address from before."""
+        """A press right after another one arrives with the previous address."""
         app = opened("fine_tune")
         widget(app, "form.seed").set_value(7).run()
         widget(app, "form.seed").set_value(8).run()

@@ -1,4 +1,4 @@
-"""What pages call a run's objective."""
+"""Names of a run's objective on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages show of a run whose classifier never learns: a linear probe's scores, or none where none was recorded."""
+"""Scores on pages of a run whose classifier never learns: a linear probe's, or none if none was recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ GEOMETRY = {"mean_cosine": 0.5, "within_cosine": 0.6, "between_cosine": 0.4, "ef
 
 @pytest.fixture
 def made(folder: Path, draft: Draft) -> Callable[..., str]:
-    """Makes a finished run of 8 steps with λ; gives its id. `rows` of the probe; None scores the classifier itself."""
+    """Return a function that makes a finished run of 8 steps with λ.
+
+    `rows` are those of the probe. None scores the classifier itself.
+    """
 
     def make(
         weight: float, rows: int | None, *, turned: int | None = None, name: str = "run", noise: float = 0.0
@@ -77,10 +80,10 @@ class TestLive:
         assert found["Probe at step 0"] == "75.0%"
         assert not {"Validation", "Test", "Probe to beat"} & set(found)
         assert "At λ = 1 the classifier never learns" in words(app)
-        assert "Turn λ below 1" not in words(app)  # it is over
+        assert "Turn λ below 1" not in words(app)  # the run has ended
         helps = " ".join(metric.proto.help for metric in app.metric)
         assert "fitted on 80 training rows" in helps
-        assert "fitted on 90 training rows" not in helps  # another kind of probe is no measure for this one
+        assert "fitted on 90 training rows" not in helps  # a probe of another kind is not comparable
 
     @pytest.mark.parametrize(
         ("weight", "probes"), [(0.9, ["Probe to beat"]), (1.0, ["Probe now", "Probe at step 0", "Probe, test"])]
@@ -188,7 +191,7 @@ def test_the_command_line_names_the_probe(made: Made, folder: Path) -> None:
 def test_of_a_sentence_only_a_classifier_that_has_learned_is_quoted(
     made: Made, folder: Path, weight: float, rows: int | None, turned: int | None, steps: tuple[int, ...]
 ) -> None:
-    """Its own weights are read at all three frames; in between, nothing is known of a classifier."""
+    """The classifier's own weights are known at all three frames, but not between them."""
     store = Store(folder)
     frames = frames_of(store, store.run(made(weight, rows, turned=turned)), None)
     nothing = np.zeros((3, 1), np.int64)

@@ -1,4 +1,4 @@
-"""Sentences that are chosen or put together by what is known."""
+"""Sentences that depend on the available data."""
 
 from __future__ import annotations
 

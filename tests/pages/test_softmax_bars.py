@@ -1,4 +1,4 @@
-"""The bars of a softmax: the shares of the example, and what is said of them."""
+"""The bars of a softmax: the shares of an example, and their descriptions."""
 
 from __future__ import annotations
 

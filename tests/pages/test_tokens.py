@@ -49,7 +49,7 @@ Opener = Callable[..., AppTest]
 
 
 def read_as(*sides: str) -> TokenText:
-    """Words between spaces, those of more than four characters in two pieces, [CLS] first and [SEP] behind a side."""
+    """Split at spaces. Words of more than four characters have two pieces, [CLS] comes first, [SEP] after each text."""
     words, place = [], 1
     for number, side in enumerate(sides):
         start = 0
@@ -62,7 +62,7 @@ def read_as(*sides: str) -> TokenText:
 
 
 def shares(seed: int, tokens: int) -> NDArray[np.float16]:
-    """[L, heads, tokens], rows that sum to one."""
+    """Return [L, heads, tokens] with rows that sum to one."""
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.full(tokens, 0.4), size=(LAYERS, HEADS)).astype(np.float16)
 
@@ -92,7 +92,7 @@ def opened(opened: Pages) -> Opener:
 
 @pytest.fixture
 def make(folder: Path, draft: Draft) -> Callable[..., Made]:
-    """A run with three frames, as a worker writes it: three of its four examples have attention."""
+    """Return a function that records a run with three frames. Three of its four examples have attention."""
 
     def make_run(
         *,
@@ -132,7 +132,7 @@ def made(make: Callable[..., Made]) -> Made:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the page asks of jobs; nothing is started."""
+    """Return the page's requests for jobs. No job is started."""
     requests: list[dict[str, Any]] = []
 
     def start(_: Jobs, kind: str, request: dict[str, Any], _label: str) -> str:
@@ -145,7 +145,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]:
-    """What each download button would give."""
+    """Return the content of each download button, as functions."""
     given: dict[str, Callable[[], bytes]] = {}
 
     def button(label: str, data: Callable[[], bytes], *_: Any, **__: Any) -> bool:
@@ -157,12 +157,12 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]
 
 
 def words(app: AppTest) -> str:
-    """All text on the page, without the backslashes of Markdown."""
+    """Return all text on the page, without the backslashes of Markdown."""
     return words_of(app).replace("\\", "")
 
 
 def drawn(app: AppTest) -> str:
-    """The highlighted texts."""
+    """Return the highlighted texts."""
     return "".join(element.body for element in app.html if "token-text" in element.body)
 
 
@@ -178,7 +178,7 @@ def records(data: Callable[[], bytes]) -> list[dict[str, str]]:
 
 
 def slow_shares(row: int, step: int, layer: int = LAYERS, head: int | None = None) -> list[float]:
-    """What each word of an example gets, added up piece by piece."""
+    """Return the attention of each word of an example, summed piece by piece."""
     text = read_as(TEXTS[row])
     attention = attention_of(row, step, text.length).astype(float)
     result = []
@@ -195,7 +195,7 @@ def slow_top(weights: list[float], k: int) -> set[int]:
     return set(sorted(range(len(weights)), key=lambda i: (-weights[i], i))[:k])
 
 
-# Nothing to see yet
+# Empty states
 
 
 def test_without_runs_the_page_says_what_to_do(opened: Opener) -> None:
@@ -292,7 +292,7 @@ def test_k_begins_with_a_third_of_the_middle_text_and_ends_with_the_longest(open
 
 
 def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[..., Made]) -> None:
-    """A browser reports a choice by its label alone."""
+    """A browser identifies an option only by its label."""
     made = make(texts=(read_as("the same"), read_as("the same"), read_as("the same")), classes=("one", "one"))
     app = opened(run=made.run_id, example="1")
     assert widget(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
@@ -357,7 +357,7 @@ def keep_text(made: Made, found: Inspected) -> None:
 
 
 def keep_deletions(made: Made, found: Deletions) -> None:
-    """Those of a single text at step 0."""
+    """Store the deletions of a single text at step 0."""
     write(deletions_path(made.folder, found.read.sides[0], None, 0), found)
 
 
@@ -502,11 +502,11 @@ def test_a_text_whose_words_are_all_alike_says_nothing_of_agreement(opened: Open
     assert "Deleting any single word does not change that" in words(app)
 
 
-# Over the classes
+# Statistics over the classes
 
 
 def slow_counts(step: int, k: int) -> dict[str, list[int]]:
-    """In how many texts of each class a word is selected."""
+    """Count, for each word, the texts of each class in which it is selected."""
     counts: dict[str, list[int]] = {}
     for row in KEPT:
         surfaces = TEXTS[row].split(" ")

@@ -1,4 +1,4 @@
-"""A server that several people share: what is whose, who may change it, and how a browser is known again."""
+"""A server that several visitors share: ownership, permissions, and recognition of a browser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def as_ada(shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever looks is ada."""
+    """Make ada the visitor."""
     monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", shared.folder))
 
 
@@ -152,7 +152,7 @@ class TestLimits:
         with pytest.raises(EngineError, match="2 of your runs are waiting already"):
             engine.submit(draft(), "ada")
         engine.submit(draft(), "bob")
-        engine.submit(draft())  # the command line's, of whoever runs the server
+        engine.submit(draft())  # from the command line, by the owner of the server
         monkeypatch.setenv("SCL_TOTAL_WAITING", "4")
         with pytest.raises(EngineError, match="4 runs are waiting already"):
             engine.submit(draft(), "eve")

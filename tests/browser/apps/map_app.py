@@ -1,8 +1,8 @@
 """Maps of invented runs, for the browser tests of `pages.ui.map_view` and for benchmarks/bench_scrub.py.
 
-The address says what is shown: frames, points, classes, axes (2 or 3), panels, colour (label, prediction, confidence),
-`tasks` (how many, in turns over the panels; each has one class more than the one before), and `extras` for arrows and
-their anchor, a typed sentence and centroids.
+The address sets the contents: frames, points, classes, axes (2 or 3), panels, colour (label, prediction, confidence),
+`tasks` (their number; panels alternate between them, and each has one class more than the previous one), and `extras`
+for arrows with their anchor, a typed sentence and centroids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def number(name: str, default: int) -> int:
 def invented(
     seed: int, frames: int, points: int, classes: int, axes: int, hostile: bool
 ) -> tuple[Bundle, Bundle, dict[str, Bundle], np.ndarray]:
-    """Classes that drift apart; the second frame of a run of more than three does not exist."""
+    """Return classes that drift apart. The second frame of a run of more than three is missing."""
     rng = np.random.default_rng(seed)
     labels = np.arange(points) % classes
     goals = np.random.default_rng(0).normal(size=(classes, axes)) * [3, 2, 2][:axes]

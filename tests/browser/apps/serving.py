@@ -1,4 +1,4 @@
-"""A server for one small app of its own, on a free port."""
+"""A server for one small app on a free port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_S = 60.0
 
 @contextmanager
 def served(app: Path, log: Path) -> Iterator[str]:
-    """The address of a `streamlit run` of `app`, which ends with the context."""
+    """Yield the address of a `streamlit run` of `app`. The server ends with the context."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Selections in the address: they come back as they were, and nonsense selects nothing."""
+"""Selections in the address: they are restored exactly, and invalid text selects nothing."""
 
 from __future__ import annotations
 
