@@ -15,8 +15,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test], Test]:
     """Run all cases within one test, or within each test of a class. A failure names its case.
 
-    Takes the arguments of `pytest.mark.parametrize`. For cases that need no separate fixture, because pytest's set-up
-    takes ten milliseconds per case and such a case a few microseconds.
+    Takes the arguments of `pytest.mark.parametrize`. For cases without separate fixtures: pytest's set-up takes ten
+    milliseconds per case, and such a case takes a few microseconds.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     alone = isinstance(names, str) and len(wanted) == 1
@@ -48,7 +48,7 @@ def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test],
 
 
 def slow_but(quick: Collection[Any], every: Iterable[Any]) -> list[Any]:
-    """The cases of `every`, with all except those in `quick` marked slow."""
+    """Return the cases of `every`, with all except those in `quick` marked slow."""
     cases = list(every)
     assert set(quick) <= set(cases), set(quick) - set(cases)
     return [

@@ -57,7 +57,7 @@ KEYWORDS: Mapping[str, Any] = {
     "pgettext": ((1, "c"), 2),
     "Message": MESSAGE,
     **{name: MESSAGE for name, one in vars(errors).items() if isinstance(one, type)},
-    # After the field and its value.
+    # The third argument, after the field and its value.
     "ConfigError": (3,),
 }
 HEADER = "# {language} messages of SCL Playground.\n"
@@ -66,7 +66,7 @@ WIDTH = 120
 
 @functools.cache
 def code_messages(*functions: str) -> Catalog:
-    """Return the English messages that the code gives to these functions, or to all of them."""
+    """Return the English messages that the code passes to these functions, or to all of them."""
     found = Catalog(project="SCL Playground", charset="utf-8", fuzzy=False)
     for path, _line, message, comments, context in extract_from_dir(
         ROOT,

@@ -53,7 +53,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BERT of two blocks, 16 wide, with a whole-word tokenizer, saved by transformers."""
+    """Return the folder of a random BERT of two blocks, 16 wide, with a whole-word tokenizer, saved by transformers."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -106,7 +106,7 @@ def made_rows(count: int, seed: int = 0) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def small_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A CSV of 120 rows and two classes."""
+    """Write a CSV of 120 rows and two classes."""
     return write_csv(tmp_path_factory.mktemp("task") / "small.csv", made_rows(120))
 
 
@@ -119,7 +119,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Store]:
-    """The store of another machine."""
+    """Return an empty store, as if on another machine."""
     opened = Store(tmp_path / "elsewhere" / "runs")
     yield opened
     opened.close()
@@ -127,7 +127,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
-    """Return a maker of drafts on the tiny encoder. Keyword arguments replace fields of the phase, or sections."""
+    """Return a function that makes a draft on the tiny encoder. Keyword arguments replace phase fields, or sections."""
 
     def make(*, task: dict[str, Any] | None = None, more: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
         given: dict[str, Any] = {

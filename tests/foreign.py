@@ -9,7 +9,7 @@ NOUNS = ("row",)
 
 
 class Foreign(NullTranslations):
-    """Translates every message by enclosing it in angle quotation marks."""
+    """A translator that encloses every message in angle quotation marks."""
 
     def gettext(self, message: str) -> str:
         return f"«{{count}} {message}»" if message in NOUNS else f"«{message}»"

@@ -76,7 +76,7 @@ class Served:
 
 
 class HubServer:
-    """Serves the added repositories. Attributes may be changed while it runs.
+    """A server of the added repositories. Attributes may be changed while it runs.
 
     Attributes:
         delay_s: seconds before each response.

@@ -10,7 +10,7 @@ from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "assets").glob("*/README.md")]
-# The history names former paths; NAME stands for a name of the reader's choice.
+# The history names former paths. NAME stands for a name that the reader chooses.
 HISTORY, EXAMPLE = "CHANGELOG.md", "NAME"
 PATH = re.compile(r"\b(?:core|pages|tests|benchmarks|assets|docs|deploy)/[\w/.-]*\w")
 MODULE = re.compile(r"`(core(?:\.\w+)+)`")

@@ -1,4 +1,4 @@
-"""Doors through which a visitor of a shared server tries to reach what is not theirs."""
+"""Attempts by a visitor of a shared server to reach files and runs of others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Draft = Callable[..., RunConfig]
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A shared server that starts no process, and whose visitor is ada."""
+    """Return the store of a shared server that starts no process. Its visitor is ada."""
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("SCL_SHARED", "1")
     monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
@@ -52,7 +52,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def untrusted(shared: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """The same server, asked by a visitor who is no admin."""
+    """Return the same store, for a visitor who is no admin."""
     monkeypatch.setattr(limits, "_trusted", lambda: False)
     return shared
 
@@ -102,7 +102,7 @@ class TestFilesOfTheServer:
         assert text_details._tokens("a film", str(tiny_encoder)) is None
 
     def test_settings_used_again_show_no_text_of_one(self, shared: Store, draft: Draft) -> None:
-        run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # the command line's
+        run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # submitted from the command line
         drawn = page("fine_tune", **{"from": run_id})
         assert not drawn.exception
         assert any("only an admin may name a file" in error.value for error in drawn.error)
@@ -214,7 +214,7 @@ class TestVisitors:
 
 
 def damage(store: Store, run_id: str, **fields: Any) -> None:
-    """Give a run's stored config fields that this version does not know."""
+    """Add fields to a run's stored config that this version does not know."""
     with store.transaction() as db:
         text = db.execute("SELECT config FROM runs WHERE id = ?", (run_id,)).fetchone()["config"]
         db.execute("UPDATE runs SET config = ? WHERE id = ?", (json.dumps(json.loads(text) | fields), run_id))
