@@ -123,9 +123,9 @@ class TestFilesOfTheServer:
         self, tiny_encoder: Path, small_csv: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(small_csv.parent)
-        with pytest.raises(TaskError, match="is not a whole path"):
+        with pytest.raises(TaskError, match="is not a full path"):
             load_task(TaskConfig(id="file", path=small_csv.name), 0)
-        with pytest.raises(TaskError, match="is not a whole path"):
+        with pytest.raises(TaskError, match="is not a full path"):
             load_task(TaskConfig(id="film_reviews", test_path=small_csv.name), 0)
         monkeypatch.chdir(tiny_encoder.parent)
         assert local_folder(tiny_encoder.name) is None
@@ -189,7 +189,7 @@ class TestVisitors:
     @pytest.mark.parametrize("twin", ["Ber\u200bta", "ＢＥＲＴＡ", "Bеrta", "B\u2060erta ", "\u202eBerta", "Be rta"])
     def test_a_name_that_reads_like_another_s_is_refused(self, shared: Store, twin: str) -> None:
         shared.name_visitor("bob", "Berta")
-        with pytest.raises(ConfigError, match="somebody else here has it"):
+        with pytest.raises(ConfigError, match="another visitor uses this name"):
             shared.name_visitor("ada", twin)
         shared.name_visitor("bob", "Berta\u200b")
         assert shared.visitor_names() == {"bob": "Berta"}
@@ -205,7 +205,7 @@ class TestVisitors:
 
         for _ in range(9):
             visitor._wrong_keys_at.append(time.monotonic())
-        assert any("That is not the key" in error.value for error in typed("guess").error)
+        assert any("This is not the admin key" in error.value for error in typed("guess").error)
         assert any("After 10 wrong keys" in error.value for error in typed(KEY).error)
         later = time.monotonic() + visitor.LOCKED_S
         monkeypatch.setattr(visitor.time, "monotonic", lambda: later)
@@ -273,7 +273,7 @@ class TestServing:
         shared.create(draft(more={"name": "secret run"}))
         monkeypatch.setattr(type(streamlit.context), "headers", {"Host": "rebound.example:8501"})
         drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-        assert any("This server is not called" in error.value for error in drawn.error)
+        assert any("This server does not answer to" in error.value for error in drawn.error)
         assert not any("secret run" in text.value for text in drawn.markdown)
 
     @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     nothing_ran(phone)
     assert fits(phone)
     phone.get_by_role("button", name="Drop 1 row and add 31").click()
-    expect(phone.get_by_text(f"{IMAGE} $x$ is here, with 31 rows.")).to_be_visible()
+    expect(phone.get_by_text(f"{IMAGE} $x$ was added, with 31 rows.")).to_be_visible()
     quiet(phone)
     nothing_ran(phone)
     assert fits(phone)
@@ -219,7 +219,7 @@ def test_a_data_set_is_fetched_and_looked_at(
     fetch("acme/tiny")
     line = page.get_by_test_id("stMain").get_by_text("tiny", exact=True)
     expect(line).to_be_visible()
-    expect(page.get_by_text("is here, ")).to_be_visible()
+    expect(page.get_by_text("was downloaded ")).to_be_visible()
     quiet(page)
     page.get_by_role("button", name="Browse it").click()
     page.wait_for_url("**/data?task=own-*")
@@ -230,7 +230,7 @@ def test_a_data_set_is_fetched_and_looked_at(
         page.get_by_text(re.compile(r"acme/tiny from the Hugging Face Hub, revision \w{7}; 60 train\. 60 texts: "))
     ).to_be_visible()
     assert re.search(r"text \d+ is (dull|lovely)", grid(page))
-    expect(page.get_by_text("is here, ")).to_have_count(0)
+    expect(page.get_by_text("was downloaded ")).to_have_count(0)
 
 
 @pytest.mark.slow

@@ -38,14 +38,18 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     expect(page.get_by_text("1 selected")).to_be_visible()
     expect(page.locator(TABLE)).to_contain_text(f"{HOSTILE} ")
     page.get_by_text("Neighbours", exact=True).click()
-    expect(page.get_by_text(re.compile(r"Of its 10 nearest, \d+ were among them at step 0"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"\d+ of its 10 nearest neighbours were already neighbours at step 0"))
+    ).to_be_visible()
     expect(page.locator(f"{TABLE} tbody")).to_have_count(10)
     # The response to a click is drawn before the map.
     page.wait_for_function("document.querySelector('.map-view').map.lit?.size === 10")
     slider = page.get_by_label("Step", exact=True)
     slider.focus()
     page.keyboard.press("Home")
-    expect(page.get_by_text(re.compile(r"Of its 10 nearest, 10 were among them at step 0;"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"10 of its 10 nearest neighbours were already neighbours at step 0;"))
+    ).to_be_visible()
     assert step_of(page) == 0
     assert chosen(page) == [example]
     nothing_ran(page)
@@ -154,12 +158,12 @@ def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Ser
     opened(page, server, hostile_run, "&panel=sentence")
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
-    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=JOB_MS)
+    expect(page.get_by_text(re.compile("computed with the weights of this step"))).to_be_visible(timeout=JOB_MS)
     page.wait_for_function("document.querySelector('.map-view').map.panels[0].own.length === 1")
     nothing_ran(page)
     page.reload()
     drawn(page)
-    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=JOB_MS)
+    expect(page.get_by_text(re.compile("computed with the weights of this step"))).to_be_visible(timeout=JOB_MS)
 
 
 def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, hostile_run: str) -> None:

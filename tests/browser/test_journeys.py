@@ -133,7 +133,7 @@ def test_a_grid_on_an_own_task_ends_in_a_report(
     expect(page.get_by_text("Canteen").first).to_be_visible()
     settled(page, f"{page.url}&seeds=1&x=phases.0.objective.lambda&xs=0.1,0.9")
     expect(page.get_by_text("Canteen").first).to_be_visible()
-    expect(page.get_by_text("The address asks for")).to_have_count(0)
+    expect(page.get_by_text("The link asks for")).to_have_count(0)
     start = page.get_by_role("button", name="Start the experiment")
     expect(start).to_be_enabled()
     start.click()
@@ -166,7 +166,7 @@ def test_a_run_goes_to_another_machine_and_a_lesson_begins(
     page.get_by_role("button", name="Export").click()
     page.get_by_role("combobox", name="Export as").click()
     page.get_by_role("option", name="Replay", exact=True).click()
-    expect(page.get_by_text("import it on Runs, here or on another machine")).to_be_visible()
+    expect(page.get_by_text("Import it on Runs, here or on another machine")).to_be_visible()
     quiet(page)
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download", exact=True).click()

@@ -75,7 +75,7 @@ def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Pa
     bar(page, HOME["zh"])
     expect(page.locator(".lab-play")).to_have_accessible_name("播放")
     settled(page, f"{server.url}/loss_lab?lang=xx")
-    expect(page.get_by_text("The address asks for lang = 'xx'")).to_be_visible()
+    expect(page.get_by_text("The link asks for lang = 'xx'")).to_be_visible()
     chinese = reader.new_page()
     settled(chinese, f"{server.url}/?lang=en")
     bar(chinese, HOME["en"])

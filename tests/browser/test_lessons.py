@@ -57,7 +57,7 @@ def kept(page: Page, said: str) -> None:
 def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
     """Check that the element of a part is outlined and visible, and that hidden elements are absent."""
     shown = part.shown
-    expect(page.get_by_text("The address asks for")).to_have_count(0)
+    expect(page.get_by_text("The link asks for")).to_have_count(0)
     if shown.points_at is not None:
         target = page.locator(selector(shown.page, shown.points_at)).first
         expect(target).to_be_visible()
@@ -95,7 +95,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         truth, number = value_of(store, lesson.numbers[block.number]), lesson.numbers[block.number]
         assert isinstance(truth, float | int)
         field = panel(page).get_by_role("spinbutton").last
-        for typed, said in ((truth * number.scale + 77, "Not yet"), (truth * number.scale, "Right.")):
+        for typed, said in ((truth * number.scale + 77, "Not quite"), (truth * number.scale, "Right.")):
             field.fill(f"{typed:.6f}")
             field.press("Enter")
             panel(page).get_by_role("button", name="Check").last.click()
@@ -103,7 +103,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         return
     right = right_choices(block, lambda name: value_of(store, lesson.numbers[name]))
     wrong = next(label for label in block.choices if label not in right)
-    for label, said in ((wrong, "Not yet"), (right[0], "Right.")):
+    for label, said in ((wrong, "Not quite"), (right[0], "Right.")):
         panel(page).locator(f".st-key-{key.replace('.', '-')}").get_by_text(label, exact=True).click()
         panel(page).locator(f".st-key-{key.replace('.', '-')}-check").get_by_role("button").click()
         expect(panel(page).get_by_text(said).last).to_be_visible()

@@ -159,7 +159,7 @@ def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Serv
 def test_an_explosion_is_said_and_ends_the_play(page: Page, server: Server) -> None:
     lab = open_lab(page, server, "?space=plane&a=out_1_0.05_2")
     page.get_by_role("button", name="Play").click()
-    expect(page.locator(".lab-message")).to_contain_text("The gradient exploded: after step")
+    expect(page.locator(".lab-message")).to_contain_text("The gradient exploded after step")
     expect(lab).to_have_attribute("data-playing", "false")
     assert state(page)["at"] == state(page)["ended"][0]
 
@@ -180,7 +180,7 @@ def test_another_stage_keeps_what_was_turned(page: Page, server: Server) -> None
 def test_nonsense_in_the_address_is_said(page: Page, server: Server) -> None:
     open_lab(page, server, "?a=<b>&moved=99_0_0_1&anchor=77&step=9999&space=torus")
     for name in ("a", "moved", "anchor", "step", "space"):
-        expect(page.get_by_text(f"The address asks for {name} = ").first).to_be_visible()
+        expect(page.get_by_text(f"The link asks for {name} = ").first).to_be_visible()
 
 
 def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, server: Server) -> None:

@@ -91,7 +91,7 @@ def test_others_watch_and_cannot_stop(shared_server: Server, browser: Browser, d
         page.goto(f"{shared_server.url}/fine_tune?run={run_id}")
         expect(page.get_by_text(re.compile(r"^Step [1-9][\d,]* of "))).to_be_visible()
     expect(ada.get_by_role("button", name="Stop")).to_be_visible()
-    expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
+    expect(bob.get_by_text(f"{first}'s run")).to_be_visible()
     expect(bob.get_by_role("button", name="Stop")).to_have_count(0)
     expect(bob.get_by_role("slider", name="Temperature τ")).to_be_disabled()
     expect(ada.get_by_role("slider", name="Temperature τ")).to_be_enabled()

@@ -151,7 +151,7 @@ class TestMessage:
 
     def test_it_is_read_in_the_language_of_whoever_reads(self) -> None:
         english = str(self.STARVES)
-        assert english.startswith("L_out is 0 and moves nothing: in the last 20 batches")
+        assert english.startswith("L_out is 0 and has no gradient: in the last 20 batches")
         with in_language("zh"):
             assert english != str(self.STARVES) == f"{self.STARVES}" == self.STARVES.render("zh")
             assert self.STARVES.render(ENGLISH) == english

@@ -132,10 +132,10 @@ def test_without_runs_the_page_says_how_to_get_one(opened: Opened) -> None:
 def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(opened: Opened, made: Made, folder: Path) -> None:
     only = made("only one")
     app = opened()
-    assert "A comparison takes two runs" in words(app)
+    assert "A comparison needs two runs" in words(app)
     widget(app, "bound.change").set_value("phases.0.objective.lambda").run()
     checked(widget(app, "bound.to").set_value("0.1").run())
-    assert "What will differ" in words(app)
+    assert "Differences:" in words(app)
     checked(button(app, "Launch the twin").click().run())
     store = Store(folder)
     newest, original = store.runs()[0], store.run(only)
@@ -234,7 +234,7 @@ def test_scores_as_csv_are_numbers_with_names(made: Made, folder: Path) -> None:
 
 def test_scores_of_different_validation_rows_have_no_best(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("a"), made("b", batch_size=4)]
-    said = "these runs were scored on different validation rows"
+    said = "the runs were scored on different validation rows"
     assert said not in words(opened(runs=",".join(runs)))
     with Store(folder).transaction() as db:
         db.execute("UPDATE runs SET config = json_set(config, '$.task.train_size', 4) WHERE id = ?", (runs[1],))
@@ -248,7 +248,7 @@ def test_scores_of_different_validation_rows_have_no_best(opened: Opened, made: 
 
 
 def test_rows_of_two_files_of_one_name_are_different_rows(opened: Opened, made: Made) -> None:
-    said = "these runs were scored on different validation rows"
+    said = "the runs were scored on different validation rows"
     runs = [made("a"), made("b", batch_size=4, texts=[f"other {text}" for text in TEXTS])]
     app = opened(runs=",".join(runs))
     assert said in words(app)
@@ -264,7 +264,7 @@ def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path
     assert table(app, "Setting").values.tolist() == [["Temperature τ of SCL", "0.3", "0.3 → 0.08 at step 5"]]
     assert list(table(app, "Measure").columns)[1:3] == ["plain", "turned"]
     app = opened(runs=",".join(runs), show="twin", twin=runs[1])
-    assert "its twin does not repeat turns of what is changed here" in words(app)
+    assert "The twin does not repeat turns of the setting that you change" in words(app)
     app = opened(runs=",".join(runs), show="twin", twin=runs[1], change="phases.0.batch_size")
     assert "repeats these knob turns of its original" in words(app)
     assert "0\\.3 → 0\\.08 at step 5" in words(app)
@@ -349,8 +349,8 @@ def test_curves_of_different_tasks_compare_neither_in_loss_nor_in_score(
     with Store(folder).transaction() as db:
         db.execute("UPDATE runs SET config = json_set(config, '$.task.id', 'film_reviews') WHERE id = ?", (runs[1],))
     text = words(opened(runs=",".join(runs), show="curves"))
-    assert "Loss: these runs add up different things (another task, " in text
-    assert "Validation scores do not compare either" in text
+    assert "Loss: the terms of these runs differ (task, " in text
+    assert "Validation scores are not comparable either" in text
     assert "Validation scores are comparable." not in text
 
 
@@ -414,7 +414,7 @@ def test_two_runs_are_compared_example_by_example(opened: Opened, made: Made) ->
     }
     assert lists(app)[0] == ["bad film", HOSTILE]
     assert lists(app)[1] == ["two $y$"]
-    assert "4 validation texts that both have" in words(app)
+    assert "4 common validation texts" in words(app)
     assert "p = 1" in words(app)
     checked(widget(app, "compare.fixed.select").click().run())
     assert asked(app, "sel") == "1-2"
@@ -433,7 +433,7 @@ def test_another_map_is_asked_for_and_pca_stands_in_for_it_until_it_is_placed(
 ) -> None:
     runs = [made("a"), made("b", seed=1)]
     address = {"runs": ",".join(runs), "show": "maps", "map": "tsne"}
-    assert "t-SNE is not there yet; this is PCA" in words(opened(**address))
+    assert "t-SNE is not computed yet; showing PCA" in words(opened(**address))
     jobs = Jobs(folder).jobs()
     assert {(job.kind, job.request["spec"]["method"]) for job in jobs} == {("map", "tsne")}
     assert sorted(job.request["run"] for job in jobs) == sorted(runs)

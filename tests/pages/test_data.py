@@ -152,7 +152,7 @@ def test_a_search_leaves_the_rows_that_fit_and_stands_in_the_address(opened: Pag
     assert f"{len(expected):,} of {len(everything):,} rows" in said(app)
     widget(app, "data.search").set_value("zzyzx qqq").run()
     assert checked(app).query_params["q"] == "zzyzx qqq"
-    assert "No row fits." in said(app)
+    assert "No row matches." in said(app)
     assert not [table for table in app.dataframe if "Row" in table.value]
     widget(app, "data.search").set_value("").run()
     assert "q" not in app.query_params
@@ -234,7 +234,7 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(opened: Pages, l
     button(app, "Delete").click().run()
     library.purge_discarded(0.0)
     button(app, "Undo").click().run()
-    assert "is deleted for good" in said(app)
+    assert "was deleted permanently" in said(app)
 
 
 def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLibrary) -> None:
@@ -256,7 +256,7 @@ def test_similarity_scores_are_shown_and_not_learned(opened: Pages, library: Tas
     assert list(table["Second text"]) == [f"second {i}" for i in range(12)]
     assert "Fine-tune on it" not in links(app)
     form = opened("fine_tune", task=task.id)
-    assert f"Task '{task.id}' is not here" in said(form)
+    assert f"There is no task '{task.id}' here" in said(form)
     assert task.id not in widget(form, "form.task").options
 
 
@@ -333,7 +333,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert task.name == name.partition(".")[0]
     rows = library.rows(task.id)
     assert list(zip(rows.texts, rows.labels, strict=True)) == REVIEWS
-    assert f"**{task.name}** is here, with 40 rows." in said(checked(app))
+    assert f"**{task.name}** was added, with 40 rows." in said(checked(app))
     assert links(app) == {"Fine-tune on it": f"task={task.id}"}
     assert app.file_uploader[0].value is None
     button(app, "Browse it").click().run()
@@ -472,7 +472,7 @@ def test_columns_of_a_parquet_file_that_hold_no_text_are_named(upload: Pages) ->
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("rows.csv", b"text,label\n,a\n,b\n", "has no row that can be used"),
+        ("rows.csv", b"text,label\n,a\n,b\n", "has no usable row"),
         ("rows.parquet", b"text,label\nx,1\n", "is not a Parquet file"),
         ("<b>$x$.csv", b"", "'<b>$x$.csv' is empty"),
     ],
@@ -504,7 +504,7 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
         csv_of(("text", "label"), *made_rows(50)),
         test=("test.csv", csv_of(("text", "label"), *test)),
     )
-    assert "10 to test (as in the file)" in said(app)
+    assert "10 for testing (as in the file)" in said(app)
     add_button(app).click().run()
     [task] = library.tasks()
     rows = library.rows(task.id)
@@ -519,7 +519,7 @@ def test_the_same_rows_twice_are_one_task(upload: Pages, library: TaskLibrary) -
     add_button(app).click().run()
     [task] = library.tasks()
     assert task.name == "first"
-    assert "**first** is here" in said(checked(app))
+    assert "**first** was added" in said(checked(app))
 
 
 def test_an_empty_name_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
@@ -589,14 +589,14 @@ def test_there_is_no_empty_log_and_none_without_failure(opened: Pages, folder: P
 def test_rows_that_were_here_already_are_said_to_be(opened: Pages, folder: Path) -> None:
     result = {"task": "own-0123456789abcdef", "name": "Mine *own*", "was_here": True}
     ended_job(folder, Status.FINISHED, "", result=result)
-    assert "was here already, as Mine *own*, just now" in said(opened("data", view="hub"))
+    assert "was already here as Mine *own*, just now" in said(opened("data", view="hub"))
 
 
 def test_too_many_fetches_at_once_are_a_sentence(opened: Pages, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "MAX_ACTIVE", 0)
     app = opened("data", view="hub")
     widget(app, "hub.sst2").click().run()
-    assert [error for error in checked(app).error if "such jobs are at work or waiting" in error.value]
+    assert [error for error in checked(app).error if "such jobs are running or queued" in error.value]
     assert Jobs(folder).jobs() == []
 
 
@@ -703,8 +703,8 @@ def test_long_texts_are_offered_more_tokens(opened: Pages, library: TaskLibrary)
     rows = [(" ".join(["word"] * 400 + [str(i)]), ("a", "b")[i % 2]) for i in range(100)]
     task = own(library, rows)
     app = opened("fine_tune", task=task.id)
-    assert "have more than 128 tokens and are cut" in said(app)
+    assert "have more than 128 tokens and are truncated" in said(app)
     button(app, "Read 256 tokens").click().run()
     assert widget(checked(app), "form.max_length").value == 256
     assert draft_of(app).encoder.max_length == 256
-    assert "have more than 256 tokens and are cut" in said(app)
+    assert "have more than 256 tokens and are truncated" in said(app)

@@ -99,9 +99,9 @@ class TestSetUp:
 
     def test_so_few_seeds_are_said_to_show_nothing(self, opened: Pages) -> None:
         app = opened("experiments", new="few-shot", seeds="5")
-        assert "no difference can be shown at the 5% level" in words(app)
+        assert "no difference can be significant at the 5% level" in words(app)
         widget(app, "experiment.seeds.few-shot").set_value(8).run()
-        assert "no difference can be shown" not in words(app)
+        assert "no difference can be significant" not in words(app)
         assert metrics(app)["New runs"] == "72"
 
     def test_a_press_creates_the_experiment_and_opens_it(self, opened: Pages, folder: Path) -> None:
@@ -208,7 +208,7 @@ class TestView:
         _, experiment_id = begun(seeds=2)
         app = opened("experiments", experiment=experiment_id, cell="0")
         text = words(app).replace("\\", "")
-        assert "no difference can be shown" in text
+        assert "no difference can be significant" in text
         assert "worth training" not in text
         assert "To beat, means over seeds: linear probe of the untrained encoder: 65.0%;" in text
         assert cells(app)[0][0]["note"] == "baseline · below probe"
@@ -262,9 +262,7 @@ class TestView:
         assert len(Store(folder).runs()) == 12
         # Stored, so another session offers it as well.
         again = opened("experiments")
-        assert "its runs are still there. This can be undone for 10 minutes." in " ".join(
-            text.value for text in again.markdown
-        )
+        assert "its runs are kept. You can undo this for 10 minutes." in " ".join(text.value for text in again.markdown)
         button(again, "Undo").click().run()
         assert not again.exception
         assert [one.id for one in ExperimentTable(folder).experiments()] == [experiment_id]
@@ -372,7 +370,7 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Pages, begun: A
 def test_runs_of_experiments_are_listed_on_demand(opened: Pages, begun: Any) -> None:
     here, _ = begun(seeds=2)
     app = opened("runs")
-    assert "No run fits" in words(app)
+    assert "No run matches" in words(app)
     widget(app, next(one.key for one in app.toggle)).set_value(True).run()
     assert len(app.dataframe[0].value) == 4
     by_hand = here.engine.submit(changed(here.design(here.table.experiments()[0].id).base, {"steps": 3}))
@@ -406,7 +404,7 @@ def test_the_time_left_counts_the_runs_that_go_first(opened: Pages, folder: Path
     for seed in (7, 8):
         store.create(engine.prepared(draft(steps=10, more={"seed": seed}))[0])
     said = shown_progress(opened("experiments", experiment=experiment))
-    assert "2 waiting · 2 other runs go first · about 2 min left" in said
+    assert "2 waiting · 2 other runs start first · about 2 min left" in said
 
 
 def shown_progress(app: AppTest) -> str:

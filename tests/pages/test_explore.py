@@ -233,11 +233,14 @@ def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made:
         ({"loss": "supcon", "temperature": 0.2}, ["Supervised contrastive (L_out), τ 0.2", "at step 8"]),
         (
             {"loss": "dscl", "alpha": 0.2, "views": [{"view": "dropout"}]},
-            ["(DSCL), α 0.2, τ 0.07", "2 views of each text", "Its own other view has p"],
+            ["(DSCL), α 0.2, τ 0.07", "2 views of each text", "Its other view has p"],
         ),
         ({"loss": "supcon", "level": "token"}, ["Frames hold no token vectors", "the 30 tokens of a text"]),
-        ({"loss": "simcse", "views": [{"view": "dropout"}]}, ["SimCSE, unsupervised", "Its own other view has p"]),
-        ({"loss": "cross_entropy"}, ["has no forces between texts", "Shown instead: supervised contrast (L_out)"]),
+        ({"loss": "simcse", "views": [{"view": "dropout"}]}, ["SimCSE, unsupervised", "Its other view has p"]),
+        (
+            {"loss": "cross_entropy"},
+            ["exerts no forces between texts", "Shown instead: supervised contrastive loss (L_out)"],
+        ),
     ],
     ids=["supcon", "dscl", "token", "simcse", "ce"],
 )
@@ -279,13 +282,13 @@ def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(opened:
     assert [number.value for number in app.number_input if number.label == "Batch seed"] == [7]
     for tau in ("warm", "-1", "0", "nan"):
         app = opened(run=run, panel="forces", tau=tau)
-        said = f"The address asks for tau = '{tau}', but that temperature is not possible"
+        said = f"The link asks for tau = '{tau}', but this temperature is out of range"
         assert said in words(app).replace("\\", "")
         assert "tau" not in address(app)
     app = opened(run=run, panel="forces", tau="0.001")
     assert address(app)["tau"] == "0.01"
     app = opened(run=run, panel="forces", batch="-8")
-    assert "The address asks for batch = '-8', but no batch has this size" in words(app).replace("\\", "")
+    assert "The link asks for batch = '-8', but no batch has this size" in words(app).replace("\\", "")
 
 
 def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:

@@ -230,6 +230,8 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
 @pytest.mark.parametrize(("page", "name"), [("home", "lesson"), ("lessons", "lesson"), ("lessons", "open")])
 def test_what_is_no_part_of_a_lesson_is_said_on_every_page(opened: Pages, page: str, name: str) -> None:
     app = opened(page, **{name: "temperature.99"})
-    sentence = f"The address asks for {name} = 'temperature.99', but there is no such lesson, or no such part of it"
+    sentence = (
+        f"The link asks for {name} = 'temperature.99', but there is no such lesson, or the lesson has no such part"
+    )
     assert sum(sentence in warning.value.replace("\\", "") for warning in app.warning) == 1
     assert name not in app.query_params

@@ -131,8 +131,8 @@ def test_on_this_machine_nobody_is_asked_for_cores(opened: Pages, folder: Path, 
 def test_the_form_opens_with_defaults_that_can_be_launched(opened: Pages) -> None:
     app = opened("fine_tune")
     assert not button(app, "Launch").disabled
-    assert "1,080 texts to train on, 120 to validate, 400 to test" in words(app)
-    assert "The validation texts are on the map and are scored at every frame." in words(app)
+    assert "1,080 training, 120 validation and 400 test texts" in words(app)
+    assert "The map shows the validation texts, which are scored at every frame." in words(app)
 
 
 def equations(app: AppTest) -> str:
@@ -351,7 +351,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     assert [note.value for note in app.info if "With 20 classes" in note.value and expected in note.value]
     widget(app, "form.classifier_start").set_value("random").run()
     [warning] = app.warning
-    assert "With 20 classes, a classifier from random weights ends below the untrained encoder" in warning.value
+    assert "With 20 classes, a randomly initialised classifier ends below the untrained encoder" in warning.value
     assert "60.9%" in warning.value
     button(app, "Initialise it as a linear probe").click().run()
     assert not app.warning
@@ -479,7 +479,7 @@ def test_every_status_has_its_words_and_its_buttons(opened: Pages, folder: Path,
 
     store, queued = made_run(folder, draft(), claim=False)
     text, buttons = seen(queued)
-    assert "waiting for a free place" in text
+    assert "waiting for a free slot" in text
     assert buttons == {"Stop"}
 
     store.claim_next(range(9), None)
@@ -512,7 +512,7 @@ def test_every_status_has_its_words_and_its_buttons(opened: Pages, folder: Path,
     ("cosines", "reported"),
     [
         ((0.3, 0.999), "The vectors have collapsed"),
-        ((0.999, 0.999), "they have not collapsed, and have not learned yet"),
+        ((0.999, 0.999), "they have not collapsed, but have not learned yet"),
         ((0.3, 0.3), "Nothing has collapsed"),
     ],
 )
@@ -694,7 +694,7 @@ def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(
 def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.trainable").set_value("classifier").run()
-    assert any("will move nothing" in warning.value for warning in app.warning)
+    assert any("has no effect" in warning.value for warning in app.warning)
 
 
 def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Pages) -> None:
@@ -784,7 +784,7 @@ class TestUndo:
             db.execute("UPDATE runs SET discarded_at = discarded_at - 60")
         store.purge_discarded()
         button(app, "Undo").click().run()
-        assert any("is deleted for good" in warning.value for warning in app.warning)
+        assert any("was deleted permanently" in warning.value for warning in app.warning)
         assert "Deleted" not in words(app)
 
 
@@ -841,7 +841,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     keep_within(store)
     app = opened("runs")
     assert list(app.dataframe[0].value["Weights"]) == ["dropped"]
-    assert "1 run has lost weights to stay within it; curves and frames are kept" in words(app)
+    assert "1 run has lost its weights to stay within the limit; curves and frames are kept" in words(app)
     page = opened("fine_tune", run=run_id)
     assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
     assert "Keep its weights" not in [toggle.label for toggle in page.toggle]

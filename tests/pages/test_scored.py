@@ -79,7 +79,7 @@ class TestLive:
         assert found["Probe, test"] == "62.5%"
         assert found["Probe at step 0"] == "75.0%"
         assert not {"Validation", "Test", "Probe to beat"} & set(found)
-        assert "At λ = 1 the classifier never learns" in words(app)
+        assert "At λ = 1 the classifier is not trained" in words(app)
         assert "Turn λ below 1" not in words(app)  # the run has ended
         helps = " ".join(metric.proto.help for metric in app.metric)
         assert "fitted on 80 training rows" in helps
@@ -119,7 +119,7 @@ def test_the_form_says_it_before_launch(opened: Opened) -> None:
     app = opened("fine_tune")
     assert "classifier" not in " ".join(warning.value for warning in app.warning)
     widget(app, "form.0.knob.lambda").set_value(1.0).run()
-    assert "At λ = 1 the classifier never learns" in " ".join(warning.value for warning in app.warning)
+    assert "At λ = 1 the classifier is not trained" in " ".join(warning.value for warning in app.warning)
 
 
 def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> None:

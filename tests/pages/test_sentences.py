@@ -32,7 +32,7 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
             9,
             (
                 "The middle half of the texts has 2 to 3 tokens, the median is 2, the longest 1,000; 25.0% of the "
-                "tokens are unknown to it; 5 texts spread over all were counted."
+                "tokens are unknown to the tokenizer; counted on 5 texts spread over all rows."
             ),
         ),
     ],
@@ -49,13 +49,13 @@ def test_lengths_are_said_with_what_is_known(unknown_share: float | None, all_te
         (
             Place(0, 125, None),
             False,
-            "Next in the queue, waiting for a free slot. It begins in about 2 min 5 s, by the pace of earlier runs.",
+            "Next in the queue, waiting for a free slot. It starts in about 2 min 5 s, estimated from earlier runs.",
         ),
         (Place(1, None, None), False, "Waiting for a free slot; 1 run starts before it."),
         (
             Place(2, 40, None),
             False,
-            "Waiting for a free place; 2 runs begin before it. It begins in about 40 s, by the pace of earlier runs.",
+            "Waiting for a free slot; 2 runs start before it. It starts in about 40 s, estimated from earlier runs.",
         ),
         (Place(0, 125, None), True, "Next in the queue, waiting for the cluster."),
         (Place(2, 125, None), True, "Waiting for the cluster; 2 runs start before it."),

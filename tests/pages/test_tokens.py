@@ -199,7 +199,7 @@ def slow_top(weights: list[float], k: int) -> set[int]:
 
 
 def test_without_runs_the_page_says_what_to_do(opened: Opener) -> None:
-    assert "There is nothing to look at yet" in words(opened())
+    assert "There is nothing to show yet" in words(opened())
 
 
 def test_a_run_without_frames_says_when_they_come(opened: Opener, make: Callable[..., Made]) -> None:
@@ -279,7 +279,7 @@ def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, ma
 def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, query: dict[str, str]) -> None:
     app = opened(run=made.run_id, **query)
     for name in query:
-        assert [w.value for w in app.warning if f"The address asks for {name} =" in w.value]
+        assert [w.value for w in app.warning if f"The link asks for {name} =" in w.value]
     assert "token-text" in drawn(app)
 
 
@@ -309,7 +309,7 @@ def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
 def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., Made]) -> None:
     run = make(frames=(0,))
     app = opened(run=run.run_id)
-    assert "This run goes on; 1 frame so far" in words(app)
+    assert "This run is still training. 1 frame so far" in words(app)
     assert "Step 0 is the only one so far" in words(app)
     vectors = np.zeros((4, 4), np.float32)
     texts = [read_as(TEXTS[row]) for row in KEPT]
@@ -499,7 +499,7 @@ def test_a_text_whose_words_are_all_alike_says_nothing_of_agreement(opened: Open
     keep_deletions(made, Deletions(read_as(TEXTS[0]), even[0], even, 0))
     app = opened(run=made.run_id, view="delete")
     assert "it cannot say how far the two agree" in words(app)
-    assert "Deleting any single word does not change that" in words(app)
+    assert "Deleting any single word does not change this" in words(app)
 
 
 # Statistics over the classes
@@ -556,8 +556,8 @@ def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
     assert widget(app, "least").value == 3
     common = {word for word, c in slow_counts(4, 8).items() if sum(c) == 3}
     assert set(app.dataframe[0].value["Word"]) == common
-    assert "In 3 of them k takes in every word" in words(app)
-    assert "The same words are selected as often at both steps" in words(app)
+    assert "3 of them have at most k words" in words(app)
+    assert "The same words are selected equally often at both steps" in words(app)
     widget(app, "least").set_value(1).run()
     assert len(app.dataframe[0].value) > len(common)
     assert app.query_params["least"] in ("1", ["1"])

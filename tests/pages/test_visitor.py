@@ -104,7 +104,7 @@ def test_the_admin_s_key_opens_everything_and_another_does_not(
         assert not any(", an admin" in caption.value for caption in drawn.caption)
         next(field for field in drawn.text_input if field.label == "Key").set_value(key)
         drawn = pressed(drawn, "Become an admin")
-        assert any("That is not the key" in error.value for error in drawn.error) == (key != KEY)
+        assert any("This is not the admin key" in error.value for error in drawn.error) == (key != KEY)
     assert any(", an admin" in caption.value for caption in drawn.caption)
     assert "Become an admin" not in labels(drawn)
     drawn.query_params["run"] = run_of(shared, "bob", Status.RUNNING)
@@ -121,7 +121,7 @@ def test_a_name_that_somebody_has_is_refused_in_a_sentence(shared: Store, as_ada
     drawn = page("runs")
     next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
     drawn = pressed(drawn, "Save")
-    assert any("somebody else here has it" in error.value for error in drawn.error)
+    assert any("another visitor uses this name" in error.value for error in drawn.error)
     assert shared.visitor_names() == {"bob": "Berta"}
 
 
@@ -149,12 +149,12 @@ class TestLimits:
         engine = LocalEngine(shared, slots=range(0))
         for _ in range(2):
             engine.submit(draft(), "ada")
-        with pytest.raises(EngineError, match="2 of your runs are waiting already"):
+        with pytest.raises(EngineError, match="2 of your runs are queued already"):
             engine.submit(draft(), "ada")
         engine.submit(draft(), "bob")
         engine.submit(draft())  # from the command line, by the owner of the server
         monkeypatch.setenv("SCL_TOTAL_WAITING", "4")
-        with pytest.raises(EngineError, match="4 runs are waiting already"):
+        with pytest.raises(EngineError, match="4 runs are queued already"):
             engine.submit(draft(), "eve")
         assert len(shared.runs()) == 4
         monkeypatch.setenv("SCL_SHARED", "0")
@@ -169,13 +169,13 @@ class TestLimits:
         monkeypatch.setenv("SCL_VISITOR_EXPERIMENT", "3")
         experiments = Experiments(LocalEngine(shared, slots=range(0)))
         base = draft().model_dump(mode="json")
-        with pytest.raises(EngineError, match="has 4 runs, and here it may have 3"):
+        with pytest.raises(EngineError, match="has 4 runs, but at most 3 are allowed"):
             experiments.begin(Design.model_validate({"base": base, "seeds": 4}), "ada")
         assert experiments.table.experiments() == []
         begun = experiments.begin(Design.model_validate({"base": base, "seeds": 2}), "ada")
         assert experiments.table.experiment(begun).owner == "ada"
         assert {run.owner for run in shared.runs()} == {"ada"}
-        with pytest.raises(EngineError, match="has 4 runs, and here it may have 3"):
+        with pytest.raises(EngineError, match="has 4 runs, but at most 3 are allowed"):
             experiments.add_seeds(begun, 2)
 
 

@@ -113,7 +113,7 @@ def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller
     there = len(data.validation)
     assert asked - 3 < there < asked
     assert config.probe.size == config.task.validation_size == there
-    assert f"{there} validation texts can be on the map instead of {asked}" in str(data.notes[-1])
+    assert f"{there} validation texts instead of {asked}" in str(data.notes[-1])
     again, same = prepare(config, gpu=False)
     assert (again, same) == (config, data)
     with pytest.raises(ConfigError, match=r"probe\.size = 500 cannot be used: the validation split has"):
@@ -121,9 +121,9 @@ def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller
 
 
 def test_a_path_relative_to_the_working_directory_is_refused(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
-    with pytest.raises(TaskError, match="is not a whole path"):
+    with pytest.raises(TaskError, match="is not a full path"):
         prepared(draft(task={"path": os.path.relpath(small_csv)}))
-    with pytest.raises(EncoderError, match="give its whole path"):
+    with pytest.raises(EncoderError, match="give its full path"):
         prepared(draft(more={"encoder": {"id": os.path.relpath(tiny_encoder), "max_length": 32}}))
 
 
@@ -301,7 +301,7 @@ class TestWhatLearns:
             (
                 contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
                 "trainable.blocks",
-                "from block 1 at the highest, and blocks 1 to 1 are frozen; train more blocks",
+                "the highest contrasted block is block 1, but blocks 1 to 1 are frozen; train more blocks",
             ),
             (contrast() | {"trainable": {"part": "classifier"}}, "trainable.part", "does not reach the classifier"),
             (
@@ -313,7 +313,7 @@ class TestWhatLearns:
             (
                 contrast(views=[{"view": "adversarial"}]) | {"micro_batch": 4},
                 "micro_batch",
-                "leave micro_batch empty, or take another view",
+                "leave micro_batch empty, or choose another view",
             ),
         ],
     )

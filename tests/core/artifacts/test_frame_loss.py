@@ -48,7 +48,7 @@ def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
     term = {"loss": loss} | ({"views": [{"view": "head_dropout"}]} if loss == "rdrop" else {})
     found = shown_contrast(made(term), 1, None, 6)
     assert not found.own
-    assert "has no forces between texts" in found.remarks[0]
+    assert "exerts no forces between texts" in found.remarks[0]
     assert found.about == "Shown instead: supervised contrastive loss (L_out) at τ 0.3 on the pooled vectors."
 
 

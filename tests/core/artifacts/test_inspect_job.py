@@ -105,9 +105,9 @@ def test_any_text_comes_back_as_it_was(store: Store, run: RunRecord, text: str) 
         ("1", " \n\t", None, "is empty"),
         ("1", 7, None, "is empty"),
         ("1", "x" * 20_001, None, "The text has 20,001 characters: give at most 20,000"),
-        ("1", "half \ud83d", None, "holds half a character"),
-        ("1", "one", "two", "The second text 'two' has no place: this task reads one text"),
-        ("2", "a lovely film", None, "The second text is missing: this task reads pairs"),
+        ("1", "half \ud83d", None, "has an incomplete character"),
+        ("1", "one", "two", "This task needs a single text"),
+        ("2", "a lovely film", None, "The second text is missing: this task needs pairs"),
         ("2", "a lovely film", " ", "The second text ' ' is empty"),
     ],
 )

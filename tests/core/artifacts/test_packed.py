@@ -52,7 +52,7 @@ def test_nothing_in_it_says_when_it_was_written(archive: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"^made\.zip could not be written \(.+\): give another place\.$"):
+    with pytest.raises(StoreError, match=r"^made\.zip could not be written \(.+\): choose another location\.$"):
         write_members(tmp_path / "nowhere" / "made.zip", MEMBERS)
 
 

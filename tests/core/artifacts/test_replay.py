@@ -204,7 +204,7 @@ class TestOpen:
         self, elsewhere: Store, archive: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def full(*_: Any, **__: Any) -> None:
-            raise StoreError("The disk is full: make room.")
+            raise StoreError("The disk is full: free some space.")
 
         monkeypatch.setattr(Attempt, "end", full)
         with pytest.raises(StoreError, match="full"):

@@ -180,11 +180,11 @@ REASONS = {
     "config.task.translators": "is a path, not a model name",
     "probe.ids": "ids|its map has no texts",
     "probe.labels": "label",
-    "probe.splits": "splits|training rows come last",
+    "probe.splits": "splits|training rows must come last",
     "frames": "frames|maps.safetensors: one for each frame",
     "steps.0.values": "steps.0.values|one has no loss",
-    "evaluations.0.step": "step|one is there twice",
-    "evaluations.0.values": "accuracy and macro_f1 are shares",
+    "evaluations.0.step": "step|one occurs twice",
+    "evaluations.0.values": "accuracy and macro_f1 are fractions",
 }
 
 
@@ -226,7 +226,7 @@ def _changes() -> Iterator[tuple[str, bytes, str]]:
     for name, values in MAP_CHANGES.items():
         for number, value in enumerate(values):
             archive = _zipped(_members(maps=_with(maps, name, value)))
-            yield f"maps {name} {number}", archive, "maps.safetensors: (that of step 0|one for each frame)"
+            yield f"maps {name} {number}", archive, "maps.safetensors: (the map of step 0|one for each frame)"
     for name, change in (
         ("no zip", lambda members: {}),
         ("no JSON", lambda members: members | {RUN: b'{"a":' * 200_000}),

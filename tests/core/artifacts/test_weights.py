@@ -118,7 +118,7 @@ def test_loading_leaves_the_random_state_alone_and_the_model_in_evaluation_mode(
 
 
 def test_weights_that_cannot_be_loaded_are_a_sentence(filled: Store, run: RunRecord, draft: Draft) -> None:
-    with pytest.raises(StoreError, match="keeps no weights of step 6: choose one of 0, 2, 4, 8"):
+    with pytest.raises(StoreError, match="has no weights of step 6: choose one of 0, 2, 4, 8"):
         load_at(filled, run, 6)
     with pytest.raises(StoreError, match="has not started"):
         load_at(filled, filled.run(filled.create(draft())), 0)
@@ -150,7 +150,7 @@ def test_weights_that_were_dropped_are_said_with_the_remedy(filled: Store, run: 
     run = filled.run(run.id)
     assert weight_steps(filled, run) == (0,)
     load_at(filled, run, 0)
-    dropped = r"keeps no weights of step 8: choose one of 0\. Its weights were dropped on .* have them again, "
+    dropped = r"has no weights of step 8: choose one of 0\. Its weights were dropped on .* get them back, "
     remedy = "raise SCL_DISK_GB and run the same settings again, which gives the same curve."
     with pytest.raises(StoreError, match=f"{dropped}{remedy}"):
         load_at(filled, run, 8)
@@ -168,7 +168,7 @@ def test_weights_that_go_while_they_are_being_loaded_are_a_sentence(
         return encoder, tokenizer
 
     monkeypatch.setattr(weights, "_untrained", dropped_meanwhile)
-    with pytest.raises(StoreError, match=r"keeps no weights of step 4: choose one of 0\. Its weights were dropped on"):
+    with pytest.raises(StoreError, match=r"has no weights of step 4: choose one of 0\. Its weights were dropped on"):
         load_at(filled, run, 4)
 
 

@@ -189,7 +189,7 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
     ("text", "sentence"),
     [
         ('{\n  "seed": 3,\n  "name" "x"\n}', 'config = \'"name" "x"\' left out: from line 3, column 10 on'),
-        ("", "config = '' left out: from line 1, column 1 on it is not JSON; give one JSON object"),
+        ("", "config = '' left out: it is not JSON at line 1, column 1; give one JSON object"),
         (
             '{"phases": [{"batchsize": 8}]}',
             "batchsize = 8 left out: there is no such field; did you mean batch_size?",

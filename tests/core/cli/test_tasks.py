@@ -110,7 +110,7 @@ def test_a_task_is_renamed_and_deleted_by_name_or_id(runs: Path, library: TaskLi
     assert call(runs, "rename", "small", "Films").output == "It is now called Films.\n"
     assert call(runs, "delete", library.tasks()[0].id).output == "Films is deleted.\n"
     assert library.tasks() == []
-    with pytest.raises(PlaygroundError, match="no task 'Films' of your own: add one"):
+    with pytest.raises(PlaygroundError, match="You have no task 'Films': add one"):
         call(runs, "delete", "Films")
 
 
@@ -204,6 +204,6 @@ class TestFetch:
     ) -> None:
         one = Rows(ROWS.texts, ("up",) * 20, splits=ROWS.splits)
         monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(one, "", {}, ""))
-        with pytest.raises(PlaygroundError, match="'SST-2' has the one label 'up'"):
+        with pytest.raises(PlaygroundError, match="'SST-2' has only the label 'up'"):
             call(runs, "fetch", "sst2")
         assert not runs.exists()

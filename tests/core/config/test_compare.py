@@ -164,7 +164,7 @@ class TestPhases:
         assert diff(*self.TWO) == {
             "Phases": ("1", "2"),
             "Phase 2: Losses": ("–", "CE"),
-            "Phase 2: What learns": ("–", "All weights"),
+            "Phase 2: Trained weights": ("–", "All weights"),
             "Phase 2: Learning rate": ("–", "The default"),
             "Phase 2: Steps": ("–", "5"),
             "Phase 2: Batch size": ("–", "16"),

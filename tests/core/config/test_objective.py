@@ -61,7 +61,7 @@ IMPOSSIBLE = [
         {"views": views("dropout", "head_dropout")},
         "rdrop.views",
         "the text itself, dropout, head_dropout",
-        ["R-Drop takes two views, the text itself among them", "remove one"],
+        ["R-Drop uses two views, including the text itself", "remove one"],
     ),
     ("simcse_supervised", {"views": DROPOUT}, "simcse_supervised.views", "the text itself, dropout", ["remove one"]),
     (
@@ -69,14 +69,14 @@ IMPOSSIBLE = [
         {"original": False, "views": views("head_dropout", "layers")},
         "supcon.original",
         False,
-        ["keep the text itself, or add a view that the encoder reads"],
+        ["include the text itself, or add a view that the encoder reads"],
     ),
     (
         "supcon",
         {"level": "token", "views": views("head_dropout")},
         "supcon.views",
         "head_dropout",
-        ["tokens are contrasted", "take dropout"],
+        ["this term contrasts tokens", "choose dropout"],
     ),
     (
         "supcon",
@@ -87,7 +87,13 @@ IMPOSSIBLE = [
     ),
     ("supcon", {"level": "token", "views": views("layers")}, "supcon.views", "layers", ["tokens are contrasted here"]),
     ("supcon", {"level": "logits", "views": views("layers")}, "supcon.views", "layers", ["classifier’s output is"]),
-    ("cross_entropy", {"views": views("layers")}, "cross_entropy.views", "layers", ["Cross-entropy takes none"]),
+    (
+        "cross_entropy",
+        {"views": views("layers")},
+        "cross_entropy.views",
+        "layers",
+        ["which Cross-entropy does not use"],
+    ),
     (
         "supcon",
         {"layers": "last_third", "views": views("layers")},

@@ -256,7 +256,7 @@ class TestRelativeLayers:
         (group,) = only(plan(scl(views=[{"view": "layers", "layers": "last"}]))).groups
         assert [v.layer for v in group] == [6, 5]
         for layers, blocks in (([6], 6), ("last", 1)):
-            with pytest.raises(ConfigError, match=r"^supcon\.views\.layers = .* the last block is a view already"):
+            with pytest.raises(ConfigError, match=r"^supcon\.views\.layers = .* the last block is already a view"):
                 plan(scl(views=[{"view": "layers", "layers": layers}]), blocks=blocks)
 
 

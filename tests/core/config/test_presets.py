@@ -51,7 +51,7 @@ class TestEvery:
     @each("blocks", [1, 2, 6, 12])
     def test_it_can_be_planned_on_encoders_of_any_depth(self, entry: Preset, blocks: int) -> None:
         if entry.name == "multi-view-scl" and blocks == 1:
-            with pytest.raises(ConfigError, match="the encoder has no other, so remove it"):
+            with pytest.raises(ConfigError, match="the encoder has no other; remove it"):
                 plan_phase(objectives(entry.name)[0], blocks)
             return
         prepared = [objective.with_tokens(16) for objective in objectives(entry.name)]

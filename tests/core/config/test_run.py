@@ -333,7 +333,7 @@ class TestPhases:
             check_turn(config, 6, "lambda", 0.5)
 
     def test_turns_of_two_phases_need_steps(self) -> None:
-        with pytest.raises(ConfigError, match=r"knob_turns = 'lambda' cannot be used: give both phases their steps"):
+        with pytest.raises(ConfigError, match=r"knob_turns = 'lambda' cannot be used: give the steps of both phases"):
             parse_config({"phases": [{"epochs": 1}, {"steps": 3}]} | turn())
         assert parse_config({"phases": [{"epochs": 1}, {"steps": 3}]} | turn(name="learning_rate")).knob_turns
 

@@ -106,7 +106,7 @@ def test_scores_of_a_random_classifier_mean_nothing() -> None:
 def test_what_is_said_before_launch() -> None:
     assert classifier_note(mixed(0.9)) is None
     note = str(classifier_note(mixed(1.0)))
-    assert note.startswith("At λ = 1 the classifier is not trained. Scores are those of a linear probe")
+    assert note.startswith("At λ = 1 the classifier is not trained. Scores come from a linear probe")
     assert note.endswith("Set λ below 1 to train the classifier.")
     assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
     assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))

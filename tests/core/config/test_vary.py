@@ -133,7 +133,7 @@ def test_two_phases_have_labels_of_their_own() -> None:
 
 def test_contrast_alone_is_not_offered_the_classifier_alone() -> None:
     config = parse_config({"phases": PRESETS["simcse"].phases({"steps": 20})})
-    assert "classifier" not in values(offered(config)["Phase 1: What learns"])
+    assert "classifier" not in values(offered(config)["Phase 1: Trained weights"])
 
 
 def test_contrast_keeps_two_texts_in_a_batch() -> None:

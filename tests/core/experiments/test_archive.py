@@ -93,7 +93,7 @@ def test_the_same_experiment_gives_the_same_bytes(
         (("runs", 0, "seed"), 9, "its runs do not match its design"),
         (("runs", 0, "seed"), 1, "its runs do not match its design"),
         (("format",), 2, "format: Input should be 1"),
-        (("runs", 1, "steps"), {"loss": [1.0, 0.5], "grad_norm": [1.0]}, "steps of run 0.1 differ in number"),
+        (("runs", 1, "steps"), {"loss": [1.0, 0.5], "grad_norm": [1.0]}, "different numbers of steps for run 0.1"),
         (("runs", -1, "config", "seed"), -1, "seed = -1"),
         (("design", "seeds"), [], "seeds"),
         (("runs", 0, "scores", 0, "values", "accuracy"), "high", "accuracy"),

@@ -59,6 +59,6 @@ def test_runs_that_are_over_before_they_are_compared_cannot_end_early(
     cost(engine, design(axes=axes, baseline={}, early_stopping={"grace_steps": 39}))  # the longer runs can
     late = design(axes=axes, baseline={}, early_stopping={"grace_steps": 40})
     for refuses in (lambda: cost(engine, late), lambda: experiments.begin(late)):
-        with pytest.raises(ConfigError, match="the longest run takes 40 steps, so none could end early"):
+        with pytest.raises(ConfigError, match="the longest run has 40 steps, so none could end early"):
             refuses()
     assert experiments.table.experiments() == []

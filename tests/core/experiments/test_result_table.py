@@ -75,7 +75,7 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     assert "Test accuracy of the majority class: 50.0%." in said
     assert "Means below this probe: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
     of_nats = " ".join(findings(shown(experiments, "cross_entropy")))
-    assert "Above that probe here, by the means alone: λ 0.1 (" in of_nats
+    assert "Means above this probe: λ 0.1 (" in of_nats
     of_validation = " ".join(findings(shown(experiments, split="validation")))
     assert "65.0%" not in of_validation  # 65 % is the probe's test accuracy
 
@@ -143,10 +143,10 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
         experiments.begin(design(seeds=seeds))
         return " ".join(cautions(shown(experiments)))
 
-    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
-    assert "It takes 6 seeds." in warned(5)
+    assert "With 5 seeds and 1 comparison, p is at least 0.0625" in warned(5)
+    assert "6 seeds are needed." in warned(5)
     assert "cannot fall below" not in warned(6)
-    assert "believe p" in warned(7)
+    assert "rely on p" in warned(7)
     assert warned(8) == ""
     assert "the same seeds and the same examples" in " ".join(notes(shown(experiments)))
 

@@ -51,7 +51,7 @@ class TestEveryForm:
         (tmp_path / "there" / "mine.txt").write_text("mine")
         for one in EXPORTS.values():
             if one.folder:
-                with pytest.raises(StoreError, match="there is there already: give the name of a new folder"):
+                with pytest.raises(StoreError, match="there exists already: give the name of a new folder"):
                     write_export(one, store, run.id, tmp_path / "there")
         assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
 

@@ -170,7 +170,7 @@ def test_a_stopped_run_and_a_replay_have_no_model_and_damaged_weights_are_a_sent
         exported(store, recorded(store, draft(more=MORE), stop_at=4), tmp_path)
     write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
     opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
-    why = f"{opened.title} has no weights here: only its frames came."
+    why = f"{opened.title} has no weights here, only frames."
     assert str(EXPORTS["model"].refusal(elsewhere, opened)) == why
     damaged = run_in(elsewhere, draft, "cls")
     (elsewhere.run_folder(damaged.id) / CHECKPOINT_NAME).write_bytes(b"no weights")

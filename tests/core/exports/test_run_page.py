@@ -175,7 +175,7 @@ def test_a_run_without_frames_is_refused(elsewhere: Store, draft: Callable[..., 
     run_id = elsewhere.create(draft())
     claim = elsewhere.claim_next(range(1))
     elsewhere.attempt(run_id, claim[1]).end(Status.STOPPED)
-    with pytest.raises(StoreError, match="has no frames: a page shows them"):
+    with pytest.raises(StoreError, match="has no frames, which a page needs"):
         write_export(EXPORTS["html"], elsewhere, run_id, tmp_path / "page.html")
     assert list(tmp_path.glob("*.html")) == []
 

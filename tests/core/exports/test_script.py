@@ -401,8 +401,8 @@ class TestEnds:
         with pytest.raises(StoreError, match="is queued: wait for its end, or stop it"):
             write_export(EXPORTS["script"], store, waiting, tmp_path / "script.py")
         for change, words in (
-            ({"start": "abcdefghijkl"}, "starts from the weights of another run, which no script holds"),
-            ({"processes": 2}, "was trained by 2 processes together, and a script is one"),
+            ({"start": "abcdefghijkl"}, "starts from the weights of another run, which a script cannot contain"),
+            ({"processes": 2}, "was trained by 2 processes, but a script is a single process"),
         ):
             other = dataclasses.replace(run, effective=run.effective.model_copy(update=change))
             assert words in str(EXPORTS["script"].refusal(store, other))

@@ -127,7 +127,7 @@ def test_a_title_that_is_too_long_becomes_smaller_and_loses_its_note() -> None:
     sizes = {}
     for title in (
         "<b>Loss</b>",
-        "<b>Gradient norm: all weights, its parts on block 6</b>",
+        "<b>Gradient norm: all weights, its terms on block 6</b>",
         f"<b>{'word ' * 40}</b>",
     ):
         root = drawn(figure([{"x": [0, 10], "y": [1, 2]}], annotations=[note(title, 0, 1, "bottom", {"size": 13})]))

@@ -91,13 +91,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"settings": [{"loss": "dscl", "extra": 1}]}, r"alpha = 1.0 cannot be used: give a number from 0.01 to 0.99"),
     ({"anchor": 30}, r"anchor = 30 cannot be used: there are 30 points"),
     ({"moves": [{"text": 30, "to": [0, 1]}]}, r"moves = 30"),
-    ({"moves": [{"text": 0, "to": [0, 0]}]}, r"away from the middle"),
+    ({"moves": [{"text": 0, "to": [0, 0]}]}, r"other than the origin"),
     ({"moves": [{"text": 0, "to": [0, 1, 1]}]}, r"as many numbers as the picture has dimensions"),
     ({"moves": [{"text": 0, "to": [0, 1]}] * 61}, r"moves"),
     ({"held": [{"points": [[[1, 0]]]}]}, r"held.points = .*give numbers of shape \(30, 1, 2\)"),
     ({"held": [{"points": [[[1, 0]]] * 29 + [[[1]]]}]}, r"held.points"),
     ({"held": [{"points": [[[1e9, 0]]] * 30}]}, r"held.points"),
-    ({"held": []}, r"held = 0 cannot be used: give one for each setting"),
+    ({"held": []}, r"held = 0 cannot be used: give one value per setting"),
     ({"more": 1}, r"more"),
 ]
 

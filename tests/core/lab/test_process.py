@@ -99,7 +99,7 @@ def test_one_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: p
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(main, "answer", fail)
-    assert json.loads(_answered("en {}"))["error"].startswith("The lab failed on this; the server's log has the")
+    assert json.loads(_answered("en {}"))["error"].startswith("The lab failed. The server's log has the")
     assert "out of memory" in capsys.readouterr().err
 
 

@@ -79,7 +79,7 @@ def test_a_file_is_parts_of_blocks_in_their_order(tmp_path: Path) -> None:
         ("{{ one }}", "{{ other }}", "other"),
         ("{{ one }}", "{{ one", "text"),
         ("{{ one }}", "{{ one.__class__.mro() }}{% for a in b %}{% endfor %}", "b"),
-        ("  one: {", "  one: {run: ce, score: accuracy}\n  two: {", "nothing speaks of it"),
+        ("  one: {", "  one: {run: ce, score: accuracy}\n  two: {", "no text uses it"),
         ("within: 0.01", "", "within"),
         ("number: one", "", "give number and within, or choices and right"),
         ("choices: [This, That]", "choices: [This]", "choices"),

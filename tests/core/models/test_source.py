@@ -162,7 +162,7 @@ class TestLocal:
 
     @each("name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~no_such_person/x"])
     def test_an_unknown_path_is_refused(self, name: str) -> None:
-        with pytest.raises(EncoderError, match="is not a folder: give its whole path") as caught:
+        with pytest.raises(EncoderError, match="is not a folder: give its full path") as caught:
             encoder_folder(name)
         check_sentence(caught.value)
 

@@ -263,7 +263,7 @@ def test_the_printed_settings_are_those_that_are_used(monkeypatch: pytest.Monkey
     assert (
         "of at most 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0" in METRICS["linear_svm"].settings
     )
-    assert all("10 starts, seed 0, vectors as they are" in METRICS[name].settings for name in ("ari", "nmi"))
+    assert all("10 starts, seed 0, unnormalised vectors" in METRICS[name].settings for name in ("ari", "nmi"))
 
 
 def test_a_measure_from_outside_is_computed_with_the_others() -> None:

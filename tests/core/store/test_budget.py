@@ -73,9 +73,7 @@ def test_what_was_dropped_is_recorded_with_its_day_and_the_budget(store: Store) 
     keep_within(store, gigabytes(REST))
     sentence = str(missing_sentence(store.runs()[0]))
     assert sentence.startswith(f"Its weights were dropped on {day} to stay within")
-    assert (
-        "curves and frames are kept. To have them again, raise SCL_DISK_GB and run the same settings again" in sentence
-    )
+    assert "curves and frames are kept. To get them back, raise SCL_DISK_GB and run the same settings again" in sentence
 
 
 def test_weights_that_are_needed_stay(store: Store) -> None:

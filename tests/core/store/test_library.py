@@ -28,7 +28,7 @@ def library(tmp_path: Path) -> TaskLibrary:
 def test_reading_an_empty_library_creates_nothing(library: TaskLibrary) -> None:
     assert library.tasks() == []
     library.purge_discarded(0.0)
-    with pytest.raises(TaskError, match="no task 'pets' of your own: add one"):
+    with pytest.raises(TaskError, match="You have no task 'pets': add one"):
         library.find("pets")
     assert not (library.folder / "runs.sqlite3").exists()
 
@@ -69,7 +69,7 @@ def test_renaming_keeps_the_rows_and_refuses_a_taken_name(library: TaskLibrary) 
     assert library.rename(pets.id, "animals").name == "animals"
     assert library.find("animals").id == pets.id
     assert library.rename(pets.id, "animals").name == "animals"
-    with pytest.raises(ConfigError, match=r"name = 'animals'.*another task has it"):
+    with pytest.raises(ConfigError, match=r"name = 'animals'.*another task has this name"):
         library.rename(other.id, "animals")
 
 
@@ -183,7 +183,7 @@ class TestInTheWay:
         task = library.add(ROWS, name="pets", source="")
         with Database(library.folder).transaction():
             for change in self.changes(library, task):
-                with pytest.raises(StoreError, match="is being changed by another process: try again"):
+                with pytest.raises(StoreError, match="Another process is changing the runs folder"):
                     change()
             library.purge_discarded(0.0)  # postponed
         assert library.tasks() == [task]

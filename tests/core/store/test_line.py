@@ -96,7 +96,7 @@ def test_a_visitor_has_the_name_that_they_gave_themselves_unless_another_has_it(
     store.name_visitor("abc", "Ada")
     queued(store, "abc")
     assert next_owner(store) == "abc"  # a turn keeps the name
-    with pytest.raises(ConfigError, match="somebody else here has it"):
+    with pytest.raises(ConfigError, match="another visitor uses this name"):
         store.name_visitor("def", " aDA ")
     with pytest.raises(ConfigError):
         store.name_visitor("abc", "x" * (NAME_CHARS + 1))

@@ -373,7 +373,7 @@ def test_a_full_disk_is_a_plain_message_and_other_runs_are_unharmed(store: Store
     pages = store._connection().execute("PRAGMA page_count").fetchone()[0]
     store._connection().execute(f"PRAGMA max_page_count = {pages}")
     many = [Step(step, {f"measure {i}": 1.0 for i in range(50)}) for step in range(1, 500)]
-    with pytest.raises(StoreError, match="full: make room"):
+    with pytest.raises(StoreError, match="full: free some space"):
         attempt.steps(many)
     assert store.steps(attempt.run_id) == []
     assert store.run(done.run_id).status == Status.FINISHED
@@ -638,7 +638,7 @@ class TestAdoption:
         attempt.started(started())
         with pytest.raises(StoreError, match="is being opened: try again in a moment"):
             store.bring_back(self.RUN_ID)
-        with pytest.raises(StoreError, match="is here already"):
+        with pytest.raises(StoreError, match="exists already"):
             store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         attempt.end(Status.FINISHED)
         assert store.bring_back(self.RUN_ID)
@@ -663,7 +663,7 @@ class TestAdoption:
 
     @pytest.mark.parametrize("run_id", ["", "../../../x", "ABCDEFGHIJKM", "abcdefghijkm/"])
     def test_what_is_no_id_is_refused(self, store: Store, run_id: str) -> None:
-        with pytest.raises(StoreError, match="is no run id"):
+        with pytest.raises(StoreError, match="is not a run id"):
             store.adopt(run_id, config(), "Replay", 1.0)
         assert store.runs() == []
 

@@ -205,8 +205,8 @@ class TestPairs:
     @pytest.mark.parametrize(
         ("headers", "sentence"),
         [
-            (("text,text_b,label", "text,label"), "'test.csv' lacks a second text, which the training file has"),
-            (("text,label", "text,text_b,label"), "'test.csv' has a second text, which the training file lacks"),
+            (("text,text_b,label", "text,label"), "'test.csv' has no second text, but the training file has one"),
+            (("text,label", "text,text_b,label"), "'test.csv' has a second text, but the training file has none"),
         ],
     )
     def test_pairs_and_single_texts_do_not_mix(self, tmp_path: Path, headers: tuple[str, str], sentence: str) -> None:
@@ -251,11 +251,11 @@ class TestSplitsOfTheSource:
 
     def test_a_label_outside_of_the_training_rows_is_refused(self) -> None:
         rows = self.rows(60, 0, 10)
-        with pytest.raises(TaskError, match=r"'t' has the label 'new' outside of the training rows only.*a, b"):
+        with pytest.raises(TaskError, match=r"'t' has the label 'new' only outside the training rows.*a, b"):
             split_rows(Rows(rows.texts, (*rows.labels[:-1], "new"), splits=rows.splits), "t")
 
     def test_a_test_file_beside_a_test_split_is_refused(self) -> None:
-        with pytest.raises(TaskError, match=r"'a\.csv' has a test split of its own: leave out the test file 'b.csv'"):
+        with pytest.raises(TaskError, match=r"'a\.csv' has its own test split: leave out the test file 'b.csv'"):
             joined([self.rows(60, 0, 10), Rows(("x",), ("a",))], ["a.csv", "b.csv"])
 
 
@@ -290,7 +290,7 @@ class TestRepeatedTexts:
         assert sum(map(len, of_split)) == 180
         (note,) = data.notes
         scored = sum(s.texts.count("the same") for s in (data.validation, data.test))
-        assert str(note).startswith(f"{scored} validation or test rows have a text that is learned from")
+        assert str(note).startswith(f"{scored} validation or test rows repeat a training text")
 
     @pytest.mark.usefixtures("foreign")
     def test_notes_are_in_the_language_in_which_they_are_asked_for(self) -> None:

@@ -211,7 +211,7 @@ class TestTextViews:
 
     def test_a_rate_that_is_no_share_and_a_negative_seed_are_refused(self) -> None:
         for rate in (-0.1, 1.0, float("nan")):
-            with pytest.raises(ConfigError, match=r"rate = .* give a share from 0 to below 1"):
+            with pytest.raises(ConfigError, match=r"rate = .* give a fraction of at least 0 and below 1"):
                 text_views(ENGLISH, seed=0, rate=rate)
         with pytest.raises(ConfigError, match="seed = -1"):
             text_views(ENGLISH, seed=-1, rate=0.1)

@@ -64,7 +64,9 @@ def test_a_second_phase_draws_nothing(draft: Draft) -> None:
 
 def test_a_second_phase_that_asks_for_new_blocks_is_refused(draft: Draft) -> None:
     for first in ({}, DRAWN):
-        with pytest.raises(ConfigError, match="drawn once, before the first step; set it in the first phase") as caught:
+        with pytest.raises(
+            ConfigError, match="re-initialised once, before the first step; set this in the first phase"
+        ) as caught:
             prepare(two_phases(draft, first, DRAWN), gpu=False)
         assert caught.value.field == "phases.1.trainable.reinitialised_blocks"
 

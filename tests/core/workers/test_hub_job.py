@@ -93,8 +93,8 @@ class TestHub:
         cases: list[tuple[str, dict[str, Any], str]] = [
             ("many", {}, few + ", or drop it. Choose other splits or another label column."),
             ("many", {"max_rows": 20}, "'many' has "),
-            ("one", {}, "'one' has the one label '0': learning needs rows of at least two classes. Choose other"),
-            ("unseen", {"test": "test"}, "'unseen' has the label '2' outside of the training rows only"),
+            ("one", {}, "'one' has only the label '0': training needs rows of at least two classes. Choose other"),
+            ("unseen", {"test": "test"}, "'unseen' has the label '2' only outside the training rows"),
         ]
         base = {"text": "text", "label": "label"}
         started = [found.start("hub", base | {"repository": f"acme/{name}"} | more, name) for name, more, _ in cases]

@@ -165,7 +165,7 @@ class TestMany:
         monkeypatch.setattr(kinds, "MAX_ACTIVE", 2)
         own_jobs.start("wait", {"n": 1}, "Wait")
         last = own_jobs.start("wait", {"n": 2}, "Wait")
-        with pytest.raises(EngineError, match="2 such jobs are at work or waiting: let some of them end"):
+        with pytest.raises(EngineError, match="2 such jobs are running or queued: wait for some to end"):
             own_jobs.start("wait", {"n": 3}, "Wait")
         assert own_jobs.start("wait", {"n": 2}, "Wait") == last
         own_jobs.cancel(last)

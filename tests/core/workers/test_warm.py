@@ -89,7 +89,7 @@ class TestOneProcess:
         first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
         others = [shared_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
         messages = [str(shared_jobs.job(job_id).message) for job_id in others]
-        assert messages == [f"waiting for its turn, {n} before it" for n in (1, 2, 3, 4)]
+        assert messages == [f"queued, {n} before it" for n in (1, 2, 3, 4)]
         until.touch()
         ends = []
         for job_id in (first, *others):
@@ -140,7 +140,7 @@ class TestOneProcess:
         process = JobTable(own_jobs.folder).warm_process("one")
         assert process is not None
         assert process.doing == LOADING
-        wait_until(own_jobs, job_id, lambda record: str(record.message).startswith("loading what such jobs need"))
+        wait_until(own_jobs, job_id, lambda record: str(record.message).startswith("loading libraries"))
         assert result_of(own_jobs, job_id)["loaded_at"] > own_jobs.job(job_id).created_at
 
 
@@ -232,7 +232,7 @@ class TestWarmUp:
         record = wait_until(own_jobs, job_id, ended)
         assert record.status == "failed"
         assert str(record.message).startswith(
-            "The process for such jobs ended 3 times while it loaded its libraries: close"
+            "The process for such jobs ended 3 times while loading its libraries: close"
         )
         assert own_jobs.log(job_id) == "loading\n"
         library.write_text(LARGE_LIBRARY)

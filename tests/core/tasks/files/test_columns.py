@@ -181,7 +181,7 @@ def test_no_second_text_and_no_split_can_be_settled() -> None:
         ({"label": "Label"}, "label = 'Label'"),
         ({"split": "missing"}, "split = 'missing'"),
         ({"text_b": "text"}, None),
-        ({"text": "label", "label": "label"}, "label = 'label' left out: this column is the text already"),
+        ({"text": "label", "label": "label"}, "label = 'label' left out: this is already the text column"),
         ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' left out"),
         ({"kind": "similarity"}, "kind = 'similarity' left out"),
     ],
@@ -199,11 +199,11 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | N
 @each(
     ("columns", "part"),
     [
-        ({"one": TEXT}, "no column looks like the labels among 'one': choose the label column"),
-        ({"one": TEXT, "two": TEXT}, "no column looks like the labels among 'one, two'"),
+        ({"one": TEXT}, "none of 'one' looks like a label column: choose the label column"),
+        ({"one": TEXT, "two": TEXT}, "none of 'one, two' looks like a label column"),
         (
             {"a": ID, "b": ID, "label": LABEL},
-            "no column looks like the texts among 'a, b, label': choose the text column",
+            "none of 'a, b, label' looks like a text column: choose the text column",
         ),
         ({"label": LABEL}, "no column looks like the texts"),
     ],
@@ -247,5 +247,5 @@ def test_columns_that_are_not_read_are_named() -> None:
     with pytest.raises(ConfigError) as caught:
         guess_columns(("title", "stars"), rows, ReadingConfig(text="text"), unread)
     assert str(caught.value) == (
-        "text = 'text' left out: its values (BLOB) are not read; choose another column, or save it as text."
+        "text = 'text' left out: values of type BLOB are not supported; choose another column, or save it as text."
     )

@@ -163,11 +163,11 @@ class TestProblems:
     @each(
         ("raw", "expected"),
         [
-            (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field where there are 2 columns.")),
-            (HEADER + b"a,x\na, b,y\n", ("fields", 3, "Line 3 has 3 fields where there are 2 columns.")),
+            (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field, but there are 2 columns.")),
+            (HEADER + b"a,x\na, b,y\n", ("fields", 3, "Line 3 has 3 fields, but there are 2 columns.")),
             (
                 HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
-                ("fields", 3, "Line 3 has a quotation mark in the wrong place."),
+                ("fields", 3, "Line 3 has a misplaced quotation mark."),
             ),
             (HEADER + b"a,x\n ,y\n", ("empty_text", 3, "Line 3 has an empty 'text'.")),
             (HEADER + b"a,x\nb,\n", ("empty_label", 3, "Line 3 has an empty 'label'.")),
@@ -177,15 +177,15 @@ class TestProblems:
             ),
             (
                 HEADER + b"a,x\n" + b"b" * 20_001 + b",y\n",
-                ("long_text", 3, f"Line 3 has a text of 20,001 characters and at most 20,000 are read: '{'b' * 59}…"),
+                ("long_text", 3, f"Line 3 has a text of 20,001 characters, but at most 20,000 are read: '{'b' * 59}…"),
             ),
             (
                 HEADER + b"a,x\nb," + b"y" * 101 + b"\n",
-                ("long_label", 3, f"Line 3 has a label of 101 characters and at most 100 are read: '{'y' * 59}…"),
+                ("long_label", 3, f"Line 3 has a label of 101 characters, but at most 100 are read: '{'y' * 59}…"),
             ),
             (
                 b"text,label,split\na,x,train\nb,y,\nc,x,test\ne,x,dev\nf,y,dev\ng,x,dev\nh,x,dev\ni,x,dev\nj,y,dev\n",
-                ("bad_split", 3, "Line 3 is in the split '', which is none of train, validation and test."),
+                ("bad_split", 3, "Line 3 is in the split '', which is not train, validation or test."),
             ),
             (
                 b"text_a,text_b,score\na,b,1\n" + b"c,d,nan\n",
@@ -204,7 +204,7 @@ class TestProblems:
     def test_each_is_told_with_its_line(self, raw: bytes, expected: tuple[str, int, str] | None) -> None:
         if expected is None:
             found = one_problem(raw, kind="similarity")
-            assert found == ("bad_score", 3, "Line 3 has the score 'nan', which is no number.")
+            assert found == ("bad_score", 3, "Line 3 has the score 'nan', which is not a number.")
             return
         kind, line, message = one_problem(raw)
         assert (kind, line) == expected[:2]
@@ -322,7 +322,7 @@ class TestTwoFiles:
         assert said["train.csv", 5] == "Line 5 repeats line 3: 'b'."
         assert said["test.csv", 2] == "'test.csv', line 2, repeats line 3 of 'train.csv': 'B'."
         assert said["test.csv", 5] == "Line 5 repeats line 3: 'new'."
-        assert said["test.csv", 6] == "Line 6 has 1 field where there are 2 columns."
+        assert said["test.csv", 6] == "Line 6 has 1 field, but there are 2 columns."
 
     def test_the_copy_in_the_test_file_goes(self) -> None:
         together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
@@ -341,7 +341,7 @@ class TestTwoFiles:
         together = combine_readings(
             [read("text,label\na,x\nb,y\n", "train.csv"), read("text,label\na,x\n", "test.csv")]
         )
-        with pytest.raises(TaskError, match=r"'test.csv' has no row left when all of these are dropped"):
+        with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping all of these"):
             together.dropping(["duplicate"])
         with pytest.raises(ConfigError, match="drop = 'typo' left out: choose from fields, "):
             together.dropping(["typo"])
@@ -386,7 +386,7 @@ class TestLimits:
 
     def test_too_many_classes_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         raw = "text,label\n" + "".join(f"text {i},{i}\n" for i in range(101))
-        assert "has 101 different labels in the column 'label' and at most 100 are learned" in refusal(raw)
+        assert "has 101 different labels in the column 'label', but at most 100 are supported" in refusal(raw)
         monkeypatch.setenv("SCL_MAX_CLASSES", "101")
         assert len(read(raw).rows) == 101
 
@@ -423,13 +423,13 @@ class TestRefusals:
     @each(
         ("raw", "part"),
         [
-            (HEADER, "has columns and no rows"),
-            (HEADER + b"\n\n", "has columns and no rows"),
+            (HEADER, "has columns but no rows"),
+            (HEADER + b"\n\n", "has columns but no rows"),
             (
                 HEADER + b",x\n,y\nb,\n",
                 "no row that can be used; of 3, 2 are rows without a text (line 2 has an empty 'text').",
             ),
-            (b"id,stars\n1,5\n2,4\n", "'rows.csv': no column looks like the texts among 'id, stars'"),
+            (b"id,stars\n1,5\n2,4\n", "'rows.csv': none of 'id, stars' looks like a text column"),
             (b"just words\nand more\n", "no column looks like the labels"),
             (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
         ],

@@ -192,7 +192,7 @@ class TestOtherFiles:
         assert "'rows.csv' holds binary data, not text" in refusal(io.BytesIO(raw), "rows.csv")
 
     def test_a_parquet_file_begins_like_one(self) -> None:
-        assert "is not a Parquet file, or a damaged one" in refusal(io.BytesIO(HEADER), "rows.parquet")
+        assert "is not a Parquet file or is damaged" in refusal(io.BytesIO(HEADER), "rows.parquet")
 
     def test_capitals_in_the_suffix_do_not_matter(self) -> None:
         assert fields(opened(HEADER + b"a,x\n", "ROWS.CSV")) == [("a", "x")]
@@ -245,7 +245,7 @@ class TestLimits:
             file.truncate(6 * 2**20)
         monkeypatch.setattr("core.tasks.files.tables.detect_encoding", lambda *_: pytest.fail("it was read"))
         message = refusal(path)
-        assert "has 6.0 MB and at most 5 MB are read: give fewer rows, or raise SCL_MAX_FILE_MB." in message
+        assert "has 6.0 MB, but at most 5 MB are read: give fewer rows, or raise SCL_MAX_FILE_MB." in message
 
     @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
     def test_too_many_columns_are_refused(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ class TestLimits:
         many = (
             "has more than 3 columns (line 1 has one too many)"
             if name.endswith("l")
-            else "has 4 columns and at most 3 are read"
+            else "has 4 columns, but at most 3 are read"
         )
         assert f"{many}: give fewer, or raise SCL_MAX_COLUMNS." in message
 

@@ -275,7 +275,7 @@ class TestLimit:
     def test_nothing_is_sampled_where_the_settings_refuse_it(self, client: Client) -> None:
         strict = {"SCL_MAX_ROWS": "50", "SCL_EXCESS_ROWS": "refuse"}
         [refused] = client.fetch(TINY, **strict)
-        assert refused["error"].startswith("The split 'train' has 60 rows and at most 50 are read: ask for fewer rows")
+        assert refused["error"].startswith("The split 'train' has 60 rows, but at most 50 are read: ask for fewer rows")
         [answer] = client.fetch(TINY | {"max_rows": 40}, **strict)
         assert len(rows_of(answer, "train")) == 40
 

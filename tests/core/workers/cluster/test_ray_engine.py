@@ -84,7 +84,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes:
     assert (run.status, run.attempt, node_of(run)) == (Status.FINISHED, began.attempt + 1, "three")
     assert run.message is not None
     assert str(run.message).startswith(f"Node {began.place} was lost at step ")
-    assert "the run went on elsewhere, from the checkpoint of step " in str(run.message)
+    assert "The run continued elsewhere from the checkpoint of step " in str(run.message)
     assert curve(store, lost) == curve(store, whole)
     assert store.frame_steps(lost) == store.frame_steps(whole)
     for step in store.frame_steps(whole):
@@ -164,7 +164,7 @@ def test_what_no_node_has_is_refused(engine: RayEngine, draft: Any) -> None:
     assert run.status == Status.FAILED
     assert run.message is not None
     assert str(run.message).startswith(
-        "The run asks for 64 CPU cores and 0.5 GPUs, and no node of the cluster has as much"
+        "The run requests 64 CPU cores and 0.5 GPUs, but no node of the cluster has as much"
     )
     after = engine.submit(draft())
     wait_until(engine.store, after, lambda r: r.status == Status.FINISHED)

@@ -74,7 +74,7 @@ def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words:
         assert said is None
     else:
         assert str(said) == (
-            f"The run asks for {words}, and no node of the cluster has as much (there: 1 CPU core, 2 CPU cores): "
-            "ask for less."
+            f"The run requests {words}, but no node of the cluster has as much (available: 1 CPU core, 2 CPU cores): "
+            "request less."
         )
     assert "there: no node" in str(refusal([], asked))
