@@ -169,7 +169,7 @@ def _library(folder: str | None) -> TaskLibrary:
 
 def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
     if was_here:
-        click.echo(f"These rows are here already, as {task.name}.", err=True)
+        click.echo(f"These rows were added before, as {task.name}.", err=True)
     if as_json:
         print_json(asdict(task))
     else:

@@ -163,7 +163,7 @@ class TestVisitors:
     @pytest.mark.parametrize("key", ["", "a"])
     def test_a_key_that_is_easily_guessed_is_refused(self, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_ADMIN_KEY", key)
-        with pytest.raises(ConfigError, match="SCL_ADMIN_KEY = '…' left out: give at least 12 characters"):
+        with pytest.raises(ConfigError, match="SCL_ADMIN_KEY = '…' cannot be used: give at least 12 characters"):
             settings()
 
     @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ class TestVisitors:
         ],
     )
     def test_a_name_of_the_server_or_an_admin_is_refused(self, shared: Store, name: str) -> None:
-        with pytest.raises(ConfigError, match="could be taken for"):
+        with pytest.raises(ConfigError, match="could be mistaken for"):
             shared.name_visitor("ada", name)
         assert shared.visitor_names() == {}
 

@@ -34,7 +34,7 @@ def test_a_value_never_breaks_the_line() -> None:
 
 def test_a_config_error_is_one_sentence_with_field_value_and_remedy() -> None:
     error = ConfigError("batch_size", 0, "give at least 1.")
-    assert str(error) == "batch_size = 0 left out: give at least 1."
+    assert str(error) == "batch_size = 0 cannot be used: give at least 1."
     assert (error.field, error.value, str(error.remedy)) == ("batch_size", 0, "give at least 1.")
     assert isinstance(error, ValueError)
 

@@ -161,7 +161,9 @@ class TestMessage:
         error = ConfigError("batch_size", 1, "a contrastive loss compares texts; give at least 2.")
         with in_language(code):
             remedy = _("a contrastive loss compares texts; give at least 2.")
-            assert str(error) == _("{field} = {value} left out: {remedy}", field="batch_size", value=1, remedy=remedy)
+            assert str(error) == _(
+                "{field} = {value} cannot be used: {remedy}", field="batch_size", value=1, remedy=remedy
+            )
             assert (remedy == error.remedy.template) == (code == ENGLISH)
 
     def test_a_number_decides_the_form(self) -> None:

@@ -54,9 +54,9 @@ def test_the_key_of_admins_is_not_printed(file: Path) -> None:
     ("text", "words"),
     [
         ("shared = maybe", "give a TOML file"),
-        ("visitor_running = 0", "SCL_VISITOR_RUNNING = 0 left out"),
+        ("visitor_running = 0", "SCL_VISITOR_RUNNING = 0 cannot be used"),
         ('engine = "ray://head:10001"', "give local, auto, or HOST:PORT of a Ray cluster's head"),
-        ("ray_cpus = -1", "SCL_RAY_CPUS = -1 left out"),
+        ("ray_cpus = -1", "SCL_RAY_CPUS = -1 cannot be used"),
     ],
 )
 def test_a_mistake_is_named(text: str, words: str, file: Path) -> None:

@@ -204,7 +204,7 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -
     runs += [made(f"small {i}", seed=i, batch_size=4, test_accuracy=0.83) for i in range(3)]
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
-    assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "Definition"]
+    assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "How it is measured"]
     # The test split must not select the best.
     reported = f"{mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
     assert found.loc["↑ Test accuracy"].tolist()[:2] == [reported, "83.0% ± 0.0%"]
@@ -221,7 +221,7 @@ def test_scores_as_csv_are_numbers_with_names(made: Made, folder: Path) -> None:
     runs = [made(f"seed {i}", seed=i, test_accuracy=accuracy) for i, accuracy in enumerate(accuracies)]
     runs.append(made("=small", batch_size=4, test_accuracy=2 / 3))
     found = list(csv.DictReader(io.StringIO(scores_csv(Store(folder), compared(folder, runs)).decode("utf-8-sig"))))
-    assert list(found[0]) == ["Measure", "Runs", "Mean", "Standard deviation", "Seeds", "Definition"]
+    assert list(found[0]) == ["Measure", "Runs", "Mean", "Standard deviation", "Seeds", "How it is measured"]
     tested = [row for row in found if row["Measure"] == "Test accuracy"]
     assert [row["Runs"] for row in tested] == ["seed 0 and 2 more", "'=small"]
     assert [row["Seeds"] for row in tested] == ["3", "1"]
@@ -291,7 +291,7 @@ def test_measures_that_are_there_are_told_with_their_settings_and_ranked_where_o
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]
-    assert "labels as clusters" in found.loc["↑ Silhouette"]["Definition"]
+    assert "labels as clusters" in found.loc["↑ Silhouette"]["How it is measured"]
     assert found.loc["Alignment"].tolist()[:2] == ["0.000", "1.000"]
     assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
     assert not any(b.label == "Measure the representations" for b in app.button)
@@ -336,7 +336,7 @@ def test_losses_that_are_different_sums_are_said_to_be(opened: Opened, made: Mad
     runs = [made("a"), made("b", optimiser={"learning_rate": 1e-3}), made("c", batch_size=4)]
     assert "do not compare" not in words(opened(runs=",".join(runs[:2]), show="curves"))
     app = opened(runs=",".join(runs), show="curves", curves="loss,loss.cross_entropy,grad_norm")
-    assert "Loss: these runs add up different things" in words(app)
+    assert "Loss: the terms of these runs differ" in words(app)
     assert "Validation scores are comparable." in words(app)
     app = opened(runs=",".join(runs), show="curves", curves="loss.cross_entropy")
     assert "do not compare" not in words(app)

@@ -243,7 +243,7 @@ def test_a_name_that_another_task_has_is_refused(opened: Pages, library: TaskLib
     app = opened("data", task=task.id)
     next(w for w in app.text_input if w.label == "Name").set_value("First")
     next(b for b in app.get("form_submit_button") if b.label == "Rename").click().run()
-    assert "name = 'First' left out" in said(checked(app))
+    assert "name = 'First' cannot be used" in said(checked(app))
     assert library.task(task.id).name == "Second"
 
 
@@ -372,7 +372,7 @@ def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Pages, library:
     listed = next(table.value for table in app.dataframe if "Problem" in table.value)
     lines = {row.Line: row.Problem for row in listed.itertuples()}
     assert "repeats line 2" in lines[42]
-    assert "nothing in the column 'label'" in lines[44]
+    assert "an empty 'label'" in lines[44]
     widget(app, "drop.duplicate").set_value(False).run()
     assert add_button(checked(app)).label == "Drop 4 rows and add 43"
     widget(app, "drop.duplicate").set_value(True).run()
@@ -389,14 +389,14 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: Tas
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     button(app, "Cancel").click().run()
     assert checked(app).file_uploader[0].value is None
-    assert "is all it takes" in said(app)
+    assert "The file needs a column of texts" in said(app)
     assert library.tasks() == []
 
 
 def test_columns_that_nothing_tells_apart_are_asked_for(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
-    assert "no column looks like the labels" in said(app)
+    assert "looks like a label column" in said(app)
     assert "Choose the" in said(app)
     assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
     if part(app, "text").value is None:
@@ -424,7 +424,7 @@ def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
 def test_one_column_for_two_things_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "label").set_value("text").run()
-    assert [error for error in checked(app).error if "left out" in error.value]
+    assert [error for error in checked(app).error if "cannot be used" in error.value]
     assert library.tasks() == []
 
 
@@ -492,7 +492,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_nothing_is_created(
 
 def test_one_label_alone_cannot_be_added(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *((text, "gut") for text, _ in REVIEWS)))
-    assert any("the one label" in error.value.replace("\\", "") for error in app.error)
+    assert any("only the label" in error.value.replace("\\", "") for error in app.error)
     assert add_button(app).disabled
     assert library.tasks() == []
 
@@ -644,30 +644,30 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Pages) -> Non
     rows = task_file("film_reviews", "train")
     label_of = dict(rows)
     app = opened("fine_tune", task="film_reviews")
-    sentence = next(c.value for c in app.caption if "to train on" in c.value)
+    sentence = next(c.value for c in app.caption if " test texts; " in c.value)
     train = int(sentence.partition(" ")[0].replace(",", ""))
     widget(app, "form.label_noise").set_value(0.2).run()
     assert draft_of(checked(app)).task.label_noise == 0.2
     assert f"Training rows: {train:,}, {train // 5} with a wrong label (20.0%)." in said(app)
     table = examples(app)
-    assert all(row["Label"] != row["Original label"] == label_of[row["Original text"]] for row in table)
+    assert all(row["Label"] != row["Label was"] == label_of[row["Text was"]] for row in table)
 
     widget(app, "form.text_noise").set_value(0.3).run()
     assert draft_of(checked(app)).task.text_noise == 0.3
     assert "with changed words (100.0%)" in said(app)
     table = examples(app)
-    assert all(label_of[row["Original text"]] == row["Original label"] for row in table)
-    assert all((row["Label"], row["Text"]) != (row["Original label"], row["Original text"]) for row in table)
-    assert any(row["Label"] == row["Original label"] for row in table)
+    assert all(label_of[row["Text was"]] == row["Label was"] for row in table)
+    assert all((row["Label"], row["Text"]) != (row["Label was"], row["Text was"]) for row in table)
+    assert any(row["Label"] == row["Label was"] for row in table)
 
     widget(app, "form.imbalance").set_value(4.0).run()
     assert draft_of(checked(app)).task.imbalance == 4.0
-    assert f"{train // 2 + train // 8} texts to train on" in said(app)
+    assert f"{train // 2 + train // 8} training, " in said(app)
 
 
 def examples(app: AppTest) -> list[dict[str, str]]:
     """Return the training rows that noise has changed, with the original ones."""
-    table = next(table.value for table in app.dataframe if "Original label" in table.value)
+    table = next(table.value for table in app.dataframe if "Label was" in table.value)
     assert not table.empty
     return table.to_dict("records")  # type: ignore[no-any-return]
 

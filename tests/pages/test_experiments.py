@@ -158,7 +158,7 @@ class TestSetUp:
     def test_nonsense_in_its_address_is_said(self, opened: Pages, name: str, text: str) -> None:
         app = opened("experiments", new="grid", **{name: text})
         said = [one.value for one in app.warning if f"asks for {name} = " in one.value]
-        assert any(f"that number of {name} is not possible" in one for one in said)
+        assert any(f"this number of {name} is out of range" in one for one in said)
         assert metrics(app)["New runs"] == "5"
         assert name not in app.query_params
 

@@ -252,7 +252,7 @@ def test_forces_name_the_runs_own_loss_and_start_from_the_highest_one(
     said = words(app).replace("\\", "")
     for sentence in sentences:
         assert sentence in said
-    assert "the anchor is the one with the highest loss in this batch" in said
+    assert "the anchor is the text with the highest loss in this batch" in said
 
 
 def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener, made: Maker) -> None:
@@ -314,4 +314,4 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
 
 
 def test_the_share_of_losses_that_look_alike_is_the_one_that_is_cut_off() -> None:
-    assert f"the highest {100 * (1 - LOSS_QUANTILE):g}% alike" in COLOURINGS["loss"].about
+    assert f"the highest {100 * (1 - LOSS_QUANTILE):g}% share a colour" in COLOURINGS["loss"].about

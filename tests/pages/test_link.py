@@ -17,7 +17,8 @@ def test_this_version_leaves_the_address(opened: Pages) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "problem"), [(str(VERSION + 1), "reads links up to version"), ("0", "from 1 on"), ("<b>", "from 1 on")]
+    ("version", "problem"),
+    [(str(VERSION + 1), "reads links up to version"), ("0", "whole numbers from 1"), ("<b>", "whole numbers from 1")],
 )
 def test_another_one_is_said_and_what_is_known_is_shown(opened: Pages, version: str, problem: str) -> None:
     app = opened("home", v=version, replay="ce")

@@ -115,14 +115,14 @@ def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
     assert "Being sent to a node of the cluster." in words(opened("fine_tune", run=run.id))
     store.attempt(run.id, 1).placed("two (10.0.0.2)")
     [table] = opened("runs").dataframe
-    assert list(table.value["Machine"]) == ["two (10.0.0.2)"]
+    assert list(table.value["Where"]) == ["two (10.0.0.2)"]
 
 
 def test_on_this_machine_nobody_is_asked_for_cores(opened: Pages, folder: Path, draft: Any) -> None:
     made_run(folder, draft())
     assert all(field.label != "CPU cores" for field in opened("fine_tune").number_input)
     [table] = opened("runs").dataframe
-    assert "Machine" not in table.value
+    assert "Where" not in table.value
 
 
 # Fine-tune, the form
@@ -305,9 +305,9 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Pages, folder: Pa
     app = opened("fine_tune", task=task.id)
     assert widget(app, "form.task").value == task.id
     widget(app, "form.0.batch_size").set_value(8).run()
-    assert any("will find no other of their class" in warning.value for warning in app.warning)
+    assert any("have no positive in their batch" in warning.value for warning in app.warning)
     button(app, "Use class-balanced batches").click().run()
-    assert not any("will find no other of their class" in warning.value for warning in app.warning)
+    assert not any("have no positive in their batch" in warning.value for warning in app.warning)
 
 
 def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Pages, folder: Path) -> None:
@@ -397,8 +397,8 @@ def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(opened: Pages, 
         return opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
 
     app = queued()
-    assert "from step 9 on" in words(app)
-    assert "keeps 0.916 of itself" in words(app)
+    assert "from step 9" in words(app)
+    assert "keeps 0.916 of its weights" in words(app)
     assert sum(app.dataframe[0].value["In the queue"]) == pytest.approx(64)
     assert not app.warning
     assert any("lags behind" in warning.value for warning in queued(momentum=0.999).warning)
@@ -413,16 +413,16 @@ def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(opened: Pages, fol
     choice.set_value("chosen").run()
     (slider,) = (one for one in app.slider if one.label == "Chosen")
     slider.set_value(0.95).run()
-    assert "keeps 0.95 of itself" in words(app)
+    assert "keeps 0.95 of its weights" in words(app)
     next(box for box in app.selectbox if box.label == "Queue momentum").set_value("auto").run()
-    assert "keeps 0.916 of itself" in words(app)
+    assert "keeps 0.916 of its weights" in words(app)
 
 
 def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Pages) -> None:
     app = opened("fine_tune")
     assert "near the majority class" not in words(app)
     widget(app, "form.task").set_value("paraphrase").run()
-    assert "How two sentences relate is more than a small encoder learns" in words(app)
+    assert "The relation between two sentences is more than a small encoder learns" in words(app)
     assert "near the majority class" in words(app)
 
 
@@ -533,7 +533,8 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 
 @pytest.mark.parametrize(
-    ("probed", "reported"), [({}, "classes are not apart"), ({"train_rows": 80.0}, "is learning: it has covered")]
+    ("probed", "reported"),
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "is learning: it has covered")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -618,7 +619,7 @@ def test_a_store_that_cannot_be_opened_is_a_sentence(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "file" / "runs"))
-    assert any("cannot be made" in error.value for error in opened("runs").error)
+    assert any("cannot be created" in error.value for error in opened("runs").error)
 
 
 # Components
@@ -730,9 +731,9 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("form.0.steps", 0, "Steps = 0 left out: give a whole number of steps from 1 up to 1,000,000."),
-        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 left out: give a number above 0 up to 1."),
-        ("form.train_size", 1, "Training rows = 1 left out: give a whole number of rows from 2 up."),
+        ("form.0.steps", 0, "Steps = 0 cannot be used: give a whole number of steps from 1 up to 1,000,000."),
+        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 up to 1."),
+        ("form.train_size", 1, "Training rows = 1 cannot be used: give a whole number of rows of at least 2."),
     ],
 )
 def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
@@ -779,7 +780,7 @@ class TestUndo:
         with store.transaction() as db:
             db.execute("UPDATE runs SET discarded_at = discarded_at - 560")
         app = opened("runs")
-        assert "can be undone for 1 minute;" in words(app)
+        assert "You can undo this for 1 minute;" in words(app)
         with store.transaction() as db:
             db.execute("UPDATE runs SET discarded_at = discarded_at - 60")
         store.purge_discarded()
@@ -837,7 +838,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
 ) -> None:
     store, run_id = finished(folder, draft())
     monkeypatch.setenv("SCL_DISK_GB", "0.001")
-    assert "The next run to start or end drops weights" in words(opened("runs"))
+    assert "The next run that starts or ends drops weights" in words(opened("runs"))
     keep_within(store)
     app = opened("runs")
     assert list(app.dataframe[0].value["Weights"]) == ["dropped"]

@@ -111,7 +111,7 @@ class TestLive:
     def test_after_lambda_was_turned_the_classifier_counts(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, 80, turned=5))
         assert tiles(app)["Validation"] == "75.0%"
-        assert "learns from step 5 on" in words(app)
+        assert "is trained from step 5" in words(app)
         assert "never learns" not in words(app)
 
 
@@ -124,12 +124,12 @@ def test_the_form_says_it_before_launch(opened: Opened) -> None:
 
 def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> None:
     made(0.9, None, name="learns")
-    assert "Scored by" not in table(opened("runs"), "Run").columns
+    assert "Scored" not in table(opened("runs"), "Run").columns
     made(1.0, 80, name="probed")
     made(1.0, None, name="older")
     made(1.0, 80, turned=5, name="turned")
     found = table(opened("runs"), "Run").set_index("Run")
-    assert found["Scored by"].to_dict() == {
+    assert found["Scored"].to_dict() == {
         "learns": "classifier",
         "probed": "linear probe",
         "older": "",
@@ -157,7 +157,7 @@ def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
 
 
 def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made) -> None:
-    assert "are a linear probe's, fitted on 80 training rows" in words(opened("explore", run=made(1.0, 80)))
+    assert "come from a linear probe, fitted on 80 training rows" in words(opened("explore", run=made(1.0, 80)))
     assert "mean nothing" in words(opened("explore", run=made(1.0, None)))
     text = words(opened("explore", run=made(0.9, None)))
     assert "linear probe" not in text

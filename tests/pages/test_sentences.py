@@ -22,8 +22,8 @@ CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
             None,
             9,
             (
-                "The middle half of the texts has 2 to 3 words, the median is 2, the longest 1,000; 5 texts spread "
-                "over all were counted."
+                "The middle half of the texts has 2 to 3 words, the median is 2, the longest 1,000; counted on 5 "
+                "texts spread over all rows."
             ),
         ),
         (0.0, 5, "The middle half of the texts has 2 to 3 tokens, the median is 2, the longest 1,000."),

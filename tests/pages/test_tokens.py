@@ -209,12 +209,12 @@ def test_a_run_without_frames_says_when_they_come(opened: Opener, make: Callable
 def test_a_run_that_kept_no_attention_offers_a_text_of_ones_own(opened: Opener, make: Callable[..., Made]) -> None:
     run = make(texts=())
     app = opened(run=run.run_id)
-    assert "kept no attention of its examples" in words(app)
-    assert "weights that this run keeps: step 0." in words(app)
+    assert "stored no attention for its examples" in words(app)
+    assert "stored weights of step 0." in words(app)
     assert app.text_area[0].label == "Your text"
     classes = opened(run=run.run_id, view="classes")
-    assert "kept no attention" in words(classes)
-    assert "“One text” takes a text of your own" in words(classes)
+    assert "stored no attention" in words(classes)
+    assert "Open “One text” to enter a text of your own" in words(classes)
 
 
 # One text
@@ -409,7 +409,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
 
 def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Made) -> None:
     keep_text(made, seen(TokenText(("some text",), (), 4), {0: 0}))
-    assert "does not say where words are" in words(opened(run=made.run_id, text="some text"))
+    assert "does not report word positions" in words(opened(run=made.run_id, text="some text"))
 
 
 def test_work_that_ended_badly_says_why(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,11 +469,11 @@ def test_what_deleting_does_stands_beside_what_attention_says(
     app = opened(run=made.run_id, view="delete", example=2, k=3)
     said = words(app)
     assert "Predicted: **yes** 70.0%" in said
-    assert f"any of these 2 words: **film** ({CLASSES[0]}), **heart** ({CLASSES[0]})" in said
+    assert f"any of these 2 words is deleted: **film** ({CLASSES[0]}), **heart** ({CLASSES[0]})" in said
     attention, change = slow_shares(2, 0), [abs(0.7 - float(p)) for p in yes]
     both = len(slow_top(attention, 4) & slow_top(change, 4))
     are = "is" if both == 1 else "are"
-    assert f"Of the 4 words that [CLS] attends to most, {both or 'none'} {are} among the 4 whose deletion" in said
+    assert f"{both or 'None'} of the 4 words with the most attention {are} among the 4 whose deletion" in said
     tau = kendalltau(attention, change).statistic
     assert f"Kendall τ = {tau:.2f}".replace("-", "−") in said
     assert "over 8 words" in said
@@ -498,7 +498,7 @@ def test_a_text_whose_words_are_all_alike_says_nothing_of_agreement(opened: Open
     even = np.full((8, 2), 0.5, np.float32)
     keep_deletions(made, Deletions(read_as(TEXTS[0]), even[0], even, 0))
     app = opened(run=made.run_id, view="delete")
-    assert "it cannot say how far the two agree" in words(app)
+    assert "too few distinct words to compare" in words(app)
     assert "Deleting any single word does not change this" in words(app)
 
 
@@ -581,4 +581,4 @@ def test_what_a_classifier_says_that_learned_nothing_is_called_that(
 ) -> None:
     run = make(objective=mixed_objective(weight).model_dump(mode="json"))
     run.store.attempt(run.run_id, 1).end(Status.STOPPED)
-    assert ("classifier had learned nothing at step 0" in words(opened(run=run.run_id))) is reported
+    assert ("At step 0 the classifier had learned nothing" in words(opened(run=run.run_id))) is reported

@@ -64,7 +64,7 @@ def over_the_classes(known: TokenRun, chosen: Settings) -> None:
     ]
     if all_in:
         count = f"{all_in:,}"
-        about.append(_("{texts} have at most k words, so nothing is selected in them.", texts=count))
+        about.append(_("{texts} of them have at most k words, so nothing is selected there.", texts=count))
     st.caption(sentences(about))
     left, right = st.columns(2, gap="large")
     with left:

@@ -131,7 +131,7 @@ def test_a_queue_that_stays_where_it_began_is_said_so(draft: Draft, momentum: fl
         config, _ = prepare(draft(objective={"terms": terms, "combine": "additive"}, steps=steps), gpu=False)
         return [str(message) for message in slow_queues(config.phases[0])]
 
-    assert [("88.7% of its copy" in message) for message in found()] == [True] * slow
+    assert [("88.7% of the momentum encoder" in message) for message in found()] == [True] * slow
     assert found(weight=0.0) == found(queue=0) == []
 
 

@@ -256,7 +256,7 @@ class TestPhases:
 
     @pytest.mark.parametrize("last", [contrast(), contrast(level="token")])
     def test_the_last_of_two_phases_trains_the_classifier(self, draft: Draft, last: dict[str, Any]) -> None:
-        with pytest.raises(ConfigError, match=r"^phases\.1\.objective = .* give it a cross-entropy\.$"):
+        with pytest.raises(ConfigError, match=r"^phases\.1\.objective = .* give it a cross-entropy term\.$"):
             prepare(two_phases(draft, CLASSIFIER, last), gpu=False)
 
 
@@ -285,7 +285,7 @@ class TestTriplets:
 @pytest.mark.parametrize("batch_size", [2, 3])
 def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, batch_size: int) -> None:
     ce = {"terms": [{"loss": "cross_entropy"}]}
-    with pytest.raises(ConfigError, match=rf"batch_size = {batch_size} .*at least 4, or take random") as caught:
+    with pytest.raises(ConfigError, match=rf"batch_size = {batch_size} .*at least 4, or choose random") as caught:
         prepare(draft(task={"sampler": "class_balanced"}, batch_size=batch_size, objective=ce), gpu=False)
     assert caught.value.field == "batch_size"
     prepare(draft(task={"sampler": "random"}, batch_size=batch_size, objective=ce), gpu=False)

@@ -40,7 +40,7 @@ def test_a_weight_that_was_turned_to_zero_contrasts_nothing() -> None:
     assert shown_contrast(config, 4, None, 6).own
     found = shown_contrast(config, 5, None, 6)
     assert not found.own
-    assert "contrasts nothing at this step: Cross-entropy has no forces" in found.remarks[0]
+    assert "has no contrastive loss at this step: Cross-entropy exerts no forces" in found.remarks[0]
 
 
 @each("loss", ["cross_entropy", "rdrop"])
@@ -57,7 +57,7 @@ def test_every_loss_on_vectors_has_a_law_and_none_whose_texts_are_not_in_a_frame
         assert (entry.forces is not None) == (entry.reads == "vectors")
     found = shown_contrast(made({"loss": "simcse_supervised"}), 1, None, 6)
     assert not found.own
-    assert "This run contrasts premises with what they entail" in found.remarks[0]
+    assert "This run contrasts premises with entailed" in found.remarks[0]
 
 
 @each(
@@ -77,7 +77,7 @@ def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, 
     assert (found.law.symbol, found.law.views) == (symbol, 2)
     assert found.law.settings == config.phases[0].objective.terms[0].parameters
     assert "2 views of each text (the text itself, second dropout pass)" in found.remarks[0]
-    assert "one vector of the text itself, without dropout" in found.remarks[0]
+    assert "one vector of the unchanged text without dropout" in found.remarks[0]
 
 
 TOKENS = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
@@ -95,8 +95,8 @@ OTHER = "The run contrasts the pooled vectors of {}; here the same loss is compu
             (
                 (
                     "The run contrasts the 30 tokens of a text with the highest [CLS] attention, in 5 clusters, "
-                    "from layers 3 and 6. Frames hold no token vectors, so this is the same loss on the pooled "
-                    "vectors of layer 6."
+                    "from layers 3 and 6. Frames hold no token vectors, so the same loss is computed on the "
+                    "pooled vectors of layer 6."
                 ),
                 "The run contrasts the output of an MLP on these vectors, which frames do not hold.",
             ),

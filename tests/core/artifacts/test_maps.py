@@ -126,8 +126,8 @@ def test_layers_are_frames_too(store: Store, run: RunRecord) -> None:
         ({"spec": {"dims": 4}}, ConfigError, "dims"),
         ({"layers_at": "../x"}, ConfigError, "layers_at"),
         ({"run": "../../etc"}, RunNotFoundError, "etc"),
-        ({"attempt": 0}, StoreError, "begun again"),
-        ({"attempt": None}, StoreError, "begun again"),
+        ({"attempt": 0}, StoreError, "has restarted"),
+        ({"attempt": None}, StoreError, "has restarted"),
     ],
 )
 def test_another_request_is_refused(

@@ -125,24 +125,24 @@ def test_a_failed_run_exits_with_one_and_one_line(
         (["--config", "/no/such.json"], "config = '/no/such.json'"),
         (["--config", "x.json", "--set", "seed=1"], "--set and --config"),
         (["--nonsense"], "--nonsense"),
-        (["--preset", "scl"], "preset = 'scl' left out: choose one of ce, label-smoothing"),
-        (["--preset", "simcse", "--steps", "1"], "steps = 1 left out: SimCSE, then classifier has 2 phases"),
+        (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, label-smoothing"),
+        (["--preset", "simcse", "--steps", "1"], "steps = 1 cannot be used: SimCSE, then classifier has 2 phases"),
         (["--preset", "rdrop-one-stage", "--lambda", "0.5"], "this objective has no λ; set a weight, such as obj"),
         (["--preset", "simcse", "--lambda", "0.5"], "such as phases.0.objective.terms.0.weight=1"),
         (["--preset", "ce", "--temperature", "0.5"], "this objective has no contrastive loss; leave it out"),
         (["--preset", "simcse-supervised"], "Film reviews has no triplets"),
-        (["--set", "temperature"], "set = 'temperature' left out: give FIELD=VALUE"),
-        (["--set", "tau=3"], "tau = 3 left out: there is no such field; known are version, name, task"),
-        (["--set", "lamda=0.5"], "lamda = 0.5 left out: there is no such field; did you mean lambda?"),
+        (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
+        (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
+        (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: there is no such field; did you mean lambda?"),
         (
             ["--set", "optimiser.learning_rte=1"],
-            "learning_rte = 1 left out: there is no such field; did you mean",
+            "learning_rte = 1 cannot be used: there is no such field; did you mean",
         ),
-        (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 left out: give a list, such as [12]."),
+        (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 cannot be used: give a list, such as [12]."),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
         (["--set", "phases.1.steps=3"], "phases has 1; give 0"),
         (["--set", "objective.terms.0.views.0.view=dropout"], "is empty; give the whole list, such as"),
-        (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' left out: seed has no fields"),
+        (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' cannot be used: seed has no fields"),
         (["--set", "phases=3", "--set", "steps=5"], "phases has no fields"),
         (["--preset", "simcse", "--set", "steps=5"], "there are two phases; give phases.0.steps or phases.1.steps"),
         (["--set", "name=" + "[" * 50_000], "name = "),
@@ -166,7 +166,7 @@ def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
 def test_a_task_that_does_not_exist_names_ones_own_too(run: Any, tmp_path: Path, small_csv: Path) -> None:
     assert run("tasks", "add", str(small_csv), "--name", "My reviews")[0] == 0
     _, _, err = run("fit", "--task", "nosuch")
-    assert "task = 'nosuch' left out: choose film_reviews" in err
+    assert "task = 'nosuch' cannot be used: choose film_reviews" in err
     assert "My reviews, or give the path of a file." in err
 
 
@@ -188,11 +188,14 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('{\n  "seed": 3,\n  "name" "x"\n}', 'config = \'"name" "x"\' left out: from line 3, column 10 on'),
-        ("", "config = '' left out: it is not JSON at line 1, column 1; give one JSON object"),
+        (
+            '{\n  "seed": 3,\n  "name" "x"\n}',
+            'config = \'"name" "x"\' cannot be used: it is not JSON at line 3, column 10',
+        ),
+        ("", "config = '' cannot be used: it is not JSON at line 1, column 1; give one JSON object"),
         (
             '{"phases": [{"batchsize": 8}]}',
-            "batchsize = 8 left out: there is no such field; did you mean batch_size?",
+            "batchsize = 8 cannot be used: there is no such field; did you mean batch_size?",
         ),
     ],
 )
@@ -497,7 +500,7 @@ def test_stop_export_and_import_print_json(run: Any, tmp_path: Path) -> None:
     ("words", "status", "error"),
     [
         (["export", "nosuchrun"], 1, {"message": "There is no run 'nosuchrun'"}),
-        (["fit", "--set", "steps=0"], 1, {"field": "phases.0.steps", "message": "phases.0.steps = 0 left out"}),
+        (["fit", "--set", "steps=0"], 1, {"field": "phases.0.steps", "message": "phases.0.steps = 0 cannot be used"}),
         (["runs", "--nonsense"], 2, {"message": "No such option"}),
     ],
 )

@@ -126,15 +126,15 @@ def test_an_own_task_is_called_by_the_name_that_it_had(run: Run, file: Path, tmp
     [
         (":\n  - [", "give a YAML file"),
         ("3", "give a YAML file with base, axes and seeds"),
-        ("axes: 5", "axes = 5 left out: give a list"),
-        ("base: {lambda: 3}", "lambda = 3 left out"),
+        ("axes: 5", "axes = 5 cannot be used: give a list"),
+        ("base: {lambda: 3}", "lambda = 3 cannot be used"),
         ("!!python/object/apply:os.system ['true']", "give a YAML file"),
-        ("a: &a [*a]", "left out"),
+        ("a: &a [*a]", "cannot be used"),
         ("base: {task.id: nonsense}", "nonsense"),
         ("axes: [{setting: lamda, values: [0.1, 0.3]}]", "did you mean lambda?"),
         ("sedes: 3", "did you mean seeds?"),
-        ("axes: [{setting: lambda, values: [0.1, 7]}]", "lambda = 7 left out: give a number from 0 to 1."),
-        ("reference: {label: CE, settings: {lambda: 7}}", "lambda = 7 left out"),
+        ("axes: [{setting: lambda, values: [0.1, 7]}]", "lambda = 7 cannot be used: give a number from 0 to 1."),
+        ("reference: {label: CE, settings: {lambda: 7}}", "lambda = 7 cannot be used"),
     ],
 )
 def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(

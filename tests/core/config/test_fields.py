@@ -55,11 +55,11 @@ def test_a_field_is_read_with_all_that_it_says() -> None:
 @each(
     ("given", "sentence"),
     [
-        ({"width": 10}, "width = 10 left out: give a number of metres above 0 up to 9.5."),
-        ({"width": "wide"}, "width = 'wide' left out: give a number of metres above 0 up to 9.5."),
-        ({"width": math.nan}, "width = nan left out: give a number of metres above 0 up to 9.5."),
-        ({"count": 1}, "count = 1 left out: give a whole number from 2 up."),
-        ({"silent": 0.5}, "silent = 0.5 left out: give a whole number."),
+        ({"width": 10}, "width = 10 cannot be used: give a number of metres above 0 up to 9.5."),
+        ({"width": "wide"}, "width = 'wide' cannot be used: give a number of metres above 0 up to 9.5."),
+        ({"width": math.nan}, "width = nan cannot be used: give a number of metres above 0 up to 9.5."),
+        ({"count": 1}, "count = 1 cannot be used: give a whole number of at least 2."),
+        ({"silent": 0.5}, "silent = 0.5 cannot be used: give a whole number."),
     ],
 )
 def test_an_error_says_the_bounds_of_the_field(given: dict[str, Any], sentence: str) -> None:
@@ -111,7 +111,7 @@ def test_a_path_that_leads_nowhere(path: str) -> None:
 def test_a_page_names_the_field_by_its_title() -> None:
     with pytest.raises(ConfigError) as raised:
         parse_config({"probe": {"train_size": -1}})
-    expected = "Training texts on the map = -1 left out: give a whole number of texts from 0 up to 500."
+    expected = "Training texts on the map = -1 cannot be used: give a whole number of texts from 0 up to 500."
     assert problem_text(raised.value) == expected
 
 

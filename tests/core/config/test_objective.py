@@ -85,8 +85,14 @@ IMPOSSIBLE = [
         "head_dropout twice",
         ["name it once"],
     ),
-    ("supcon", {"level": "token", "views": views("layers")}, "supcon.views", "layers", ["tokens are contrasted here"]),
-    ("supcon", {"level": "logits", "views": views("layers")}, "supcon.views", "layers", ["classifier’s output is"]),
+    ("supcon", {"level": "token", "views": views("layers")}, "supcon.views", "layers", ["this term contrasts tokens"]),
+    (
+        "supcon",
+        {"level": "logits", "views": views("layers")},
+        "supcon.views",
+        "layers",
+        ["this term contrasts the classifier’s output"],
+    ),
     (
         "cross_entropy",
         {"views": views("layers")},
@@ -104,7 +110,7 @@ IMPOSSIBLE = [
     ("dscl", {"level": "token", "views": DROPOUT}, "dscl.level", "token", ["contrasts sentence or logits"]),
     ("supcon", {"level": "logits", "projection": "mlp"}, "supcon.projection", "mlp", ["choose none"]),
     ("supcon", {"level": "logits", "layers": [1, 2]}, "supcon.layers", (1, 2), ["choose last"]),
-    ("supcon", {"level": "token", "queue": 64}, "supcon.queue", 64, ["tokens are contrasted", "set it to 0"]),
+    ("supcon", {"level": "token", "queue": 64}, "supcon.queue", 64, ["this term contrasts tokens", "set it to 0"]),
     ("supcon", {"level": "logits", "queue": 64}, "supcon.queue", 64, ["classifier's output", "set it to 0"]),
     ("supcon", {"layers": [1], "queue": 64}, "supcon.queue", 64, ["other layers", "set it to 0"]),
     (
@@ -115,13 +121,13 @@ IMPOSSIBLE = [
         ["unchanged texts", "set it to 0"],
     ),
     ("supcon", {"level": "token", "k": 5, "clusters": 5}, "supcon.clusters", 5, ["fewer clusters than the 5 tokens"]),
-    ("cross_entropy", {"mixup": 0.2, "margin": 0.5}, "cross_entropy.mixup", 0.2, ["takes no margin", "to 0"]),
+    ("cross_entropy", {"mixup": 0.2, "margin": 0.5}, "cross_entropy.mixup", 0.2, ["supports no margin", "to 0"]),
     (
         "cross_entropy",
         {"mixup": 0.2, "label_smoothing": 0.1},
         "cross_entropy.mixup",
         0.2,
-        ["takes no label smoothing", "to 0"],
+        ["supports no label smoothing", "to 0"],
     ),
 ]
 
@@ -206,7 +212,7 @@ class TestKnobs:
             "lambda": Knob("Weight λ", 0.9, (0.0, 1.0)),
             "temperature": Knob("Temperature τ", 0.3, (0.01, 1.0)),
         }
-        assert "hard ones" in found["temperature"].help
+        assert "the hardest negatives" in found["temperature"].help
         assert "1 − λ" in found["lambda"].help
 
     def test_of_cross_entropy_alone_there_are_those_in_use(self) -> None:
@@ -313,9 +319,9 @@ class TestTurned:
         ["supcon.temperature", "supcon.variant", "supcon.queue", "supcon.weight", "supcon_2.weight", ".weight", "k"],
     )
     def test_what_is_no_knob_of_a_convex_mix_is_answered_with_those_that_are(self, name: str) -> None:
-        with pytest.raises(ConfigError, match=f"knob = '{name}' .* it has learning_rate, lambda, temperature"):
+        with pytest.raises(ConfigError, match=f"knob = '{name}' .* its knobs are learning_rate, lambda, temperature"):
             ObjectiveConfig().turned(name, 0.5)
-        with pytest.raises(ConfigError, match="it has learning_rate"):
+        with pytest.raises(ConfigError, match="its knobs are learning_rate"):
             objective(CE).turned("lambda", 0.5)
 
     def test_a_knob_stays_one_wherever_another_was_turned(self) -> None:
@@ -329,7 +335,7 @@ class TestTurned:
         )
 
     def test_a_turn_into_an_impossible_mix_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="takes no margin"):
+        with pytest.raises(ConfigError, match="supports no margin"):
             objective(CE | {"mixup": 0.2}).turned("cross_entropy.margin", 0.5)
         with pytest.raises(ConfigError, match="all weights 0"):
             objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).turned("cross_entropy.weight", 0.0)

@@ -256,7 +256,7 @@ def check_refusal(given: dict[str, Any], field: str, value: object) -> None:
     assert found == value or (value != value and math.isnan(found))
     message = str(caught.value)
     assert message.startswith(f"{field} = ")
-    assert " left out: " in message
+    assert " cannot be used: " in message
     assert message.endswith((".", "?"))
     assert "\n" not in message
     assert len(message) < 300
@@ -329,7 +329,7 @@ class TestPhases:
             {"phases": [{"steps": 5}, {"steps": 3, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}
         )
         check_turn(config, 5, "lambda", 0.5)
-        with pytest.raises(ConfigError, match="knob = 'lambda' left out"):
+        with pytest.raises(ConfigError, match="knob = 'lambda' cannot be used"):
             check_turn(config, 6, "lambda", 0.5)
 
     def test_turns_of_two_phases_need_steps(self) -> None:

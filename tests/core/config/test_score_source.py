@@ -110,13 +110,13 @@ def test_what_is_said_before_launch() -> None:
     assert note.endswith("Set λ below 1 to train the classifier.")
     assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
     assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))
-    assert "learns from step 5 on" in str(classifier_note(run(TWO)))
-    assert "learns from step 6 on" in str(classifier_note(mixed(1.0, ((6, "lambda", 0.5),))))
+    assert "is trained from step 5" in str(classifier_note(run(TWO)))
+    assert "is trained from step 6" in str(classifier_note(mixed(1.0, ((6, "lambda", 0.5),))))
 
 
 def test_whose_predictions_the_frames_hold() -> None:
     assert predictions_note(mixed(0.9), [frame(0), frame(10)]) is None
-    assert "linear probe's, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
+    assert "linear probe, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
     assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
     assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
     assert "Before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))

@@ -192,7 +192,7 @@ class TestName:
             (RATE, 2e-4, "Run 7, learning rate 2e-04 instead of 5e-05"),
             ("task.train_size", None, "Run 7, training rows all instead of 100"),
             ("phases.0.objective", "ce", "Run 7, CE instead of CE + SCL"),
-            ("phases.0.trainable.part", "lora", "Run 7, what learns LoRA instead of all weights"),
+            ("phases.0.trainable.part", "lora", "Run 7, trained weights LoRA instead of all weights"),
             (TAU, 0.3, "Run 7"),
         ],
     )

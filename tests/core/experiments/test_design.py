@@ -98,17 +98,17 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
         ({"axes": [{"setting": "lambda", "values": [0.1], "colour": 1}]}, "give setting and values"),
         ({"axes": [{"setting": "lambda", "values": [0.1, 0.1]}]}, "levels of Weight λ = '0.1'"),
         ({"axes": [{"setting": "lambda", "values": []}]}, "levels = []"),
-        ({"axes": GRID["axes"][:1] * 2}, "axes = 'Weight λ' left out: it occurs twice"),
-        ({"seeds": 0}, "seeds = 0 left out: give 1 to 100"),
+        ({"axes": GRID["axes"][:1] * 2}, "axes = 'Weight λ' cannot be used: it occurs twice"),
+        ({"seeds": 0}, "seeds = 0 cannot be used: give 1 to 100"),
         ({"seeds": [1, 1]}, "it occurs twice"),
         ({"seeds": [-1]}, "seeds"),
         ({"seeds": []}, "seeds"),
-        ({"baseline": {"Nothing": "0.1"}}, "baseline = 'Nothing' left out: name an axis"),
+        ({"baseline": {"Nothing": "0.1"}}, "baseline = 'Nothing' cannot be used: name an axis"),
         (GRID | {"baseline": {"Weight λ": 0.2}}, "choose a level of Weight λ: 0.1, 0.5, 0.9"),
-        ({"colour": 1}, "colour = 1 left out: there is no such field"),
+        ({"colour": 1}, "colour = 1 cannot be used: there is no such field"),
         ({"base": {"lambda": 3}}, "lambda = 3"),
         ({"base": {"task.no_such": 3}}, "no_such"),
-        ({"axes": 5}, "axes = 5 left out: give a list"),
+        ({"axes": 5}, "axes = 5 cannot be used: give a list"),
         ({"version": 2}, "version = 2"),
         ({"axes": [{"setting": "task.text_noise", "values": [i / 100 for i in range(60)]}], "seeds": 34}, MOST),
     ],
@@ -166,5 +166,5 @@ def test_sources_run_once_under_every_seed_and_runs_start_from_that_of_their_see
 
 
 def test_a_source_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigError, match="start = 'Films' left out: name a source"):
+    with pytest.raises(ConfigError, match="start = 'Films' cannot be used: name a source"):
         transfer(sources=[])

@@ -192,7 +192,7 @@ def test_names_and_deletion_can_be_undone(experiments: Here, design: Make) -> No
     assert [one.id for one in table.experiments()] == [experiment_id]
     table.discard(experiment_id)
     table.purge_discarded(0.0)
-    with pytest.raises(StoreError, match="deleted for good"):
+    with pytest.raises(StoreError, match="deleted permanently"):
         table.restore(experiment_id)
     assert len(experiments.engine.store.runs()) == 4
 

@@ -148,7 +148,7 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
     assert "cannot fall below" not in warned(6)
     assert "rely on p" in warned(7)
     assert warned(8) == ""
-    assert "the same seeds and the same examples" in " ".join(notes(shown(experiments)))
+    assert "paired over seeds and examples" in " ".join(notes(shown(experiments)))
 
 
 def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make) -> None:

@@ -102,7 +102,7 @@ def test_a_reason_for_a_missing_run_is_kept_as_a_message(experiments: Here, desi
     experiment = experiments.table.experiments()[0]
     [problem] = [run.problem for run in experiments.table.runs(experiment.id) if run.problem]
     assert isinstance(problem, Message)
-    english = "temperature = 0.1 left out: this objective has no contrastive loss; leave it out."
+    english = "temperature = 0.1 cannot be used: this objective has no contrastive loss; leave it out."
     assert problem.render(ENGLISH) == english
     with in_language(code):
         assert str(problem) == reason != english

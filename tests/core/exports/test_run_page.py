@@ -129,10 +129,10 @@ class TestWhatItKnows:
     def test_words_are_said_to_be_darkened_only_where_they_can_be(
         self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "The more [CLS] attends to a word" in run_page(store, [run])
+        assert "Darker words receive more [CLS] attention" in run_page(store, [run])
         monkeypatch.setattr(store, "attention", lambda run_id, step: None)
         page = run_page(store, [run])
-        assert "The more [CLS] attends to a word" not in page
+        assert "Darker words receive more [CLS] attention" not in page
         assert "The attention of [CLS] was not recorded." in page
 
     def test_runs_without_a_common_example_are_told_apart(

@@ -196,5 +196,5 @@ def test_a_classifier_that_does_not_act_is_not_there_and_does_not_move() -> None
 def test_a_loss_that_a_space_does_not_have_is_refused() -> None:
     stage, setting = stage_of("simplex"), Setting(loss="out")
     vectors = Vectors(np.zeros((9, 1, 3)), None)
-    with pytest.raises(ConfigError, match=r"loss = 'out'.*on the simplex choose one of rdrop, ce"):
+    with pytest.raises(ConfigError, match=r"loss = 'out'.*on the simplex, choose one of rdrop, ce"):
         play(stage, setting, vectors, 1)

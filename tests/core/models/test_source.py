@@ -365,7 +365,7 @@ class TestHub:
     @pytest.mark.parametrize(
         ("function", "trouble", "part"),
         [
-            ("encoder_shape", "gated", "asks for an account"),
+            ("encoder_shape", "gated", "requires an account"),
             # Without a Hub, its client retries a file for 23 s, but fails at once on the list of files.
             ("encoder_folder", "down", "'tests/tiny'"),
             ("encoder_shape", "hangs up", "'tests/tiny'"),

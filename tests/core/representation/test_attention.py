@@ -123,7 +123,7 @@ class TestTopWords:
             found = top_words([0.2, 0.1, 0.3], k)
             assert found.words == (2, 0, 1)
             assert found.remark is not None
-            assert f"k = {k} takes in every word" in found.remark
+            assert f"at most k = {k} words" in found.remark
             assert "(3)" in found.remark
 
     def test_a_text_without_words_has_none_to_choose(self) -> None:

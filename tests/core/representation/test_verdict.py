@@ -56,7 +56,12 @@ def judged(now: np.ndarray, start: np.ndarray | None = SPREAD, **settings: float
         (NARROW, NARROW, Outcome.UNCHANGED_NARROW, "have not collapsed"),
         (np.eye(16), RNG.normal(size=(16, 16)), Outcome.EQUIDISTANT, "Nothing has collapsed"),
         # Each vector equals one of the other class. Equal vectors would have a lower loss.
-        (np.stack([np.eye(32)[i // 2] for i in range(16)]), SPREAD, Outcome.ABOVE_LINE, "if all vectors were equal"),
+        (
+            np.stack([np.eye(32)[i // 2] for i in range(16)]),
+            SPREAD,
+            Outcome.ABOVE_LINE,
+            "identical vectors would give a lower loss",
+        ),
     ],
 )
 def test_the_geometry_since_step_0_tells_outcomes_apart(

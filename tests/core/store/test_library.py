@@ -125,7 +125,7 @@ class TestDeleting:
         library.discard(undoable.id)
         library.delete(task.id)
         assert library.tasks() == []
-        with pytest.raises(TaskError, match="for good"):
+        with pytest.raises(TaskError, match="permanently"):
             library.restore(task.id)
         library.restore(undoable.id)
         assert library.rows(undoable.id) == OTHER
@@ -141,7 +141,7 @@ def test_an_id_that_is_none_never_reaches_a_path(library: TaskLibrary, task_id: 
     for ask in (library.task, library.rows, library.discard, library.delete):
         with pytest.raises(TaskError, match="not in this library"):
             ask(task_id)
-    with pytest.raises(TaskError, match="for good"):
+    with pytest.raises(TaskError, match="permanently"):
         library.restore(task_id)
 
 
@@ -193,7 +193,7 @@ class TestInTheWay:
         path: Path = getattr(library, folder)
         path.parent.mkdir(exist_ok=True)
         path.write_text("a file")
-        with pytest.raises(TaskError, match="cannot be made"):
+        with pytest.raises(TaskError, match="cannot be created"):
             library.add(ROWS, name="pets", source="")
 
     def test_rows_are_written_before_anybody_has_to_wait(
@@ -241,7 +241,7 @@ class TestPurge:
         library.discard(task.id)
         library.purge_discarded(0.0)
         assert [path.stem for path in library.rows_folder.iterdir()] == [other.id]
-        with pytest.raises(TaskError, match="for good"):
+        with pytest.raises(TaskError, match="permanently"):
             library.restore(task.id)
 
     @pytest.mark.parametrize(("age_s", "stays"), [(3500, True), (3700, False)])

@@ -34,11 +34,11 @@ def test_every_row_comes_back_in_its_place(tmp_path: Path, data: TaskData) -> No
 
 def test_other_rows_are_refused(tmp_path: Path) -> None:
     write_data(tmp_path / "kept.parquet", SINGLE)
-    with pytest.raises(TaskError, match="other rows than the run was made with"):
+    with pytest.raises(TaskError, match="other rows than those of the run"):
         read_data(tmp_path / "kept.parquet", PAIRS.content_hash)
 
 
 def test_a_file_that_keeps_no_run_is_refused(tmp_path: Path) -> None:
     write_rows(tmp_path / "kept.parquet", Rows(("x",), ("a",)), {})
-    with pytest.raises(TaskError, match="holds no run's rows"):
+    with pytest.raises(TaskError, match="has no rows of a run"):
         read_data(tmp_path / "kept.parquet", SINGLE.content_hash)

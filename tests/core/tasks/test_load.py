@@ -135,7 +135,7 @@ class TestContentHash:
 @pytest.mark.parametrize(
     ("rows", "more", "parts"),
     [
-        (numbered(cat=10), {}, ["rows.csv", "one label 'cat'"]),
+        (numbered(cat=10), {}, ["rows.csv", "only the label 'cat'"]),
         (numbered(cat=30, dog=1), {}, ["too few rows with the label 'dog' ('dog number 0') for a test split"]),
         (numbered(cat=30, dog=2), {}, ["too few rows with the label 'dog'"]),
         (numbered(cat=2, dog=2), {}, ["too few rows"]),
@@ -381,7 +381,7 @@ class TestLibrary:
             load_task(TaskConfig(id=scores.id), 0, library)
         with pytest.raises(TaskError, match="'own-0123456789abcdef' is not in this library"):
             load_task(TaskConfig(id="own-0123456789abcdef"), 0, library)
-        with pytest.raises(TaskError, match="none is open here"):
+        with pytest.raises(TaskError, match="no runs folder is open"):
             load_task(TaskConfig(id=scores.id), 0)
         with pytest.raises(ConfigError, match="test_path"):
             load_task(TaskConfig(id=scores.id, test_path="x.csv"), 0, library)
@@ -394,7 +394,7 @@ class TestProblems:
         with pytest.raises(TaskError) as caught:
             load_task(TaskConfig(id="file", path=str(path)), 0)
         assert "Line 62" in str(caught.value)
-        assert "1 more row cannot" in str(caught.value)
+        assert "1 more row has" in str(caught.value)
         assert "--drop empty_text --drop empty_label" in str(caught.value)
         kept = load_task(TaskConfig(id="file", path=str(path), drop=("empty_text", "empty_label")), 0)
         dropped = load_task(TaskConfig(id="file", path=str(path), drop=("empty_text", "empty_label", "duplicate")), 0)

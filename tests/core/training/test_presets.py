@@ -77,7 +77,7 @@ def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
 def test_a_batch_is_learnt_by_heart_in_every_phase(
     prepared_preset: PreparedPreset, still_encoder: Path, name: str
 ) -> None:
-    phases = len(PRESETS[name].shares)
+    phases = len(PRESETS[name].objectives)
     # Triplets need many rows, and pairs are harder to learn.
     task, length, rate = ({}, 100, 5e-3) if name == "simcse-supervised" else ({"train_size": 8}, 60, 1e-2)
     config, data = prepared_preset(

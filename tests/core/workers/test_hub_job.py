@@ -61,7 +61,7 @@ class TestHub:
         wrong, unknown = (
             found.start("hub", TINY | more, "Tiny") for more in ({"max_rows": 1}, {"repository": "acme/none"})
         )
-        assert str(wait_until(found, wrong, ended).message).startswith("max_rows = 1 left out")
+        assert str(wait_until(found, wrong, ended).message).startswith("max_rows = 1 cannot be used")
         record = wait_until(found, unknown, ended)
         assert (record.status, str(record.message)) == (
             "failed",

@@ -191,7 +191,7 @@ class TestMany:
         table = JobTable(own_jobs.folder)
         with (
             table.transaction(),
-            pytest.raises(EngineError, match=r"No job could be started .*changed by another process"),
+            pytest.raises(EngineError, match=r"No job could be started \(Another process is changing"),
         ):
             own_jobs.start("count", {"to": 1}, "Count")
         assert own_jobs.jobs() == []

@@ -39,7 +39,7 @@ def test_the_largest_batch_that_fits_is_named(limit: float, draft: Draft) -> Non
     large = config.model_copy(update={"phases": (config.phases[0].model_copy(update={"batch_size": 2_000}),)})
     with pytest.raises(ConfigError) as refused:
         memory.check_memory(large, data)
-    assert str(refused.value).startswith("batch_size = 2000 left out: it needs about ")
+    assert str(refused.value).startswith("batch_size = 2000 cannot be used: it needs about ")
     assert "100 would fit; micro_batch 100 keeps the batch" in str(refused.value)
     parts = large.phases[0].model_copy(update={"micro_batch": 100})
     memory.check_memory(large.model_copy(update={"phases": (parts,)}), data)

@@ -110,5 +110,5 @@ class TestDamage:
 
 
 def test_a_hash_that_is_none_never_reaches_a_path(store: Store) -> None:
-    with pytest.raises(StoreError, match="no hash"):
+    with pytest.raises(StoreError, match="not the hash"):
         rows_path(store.folder, "../" + "0" * 61)

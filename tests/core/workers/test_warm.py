@@ -212,7 +212,7 @@ class TestWarmUp:
         assert found["loaded_at"] < own_jobs.job(job_id).created_at
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
-        with pytest.raises(ConfigError, match="line = 'four' left out: choose one, runs, two"):
+        with pytest.raises(ConfigError, match="line = 'four' cannot be used: choose one, runs, two"):
             own_jobs.warm_up("four")
 
     def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:

@@ -176,19 +176,19 @@ def test_no_second_text_and_no_split_can_be_settled() -> None:
     [
         (
             {"text": "missing"},
-            "text = 'missing' left out: the file has the columns 'text, label'; choose one of them.",
+            "text = 'missing' cannot be used: the file has the columns 'text, label'; choose one of them.",
         ),
         ({"label": "Label"}, "label = 'Label'"),
         ({"split": "missing"}, "split = 'missing'"),
         ({"text_b": "text"}, None),
-        ({"text": "label", "label": "label"}, "label = 'label' left out: this is already the text column"),
-        ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' left out"),
-        ({"kind": "similarity"}, "kind = 'similarity' left out"),
+        ({"text": "label", "label": "label"}, "label = 'label' cannot be used: this is already the text column"),
+        ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' cannot be used"),
+        ({"kind": "similarity"}, "kind = 'similarity' cannot be used"),
     ],
 )
 def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | None) -> None:
     if part is None:
-        with pytest.raises(TaskError, match="no column looks like the texts"):
+        with pytest.raises(TaskError, match="looks like a text column"):
             guess({"text": TEXT, "label": LABEL}, ReadingConfig(**given))
         return
     with pytest.raises(ConfigError) as caught:
@@ -205,7 +205,7 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | N
             {"a": ID, "b": ID, "label": LABEL},
             "none of 'a, b, label' looks like a text column: choose the text column",
         ),
-        ({"label": LABEL}, "no column looks like the texts"),
+        ({"label": LABEL}, "looks like a text column"),
     ],
 )
 def test_what_cannot_be_found_is_asked_for(columns: dict[str, str], part: str) -> None:
@@ -242,10 +242,14 @@ def test_columns_that_are_not_read_are_named() -> None:
     unread = {"text": "BLOB", "vectors": "FLOAT[]"}
     rows = [(cells(TEXT, row), cells(NUMBER, row)) for row in range(20)]
     assert guess_columns(("title", "stars"), rows, unread=unread).text == "title"
-    with pytest.raises(TaskError, match=r"texts among 'stars, text \(BLOB\), vectors \(FLOAT\[\]\)': choose the text"):
+    with pytest.raises(
+        TaskError,
+        match=r"none of 'stars, text \(BLOB\), vectors \(FLOAT\[\]\)' looks like a text column: choose the text",
+    ):
         guess_columns(("stars",), [row[1:] for row in rows], unread=unread)
     with pytest.raises(ConfigError) as caught:
         guess_columns(("title", "stars"), rows, ReadingConfig(text="text"), unread)
     assert str(caught.value) == (
-        "text = 'text' left out: values of type BLOB are not supported; choose another column, or save it as text."
+        "text = 'text' cannot be used: values of type BLOB are not supported; choose another column, or save it as "
+        "text."
     )

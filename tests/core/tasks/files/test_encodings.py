@@ -145,7 +145,7 @@ def test_the_line_that_cannot_be_read_is_named(encoding: Encoding, monkeypatch: 
         monkeypatch.setattr("core.tasks.files.encodings.HEAD_BYTES", size)
         for raw in (good + bad + good, good + bad[:1]):
             message = str(refused_encoding(io.BytesIO(raw), "'rows.csv'", encoding))
-            assert message.startswith(f"'rows.csv', line {line}, is not {encoding.upper()[:3]}")
+            assert message.startswith(f"'rows.csv', line {line}, is not valid {encoding.upper()[:3]}")
 
 
 def test_every_encoding_has_a_name() -> None:

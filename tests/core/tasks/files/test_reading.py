@@ -343,7 +343,7 @@ class TestTwoFiles:
         )
         with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping all of these"):
             together.dropping(["duplicate"])
-        with pytest.raises(ConfigError, match="drop = 'typo' left out: choose from fields, "):
+        with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
             together.dropping(["typo"])
 
     def test_pairs_and_scores_are_compared_as_such(self) -> None:
@@ -427,10 +427,10 @@ class TestRefusals:
             (HEADER + b"\n\n", "has columns but no rows"),
             (
                 HEADER + b",x\n,y\nb,\n",
-                "no row that can be used; of 3, 2 are rows without a text (line 2 has an empty 'text').",
+                "no usable row: of 3, 2 are rows without a text (line 2 has an empty 'text').",
             ),
             (b"id,stars\n1,5\n2,4\n", "'rows.csv': none of 'id, stars' looks like a text column"),
-            (b"just words\nand more\n", "no column looks like the labels"),
+            (b"just words\nand more\n", "looks like a label column"),
             (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
         ],
     )
@@ -440,7 +440,7 @@ class TestRefusals:
     def test_an_unknown_column_is_refused(self) -> None:
         message = refusal(HEADER + b"a,x\n", label="stars")
         assert message == (
-            "'rows.csv': label = 'stars' left out: the file has the columns 'text, label'; choose one of them."
+            "'rows.csv': label = 'stars' cannot be used: the file has the columns 'text, label'; choose one of them."
         )
 
     def test_a_test_file_without_the_split_column_is_named(self) -> None:
@@ -448,4 +448,6 @@ class TestRefusals:
         with pytest.raises(ConfigError) as caught:
             read(HEADER + b"a,x\n", "test.csv", **train.mapping.model_dump())
         assert (caught.value.field, caught.value.value) == ("split", "split")
-        assert str(caught.value).startswith("'test.csv': split = 'split' left out: the file has the columns 'text, ")
+        assert str(caught.value).startswith(
+            "'test.csv': split = 'split' cannot be used: the file has the columns 'text, "
+        )

@@ -50,7 +50,7 @@ def refusal(source: Path | io.BytesIO, name: str | None = None) -> str:
 class TestDelimited:
     def test_a_wrongly_settled_encoding_is_refused_with_its_line(self) -> None:
         raw = HEADER + b"fine,x\n" * 50_000 + "größer,x\n".encode("cp1252")
-        with pytest.raises(TaskError, match=r"'rows.csv', line 50,002, is not UTF-8 text"):
+        with pytest.raises(TaskError, match=r"'rows.csv', line 50,002, is not valid UTF-8"):
             list(opened(raw, encoding="utf-8").records())
 
     def test_without_a_header_the_columns_are_numbered(self) -> None:

@@ -306,7 +306,7 @@ class TestRefusals:
             "Data set 'acme/two' has no configuration 'three': choose one, two.": TWO | {"config": "three"},
             "Data set 'acme/script' has no configuration 'en': choose default.": TINY
             | {"repository": "acme/script", "config": "en"},
-            "Data set 'acme/gated' asks for an account: accept its terms on the Hub, then set HF_TOKEN.": TINY
+            "Data set 'acme/gated' requires an account: accept its terms on the Hub, then set HF_TOKEN.": TINY
             | {"repository": "acme/gated"},
             "Data set 'acme/old' holds a script or unsupported files, and the Hub has no Parquet files of it: "
             "choose another repository of the same data.": TINY | {"repository": "acme/old"},
@@ -317,7 +317,7 @@ class TestRefusals:
 
     def test_an_account_that_has_not_accepted_the_terms(self, new_client: Callable[..., Client]) -> None:
         message = new_client(HF_TOKEN="hf_nobody").refusal(TINY | {"repository": "acme/gated"})
-        assert "asks for an account" in message
+        assert "requires an account" in message
 
     def test_a_split_without_labels(self, client: Client) -> None:
         columns = {"text": ["a", "b", "c"], "label": [-1, -1, -1]}

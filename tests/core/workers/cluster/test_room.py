@@ -77,4 +77,4 @@ def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words:
             f"The run requests {words}, but no node of the cluster has as much (available: 1 CPU core, 2 CPU cores): "
             "request less."
         )
-    assert "there: no node" in str(refusal([], asked))
+    assert "available: no node" in str(refusal([], asked))
