@@ -89,7 +89,7 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
     page: Page, server: Server, hostile_run: str
 ) -> None:
     opened(page, server, hostile_run)
-    field = page.get_by_placeholder("in all texts")
+    field = page.get_by_placeholder("Search all texts")
     field.fill("lovely")
     field.press("Enter")
     expect(page.get_by_text(re.compile(r"Found in \d+ of \d+ texts"))).to_be_visible()

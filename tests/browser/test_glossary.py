@@ -29,7 +29,7 @@ def test_a_card_opens_over_its_question_mark(page: Page, server: Server) -> None
     settled(page, f"{server.url}/fine_tune")
     page.locator("[class*=st-key-form-0-knob-temperature]").get_by_test_id("stTooltipIcon").hover()
     card = page.get_by_test_id("stTooltipContent")
-    expect(card.get_by_text("Divides every similarity before the softmax.: the lower")).to_be_visible()
+    expect(card.get_by_text("Divides every similarity before the softmax: the lower")).to_be_visible()
     expect(card.locator(".katex").first).to_be_visible()
     expect(card.locator("img")).to_have_js_property("naturalWidth", 220)
 

@@ -63,7 +63,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     for said in ("Repeated rows: 1.", "Rows without a label: 1.", "Rows without a text: 1."):
         expect(page.get_by_text(said)).to_be_visible()
     page.get_by_role("button", name="Drop 3 rows and add 60").click()
-    expect(page.get_by_text("was downloaded with 60 rows.")).to_be_visible()
+    expect(page.get_by_text("was added, with 60 rows.")).to_be_visible()
     [task] = [task for task in library.tasks() if task.name == "my reviews"]
     kept = library.rows(task.id)
     assert list(zip(kept.texts, kept.labels, strict=True)) == rows

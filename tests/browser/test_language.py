@@ -84,7 +84,7 @@ def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Pa
 def test_a_download_is_in_the_language_that_is_spoken(page: Page, server: Server, runs: tuple[str, str]) -> None:
     settled(page, f"{server.url}/compare?runs={','.join(runs)}&lang=zh")
     with page.expect_download() as coming:
-        page.get_by_role("button", name="两次运行的页面").click()
+        page.get_by_role("button", name="两次运行导出为一个页面").click()
     text = Path(coming.value.path()).read_text(encoding="utf-8")
     assert '<html lang="zh">' in text
     assert "得分" in text
