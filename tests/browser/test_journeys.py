@@ -112,7 +112,7 @@ def test_a_twin_is_compared_on_every_map(
     for method, name in (("pca", "PCA"), ("tsne", "t-SNE (perplexity"), ("umap", "UMAP (")):
         page.goto(f"{server.url}/compare?runs={runs[0].id},{newest.id}&show=maps&map={method}")
         expect(page.get_by_text(name).first).to_be_visible(timeout=JOB_MS)
-        expect(page.get_by_text("not there yet")).to_have_count(0, timeout=JOB_MS)
+        expect(page.get_by_text("not computed yet")).to_have_count(0, timeout=JOB_MS)
         drawn(page)
         assert page.evaluate("document.querySelector('.map-view').map.panels.length") == 2
 

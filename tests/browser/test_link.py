@@ -29,7 +29,7 @@ def test_what_is_copied_opens_the_same_view(screen: Page, server: Server) -> Non
     expect(screen.get_by_text("It opens on this machine only")).to_be_visible()
     settled(screen, link)
     screen.wait_for_url(f"{server.url}/?replay=r-drop")
-    expect(screen.get_by_text("Every review is read twice")).to_be_visible()
+    expect(screen.get_by_text("Every review is encoded twice")).to_be_visible()
 
 
 def test_it_follows_what_is_changed_and_closes(screen: Page, server: Server) -> None:

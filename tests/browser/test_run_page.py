@@ -76,7 +76,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     pause(page)
     page.get_by_role("searchbox", name="Search texts").fill("film SCHOOL")
     expect(page.get_by_text("1 found")).to_be_visible()
-    note = page.get_by_text("The more [CLS] attends to a word")
+    note = page.get_by_text("Darker words receive more [CLS] attention")
     expect(note).to_be_hidden()
     hit = page.locator(".found")
     expect(hit).to_contain_text(re.compile(r"label positive · predicted (positive|negative), \d"))
@@ -121,7 +121,7 @@ def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pag
     expect(page.locator(".text").first).to_contain_text("CE + SCL, τ 0.3: label")
     expect(page.locator(".text").first).to_contain_text("Cross-entropy: label")
     page.keyboard.press("Escape")
-    expect(page.get_by_text("Click a point, or draw a box")).to_be_visible()
+    expect(page.get_by_text("Click a point, or drag a box")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -441,7 +441,7 @@ def test_another_map_is_asked_for_and_pca_stands_in_for_it_until_it_is_placed(
         maps.job(job.request, folder, lambda *_: None)
     text = words(opened(**address))
     assert "t-SNE (perplexity" in text
-    assert "not there yet" not in text
+    assert "not computed yet" not in text
 
 
 def test_a_damaged_frame_is_a_sentence(opened: Opened, made: Made, folder: Path) -> None:

@@ -80,7 +80,7 @@ class TestLive:
         assert found["Probe at step 0"] == "75.0%"
         assert not {"Validation", "Test", "Probe to beat"} & set(found)
         assert "At λ = 1 the classifier is not trained" in words(app)
-        assert "Turn λ below 1" not in words(app)  # the run has ended
+        assert "Set λ below 1" not in words(app)  # the run has ended
         helps = " ".join(metric.proto.help for metric in app.metric)
         assert "fitted on 80 training rows" in helps
         assert "fitted on 90 training rows" not in helps  # a probe of another kind is not comparable
@@ -106,13 +106,13 @@ class TestLive:
     def test_a_run_that_learns_its_classifier_shows_its_accuracy(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(0.9, None))
         assert tiles(app)["Validation"] == "75.0%"
-        assert "never learns" not in words(app)
+        assert "is not trained" not in words(app)
 
     def test_after_lambda_was_turned_the_classifier_counts(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, 80, turned=5))
         assert tiles(app)["Validation"] == "75.0%"
         assert "is trained from step 5" in words(app)
-        assert "never learns" not in words(app)
+        assert "is not trained" not in words(app)
 
 
 def test_the_form_says_it_before_launch(opened: Opened) -> None:

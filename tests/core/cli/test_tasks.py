@@ -125,7 +125,7 @@ def test_deleting_one_leaves_what_can_still_be_undone(runs: Path, library: TaskL
 
 
 def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
-    assert "here already" not in call(runs, "add", small_csv, "--name", "First").stderr
+    assert "were added before" not in call(runs, "add", small_csv, "--name", "First").stderr
     again = call(runs, "add", small_csv, "--name", "Second", "--json")
     assert "These rows were added before, as First." in again.stderr
     assert json.loads(again.stdout)["name"] == "First"

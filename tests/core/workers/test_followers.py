@@ -76,7 +76,7 @@ def test_it_takes_knobs_stops_and_resumes(engine: LocalEngine, draft: Draft) -> 
     other.kill()
     failed = wait_until(store, run_id, lambda r: r.status.ended)
     assert failed.status == Status.FAILED
-    assert str(failed.message).startswith("The processes of the run lost each other")
+    assert str(failed.message).startswith("The processes of the run lost contact")
 
 
 def test_a_process_that_does_not_start_is_named(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
