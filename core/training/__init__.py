@@ -1,5 +1,5 @@
-"""The loop, a step, its phases, frames and checkpoints: a config and data in, a stream of events out.
+"""The training loop, with steps, phases, frames and checkpoints: a config and data in, a stream of events out.
 
-May import what lies below: losses, views, encoders, advice, tasks, representation, config, events. It knows no store,
-no process and no page.
+May import the layers below: losses, views, encoders, advice, tasks, representation, config, events. It must not depend
+on the store, on worker processes or on pages.
 """

@@ -1,4 +1,4 @@
-"""The gradient that an adversarial view follows: of the term's own loss, by the embeddings."""
+"""The gradient for an adversarial view: that of the term's own loss with respect to the embeddings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from core.training.outputs import projected
 def embedding_gradients(
     encoder: Encoder, texts: Sequence[Tokens], labels: Tensor, plan: TermPlan, autocast: torch.autocast
 ) -> list[Tensor]:
-    """Gradient of a term's loss on two dropout passes by the embeddings of the first, [T, E] for each text.
+    """Compute the gradient of a term's loss on two dropout passes with respect to the embeddings of the first.
 
-    Contrast is taken between pooled vectors, also where the term contrasts tokens. No weight collects a gradient.
+    The loss contrasts pooled vectors, even if the term contrasts tokens. No weight collects a gradient.
 
+    Returns: [T, E] for each text.
     Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
     """
     seen: list[tuple[Tensor, Tensor]] = []
@@ -52,7 +53,7 @@ def embedding_gradients(
 
 
 def laid_out(gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, texts: Sequence[int]) -> Tensor:
-    """The texts' gradients at their tokens' places in rows [R, T, E], zero elsewhere."""
+    """Lay the gradients of texts out in rows [R, T, E], at the positions of their tokens and zero elsewhere."""
     laid = torch.zeros_like(embeddings)
     for text, gradient in zip(texts, gradients, strict=True):
         place = owners == text

@@ -1,4 +1,4 @@
-"""Training rows that are added when a run begins: the back-translation of every text, with its label."""
+"""Back-translations of the training texts, added to the training rows when a run begins."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from core.views.back_translation import round_trip
 def with_back_translations(
     data: TaskData, task: TaskConfig, seed: int, *, kept: Path | None, device: torch.device
 ) -> TaskData:
-    """The task with the round trip of every training text behind the training rows; as it is where none is wanted.
+    """Append the back-translation of every training text to the training rows, with the same label.
+
+    If the config asks for no back-translation, return the data unchanged.
 
     Source: Gunel et al. 2021, arXiv:2011.01403, section 5: noise by back-translation at a temperature.
 
     Args:
-        kept: file that keeps translations, shared by runs; None keeps them for this run only.
-    Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
+        kept: file that caches translations, shared by runs; None caches them for this run only.
+    Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
     """
     if task.back_translation is None:
         return data

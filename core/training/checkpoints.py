@@ -1,7 +1,7 @@
 """The rolling checkpoint: everything that the next step depends on, in one safetensors file.
 
-What learns, the optimiser's moments and the random states. The batch of a step, its learning rate and its knobs are
-functions of seed, step and config, so they need no keeping.
+It holds the trained weights, the optimiser's moments and the random states. The batch of a step, its learning rate and
+its knobs are functions of seed, step and config, so they are not saved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.messages import N_
 from core.training.trainable import merge_adapters, merged_names, plain_name
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
-# At the default pace a checkpoint costs at most a fiftieth of the time, and comes no oftener than this.
+# By default, saving takes at most this share of the time, with at least this pause between two checkpoints.
 SHARE_OF_TIME = 0.02
 SHORTEST_PAUSE_S = 20.0
 FREE_SPACE_FACTOR = 1.5
@@ -35,10 +35,12 @@ UNUSABLE = N_("The checkpoint cannot be used ({problem}): start a new run.")
 
 @dataclass
 class Checkpoints:
-    """Writes and reads a run's rolling checkpoint in `folder`.
+    """The rolling checkpoint of a run in `folder`.
 
-    `every_steps` None: by time, see SHARE_OF_TIME. `guard` is called before a checkpoint takes the old one's place and
-    may raise, so that a dead attempt does not overwrite the checkpoint of a living one.
+    Attributes:
+        every_steps: steps between two checkpoints; None saves by time, see SHARE_OF_TIME.
+        guard: called before a checkpoint replaces the old one. It may raise, so that a dead attempt does not overwrite
+            the checkpoint of a living one.
     """
 
     folder: Path
@@ -59,7 +61,7 @@ class Checkpoints:
     def save(self, step: int, tensors: Mapping[str, Tensor]) -> None:
         """Write to a temporary name, then rename: a reader finds the old checkpoint or the new one.
 
-        Raises: TrainingError when the disk has no room; the old checkpoint stays.
+        Raises: TrainingError if the disk is full; the old checkpoint stays.
         """
         started = time.monotonic()
         self.write(self.path, step, tensors)
@@ -67,11 +69,11 @@ class Checkpoints:
         self._cost_s = self._last - started
 
     def save_snapshot(self, step: int, tensors: Mapping[str, Tensor]) -> None:
-        """Keep a copy for good, beside the rolling checkpoint. Raises: TrainingError when the disk has no room."""
+        """Save a permanent copy next to the rolling checkpoint. Raises: TrainingError if the disk is full."""
         self.write(snapshot_path(self.folder, step), step, tensors)
 
     def write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
-        """Write one file of the folder; the one before it stays until then. Raises: TrainingError."""
+        """Write one file of the folder, and replace the previous one only at the end. Raises: TrainingError."""
         needed = sum(t.numel() * t.element_size() for t in tensors.values())
         self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free
@@ -95,13 +97,13 @@ class Checkpoints:
             ) from error
 
     def step(self) -> int | None:
-        """The step that the checkpoint holds, None when there is none. Raises: TrainingError for a damaged one."""
+        """Return the step of the checkpoint; None without a checkpoint. Raises: TrainingError for a damaged one."""
         return checkpoint_step(self.folder)
 
     def load(self) -> dict[str, Tensor]:
         """Return the tensors of the checkpoint.
 
-        Raises: TrainingError when there is none, or it is damaged.
+        Raises: TrainingError if there is none, or it is damaged.
         """
         if self.step() is None:
             raise TrainingError("There is no checkpoint to resume from: start a new run.")
@@ -113,12 +115,12 @@ class Trained:
 
     encoder: Encoder
     tokenizer: Tokenizer
-    # A copy of what it learned, on the CPU and by the names that a checkpoint has.
+    # A copy of the trained weights on the CPU, named as in a checkpoint.
     weights: dict[str, Tensor]
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
-    """Put a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
+    """Load a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
     restore_weights(encoder, _tensors(path), ignored=PROJECTIONS)
 
 
@@ -130,7 +132,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_start(path: Path, encoder: Encoder) -> None:
-    """Put the encoder of a finished run into a freshly loaded one, whose classifier stays. Raises: TrainingError."""
+    """Load a finished run's encoder into a freshly loaded one, except for the classifier. Raises: TrainingError."""
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
@@ -146,7 +148,7 @@ def load_start(path: Path, encoder: Encoder) -> None:
 
 
 def plain_weights(encoder: Encoder, names: Collection[str]) -> dict[str, Tensor]:
-    """`weights_of` as a plain model has them: adapters are merged, and `encoder` stays as it is."""
+    """Return `weights_of` with adapters merged, without changing `encoder`."""
     if not hasattr(encoder.model, "peft_config"):
         return weights_of(encoder, names)
     plain = copy.deepcopy(encoder)
@@ -155,13 +157,13 @@ def plain_weights(encoder: Encoder, names: Collection[str]) -> dict[str, Tensor]
 
 
 def weights_of(encoder: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
-    """Parameters by plain name, as a checkpoint keeps them."""
+    """Return the parameters with these plain names, as a checkpoint stores them."""
     parameters = ((plain_name(name), parameter) for name, parameter in encoder.named_parameters())
     return {f"{WEIGHT}{name}": parameter.detach().contiguous() for name, parameter in parameters if name in names}
 
 
 def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: str | None = None) -> set[str]:
-    """Put a checkpoint's weights back, but for those whose name begins with `ignored`; returns their names.
+    """Restore a checkpoint's weights, except those whose name begins with `ignored`, and return their names.
 
     Raises: TrainingError for weights of another encoder.
     """
@@ -181,7 +183,7 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
 
 
 def random_states() -> dict[str, Tensor]:
-    """The states of torch's random generators."""
+    """Return the states of torch's random generators."""
     states = {"random/cpu": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["random/cuda"] = torch.cuda.get_rng_state()

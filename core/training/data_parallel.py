@@ -1,8 +1,9 @@
-"""Data-parallel training: each process reads a part of every batch, and the loss sees the whole batch.
+"""Data-parallel training: each process encodes a shard of every batch, and the loss sees the whole batch.
 
-Every process holds the whole model. The vectors of all parts are gathered, each process computes the loss of the whole
-batch from them, carries the gradient of its own part into the encoder, and the encoder's gradients are summed. So
-contrast has the positives and negatives of the whole batch, and a step is that of one process with the same batch.
+Every process holds the whole model. The vectors of all shards are gathered, and each process computes the loss of the
+whole batch from them. It then propagates the gradient of its own shard into the encoder, and the gradients of the
+encoder are summed over processes. Contrast thus uses the positives and negatives of the whole batch, and a step equals
+that of one process with the same batch.
 """
 
 from __future__ import annotations
@@ -24,25 +25,31 @@ from core.training.gradient_cache import GradientCache, propagate
 from core.training.gradients import SharedGradients
 from core.training.outputs import Outputs
 
-# Of a seed: torch takes eight, with a sign.
+# Bytes of a seed. torch's seeds are signed 64-bit integers.
 SEED_BYTES = 7
 PATIENCE = timedelta(days=30)
 
 
 class Ranks:
-    """The processes of a run, as each of them sees it. The first leads: it alone decides, measures and records."""
+    """The processes of a distributed run, as seen by one of them.
+
+    Rank 0 leads: it alone takes decisions, measures and records.
+    """
 
     def __init__(self, device: str) -> None:
-        """Join the other processes by torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+        """Join the other processes.
+
+        The connection is read from torchrun's environment variables RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and
+        MASTER_PORT.
 
         Args:
-            device: as in RunConfig; NCCL connects GPUs, gloo processors.
+            device: as in RunConfig. GPUs communicate over NCCL, CPUs over gloo.
         """
         from accelerate import PartialState
 
         on_cpu = device == "cpu" or not torch.cuda.is_available()
         with _plain_errors():
-            # A paused run waits as long as it takes.
+            # A paused run must not time out.
             self._state = PartialState(cpu=on_cpu, timeout=PATIENCE)
         self.rank, self.count = int(self._state.process_index), int(self._state.num_processes)
         self.device = torch.device(self._state.device)
@@ -52,12 +59,12 @@ class Ranks:
         return self.rank == 0
 
     def lead(self, turns: Sequence[tuple[str, float]] | None) -> None:
-        """Tell the other processes to take the next step with these knobs turned, or, by None, to end."""
+        """Send the knob turns of the next step to the other processes, or None to end the run."""
         with _plain_errors():
             distributed.broadcast_object_list([turns], src=0, device=self.device)
 
     def follow(self) -> Sequence[tuple[str, float]] | None:
-        """Wait for what the first process says: knobs to turn before the next step, or None for the end."""
+        """Wait for the leader, and return its knob turns for the next step, or None at the end of the run."""
         box: list[Any] = [None]
         with _plain_errors():
             distributed.broadcast_object_list(box, src=0, device=self.device)
@@ -65,11 +72,11 @@ class Ranks:
         return turns
 
     def span(self, size: int) -> tuple[int, int]:
-        """Return start and end of this process's texts in a batch of `size`. Parts differ by at most one text."""
+        """Return start and end of this process's texts in a batch of `size`. Shards differ by at most one text."""
         return size * self.rank // self.count, size * (self.rank + 1) // self.count
 
     def gathered(self, own: Outputs, size: int) -> Outputs:
-        """Return the outputs of all processes for a batch of `size` texts, detached; the same on every process."""
+        """Gather the outputs of all processes for a batch of `size` texts, detached; equal on every process."""
         tokens = {
             layer: TokenViews(self._gathered(views.vectors, size), self._gathered(views.mask, size))
             for layer, views in own.tokens.items()
@@ -77,11 +84,11 @@ class Ranks:
         return Outputs({layer: self._gathered(vectors, size) for layer, vectors in own.pooled.items()}, tokens)
 
     def _gathered(self, own: Tensor, size: int) -> Tensor:
-        """[P, b, …] of each process, one behind the other: [P, B, …]."""
+        """Gather [P, b, …] from every process and concatenate to [P, B, …]."""
         largest = -(-size // self.count)
         padded = own.detach().new_zeros(own.shape[0], largest, *own.shape[2:])
         padded[:, : own.shape[1]] = own.detach()
-        # Masks travel as bytes: gloo knows no booleans.
+        # gloo does not support booleans, so masks are sent as bytes.
         sent = padded.to(torch.uint8) if padded.dtype == torch.bool else padded
         parts = [torch.empty_like(sent) for _ in range(self.count)]
         with _plain_errors():
@@ -91,17 +98,17 @@ class Ranks:
         return torch.cat(trimmed, 1).to(own.dtype)
 
     def sum_gradients(self, parameters: Iterable[Parameter]) -> None:
-        """Sum the gradients over processes; a parameter without a gradient on all of them keeps none."""
+        """Sum the gradients over processes. A parameter without a gradient on any process keeps none."""
         wanted = list(parameters)
         summed = self.summed([parameter.grad for parameter in wanted], wanted)
         for parameter, gradient in zip(wanted, summed, strict=True):
             parameter.grad = gradient
 
     def summed(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return the sums over processes, in one transfer; None counts as 0, and stays None where all have None.
+        """Sum tensors over processes in one transfer. None counts as 0; the sum is None if every process has None.
 
         Args:
-            like: what has the shape of each.
+            like: tensors with the shapes of the sums.
         """
         if not tensors:
             return []
@@ -123,19 +130,25 @@ class Ranks:
         ]
 
     def leave(self) -> None:
-        """Part from the others; this process may be one of another run."""
+        """Leave the process group, so that this process can join another run."""
         self._state.destroy_process_group()
         self._state._reset_state()
 
 
 class ShardedBatch:
-    """The passes of a batch of which this process reads its part, with the vectors of all as leaves.
+    """The passes of a batch of which this process encodes one shard. The gathered vectors are leaves.
 
-    It has the two halves of a `GradientCache`, which reads this process's part where that is read in pieces.
+    It has the interface of `GradientCache`, which encodes the shard if the shard is larger than a micro-batch.
     """
 
     def __init__(self, run: Callable[[int, int], Outputs], size: int, ranks: Ranks, micro_batch: int | None) -> None:
-        """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`."""
+        """Determine this process's shard.
+
+        Args:
+            run: `run(start, end)` encodes the texts start … end − 1 of the batch.
+            size: number of texts in the batch.
+            micro_batch: number of texts encoded at a time; None for the whole shard.
+        """
         self._run, self._size, self._ranks = run, size, ranks
         self._start, self._end = ranks.span(size)
         share = self._end - self._start
@@ -144,7 +157,7 @@ class ShardedBatch:
             self._cache = GradientCache(lambda a, b: run(self._start + a, self._start + b), share, micro_batch)
 
     def encode(self) -> Outputs:
-        """Vectors of the whole batch, as leaves that gradients are collected in."""
+        """Return the vectors of the whole batch, as leaves that collect gradients."""
         with _own_draws(self._ranks.rank):
             self._own = self._cache.encode() if self._cache else self._run(self._start, self._end)
         whole = self._ranks.gathered(self._own, self._size)
@@ -152,11 +165,11 @@ class ShardedBatch:
         return whole
 
     def backward(self, shared: SharedGradients | None, parameters: Sequence[Parameter]) -> None:
-        """Carry the gradients of this process's part into the encoder, and sum them over processes.
+        """Propagate the gradients of this process's shard into the encoder, and sum them over processes.
 
         Args:
-            parameters: all that learn. Those that have a gradient already belong to what reads the gathered vectors,
-                which is computed from the whole batch everywhere.
+            parameters: all trainable parameters. Those that already have a gradient belong to modules behind the
+                gathered vectors. Every process computes these gradients from the whole batch, so they are not summed.
         """
         of_encoder = [parameter for parameter in parameters if parameter.grad is None]
         gradients = [None if leaf.grad is None else leaf.grad[:, self._start : self._end] for leaf in self._leaves]
@@ -174,9 +187,10 @@ class ShardedBatch:
 
 @contextmanager
 def _own_draws(rank: int) -> Iterator[None]:
-    """Draw dropout masks that differ between processes; after the block their random states are equal again.
+    """Draw different dropout masks on each process inside the context, and restore equal random states afterwards.
 
-    They move on only where something was drawn, so that without dropout what follows draws as in one process.
+    The restored states advance only if random numbers were drawn. Without dropout, later draws are those of a run with
+    one process.
     """
     before = random_states()
     digest = hashlib.sha256(before["random/cpu"].numpy().tobytes()).digest()
@@ -193,7 +207,7 @@ def _own_draws(rank: int) -> Iterator[None]:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Turn the errors that torch raises when another process is gone into one sentence."""
+    """Convert the errors that torch raises when a process is lost into one sentence."""
     try:
         yield
     except RuntimeError as error:

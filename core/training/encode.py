@@ -1,4 +1,4 @@
-"""Texts to pooled vectors and logits, in evaluation mode; the precision in which the encoder computes."""
+"""Encoding of texts in evaluation mode, to pooled vectors and logits, and the precision of the encoder."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ENCODE_BATCH = 64
 
 
 def encoder_autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    """Return the context for the encoder's passes on a device; weights stay float32 either way.
+    """Return the autocast context of the encoder's passes on a device. Weights are always float32.
 
-    Losses, norms, similarities and the classifier leave it: they are float32 under any precision.
+    Losses, norms, similarities and the classifier leave the context: they are float32 at any precision.
 
     Source: Micikevicius et al. 2018 (mixed precision), arXiv:1710.03740; bfloat16 needs no loss scaling: Kalamkar et
-    al. 2019, arXiv:1905.12322.
+        al. 2019, arXiv:1905.12322.
     """
     return torch.autocast(device.type, torch.bfloat16, enabled=in_bfloat16(precision, device.type))
 
@@ -33,18 +33,19 @@ def encoder_autocast(precision: Precision, device: torch.device) -> torch.autoca
 def in_bfloat16(precision: Precision, device: str) -> bool:
     """Return whether the encoder computes in bfloat16 on a type of device.
 
-    "auto" belongs to runs that were prepared before the precision was a setting: bfloat16 on CUDA, float32 elsewhere.
+    "auto" is the precision of runs that were prepared before it was a setting: bfloat16 on CUDA, float32 elsewhere.
     """
     return device == "cuda" if precision == "auto" else precision == "bfloat16"
 
 
 class Encodings(NamedTuple):
-    """Texts after the encoder, on its device.
+    """Encoded texts, on the device of the encoder.
 
     Attributes:
         pooled: [N, H] float32.
         logits: [N, C] float32.
-        attention: [L, heads, tokens], the asked-for texts one behind the other in the order asked; None for none.
+        attention: [L, heads, tokens] of the requested texts, concatenated in the requested order; None if none is
+            requested.
     """
 
     pooled: Tensor
@@ -66,12 +67,12 @@ def encode(
     attended: Sequence[int] = (),
     keep: bool = True,
 ) -> Encodings:
-    """Encode N texts in evaluation mode; the mode is restored afterwards.
+    """Encode N texts in evaluation mode. The mode is restored afterwards.
 
     Args:
-        attended: texts whose attention of [CLS] is wanted too.
-        keep: whether the tokens of new texts are kept for the next time.
-    Raises: Interrupted between two batches, once `interrupted` says so.
+        attended: indices of the texts whose [CLS] attention is returned too.
+        keep: cache the tokens of new texts.
+    Raises: Interrupted between two batches, once `interrupted` returns True.
     """
     training = {module: module.training for module in encoder.modules()}
     encoder.eval()
@@ -102,7 +103,7 @@ def encode(
 def _rows(
     layers: Mapping[int, Tensor], batch: Sequence[int], lengths: Sequence[int], wanted: Collection[int]
 ) -> dict[int, Attention]:
-    """The rows [L, heads, T] of the wanted texts of a batch, each as long as its text."""
+    """Return the attention [L, heads, T] of the requested texts of a batch, each as long as its text."""
     if not layers:
         return {}
     stacked = torch.stack([layers[layer] for layer in sorted(layers)], 1).half().cpu().numpy()  # [B, L, heads, T]

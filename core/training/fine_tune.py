@@ -1,7 +1,8 @@
-"""A complete fine-tune: training, then storing the weights, in half the bytes where that changes no prediction.
+"""A complete fine-tune: training, then saving the weights, in half precision if that changes no prediction.
 
-float16, not bfloat16: weights of encoders lie well within its range (of all-MiniLM-L6-v2 the largest is 7.9, and one in
-a million rounds to 0), and its three more bits leave logits eight to twenty times closer to what they were.
+Half precision is float16, not bfloat16. Weights of encoders lie well within its range: of all-MiniLM-L6-v2 the largest
+is 7.9, and one in a million rounds to 0. Its three additional bits keep logits eight to twenty times closer to those in
+full precision.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def fine_tune(
     log: Callable[[str], None],
     ranks: Ranks | None = None,
 ) -> Iterator[Event]:
-    """Yield the events of `train`, resuming from the checkpoint if there is one; store the weights before its last.
+    """Yield the events of `train`, resuming from a checkpoint if there is one. Save the weights before the last event.
 
     Args:
-        known: what frames of earlier attempts predict of the probe's validation rows, by step.
-        log: writes a line to the run's log, for the search for the cause of an error.
-    Raises: as `train`. Where halving goes wrong weights stay whole, and the run is no worse for it.
+        known: predictions of earlier attempts' frames for the probe's validation rows, by step.
+        log: appends a line to the run's log.
+    Raises: as `train`. If saving in half precision fails, the weights are saved in full precision instead.
     """
     predictions, trained, started = dict(known), Trained(), None
     wanted = {*(config.checkpoint.snapshot_steps or ()), config.steps}
@@ -76,7 +77,7 @@ def fine_tune(
         elif isinstance(event, Frame) and event.step in wanted and started is not None:
             predictions[event.step] = event.logits[: started.probe.held_out].argmax(1)
         elif isinstance(event, Finished) and event.status == "finished" and started is not None:
-            # Frames predict the probe, which is the whole validation split unless that is large.
+            # The probe holds the whole validation split, unless that is large.
             whole = started.probe.held_out == len(data.validation)
             known = predictions if whole else {}
             yield _store_weights(checkpoints, config, data, started.device, known, trained, log)
@@ -92,7 +93,7 @@ def _store_weights(
     trained: Trained,
     log: Callable[[str], None],
 ) -> Checkpointed | Notice:
-    """Store the last weights, whole where halving them goes wrong."""
+    """Save the last weights, in full precision if saving in half precision fails."""
     try:
         for note in halve_weights(checkpoints, config, data, device, known, trained):
             log(note)
@@ -116,17 +117,18 @@ def halve_weights(
     known: Mapping[int, Predictions] | None = None,
     trained: Trained | None = None,
 ) -> Iterator[str]:
-    """Store a finished run's last weights and snapshots in float16, file by file.
+    """Save a finished run's last weights and snapshots in float16, file by file.
 
-    A file has full precision where one prediction on the validation split would change. Both are computed in the run's
-    own precision, as readers of the weights do. Projection heads, which only steps need, are left out.
+    A file keeps full precision if any prediction on the validation split would change. Both predictions are computed at
+    the run's own precision, at which the weights are used later. Projection heads are needed by steps only and are left
+    out.
 
     Args:
-        device: that of the run, as torch calls it.
-        known: predictions on the whole validation split by step, as the run's frames have them. Agreeing with these is
-            enough, and saves computing those of the full weights.
-        trained: the last weights, where they are not on disk yet, and their encoder, which predicts.
-    Yields: one sentence for each file that has full precision.
+        device: device of the run, by its name in torch.
+        known: predictions of the run's frames for the whole validation split, by step. If the predictions in half
+            precision equal these, those in full precision need not be computed.
+        trained: the last weights, if they are not on disk yet, with the encoder that predicts.
+    Yields: one sentence for each file that keeps full precision.
     Raises: TrainingError for weights that cannot be read or written, EncoderError.
     """
     machine, known = torch.device(device), known or {}
@@ -135,13 +137,13 @@ def halve_weights(
         predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
         yield from _written(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
     folder = checkpoints.folder
-    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # 0 holds one layer
-    # A checkpoint of an earlier step, which a full disk leaves behind, may hold adapters and stays as it is.
+    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
+    # After a disk was full, the checkpoint may be of an earlier step. It may hold adapters, so it is not changed.
     if trained is None and checkpoint_step(folder) == config.steps:
         files[config.steps] = checkpoint_path(folder)
     if files:
-        # Not by the encoder in memory, which holds weights that an earlier step did not have. A head that does not
-        # learn is the first that the seed draws, as in the run.
+        # The encoder in memory has weights that earlier steps did not have, so a new one is loaded. A head that is not
+        # trained is the first that the seed draws, as in the run.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             encoder, tokenizer = load_encoder(
@@ -156,14 +158,14 @@ def halve_weights(
 
 
 def in_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors in float16, but for those that hold a number beyond its range."""
+    """Convert tensors to float16, except those with a number beyond its range."""
     return {name: tensor.half() if _in_range(tensor) else tensor for name, tensor in tensors.items()}
 
 
 def _in_range(tensor: Tensor) -> bool:
     if not tensor.numel():
         return True
-    low, high = tensor.aminmax()  # far quicker than to look for infinities in float16
+    low, high = tensor.aminmax()  # much faster than a search for infinities in float16
     return bool(low >= -LARGEST) and bool(high <= LARGEST)
 
 

@@ -1,4 +1,4 @@
-"""Frozen blocks give the same output for a text each time: computed once, kept within a bound, read in later epochs."""
+"""A cache for outputs of frozen blocks, which are the same for a text in every epoch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ Item = TypeVar("Item")
 
 
 class OncePerRow(Generic[Item]):
-    """Items of rows, computed at a row's first appearance, together with the rows that first appear with it.
+    """A cache of one item per row, up to a size limit.
 
-    These groups are a function of the sampler alone. A resumed run, which starts with nothing kept, computes the very
-    same groups, so its numbers are the same to the last bit. Rows beyond the bound are computed again at each step.
+    A row's item is computed together with those of the rows that first appear in the same step. These groups depend on
+    the sampler only. A resumed run starts with an empty cache and computes the same groups, so its numbers are equal to
+    the last bit. Rows beyond the limit are computed again at each step.
     """
 
     def __init__(
@@ -24,23 +25,24 @@ class OncePerRow(Generic[Item]):
         size: Callable[[int], int],
         limit: int = KEPT_BYTES,
     ) -> None:
-        """Keep nothing yet.
+        """Start with an empty cache.
 
         Args:
-            rows_of: rows of step 1, 2, …
-            compute: items of rows, in their order.
-            size: bytes that a row's item takes.
+            rows_of: returns the rows of a step, counted from 1.
+            compute: returns the items of rows, in their order.
+            size: returns the bytes of a row's item.
+            limit: bytes of all cached items.
         """
         self._rows_of, self._compute, self._size = rows_of, compute, size
         self._room = limit
         self._walked = 0
-        self._groups: dict[int, list[int]] = {}  # step → rows that first appear there and are kept
-        self._first: dict[int, int] = {}  # row → that step, for the rows that are kept
+        self._groups: dict[int, list[int]] = {}  # step → cached rows that first appear in it
+        self._first: dict[int, int] = {}  # cached row → the step of its first appearance
         self._seen: set[int] = set()
         self._kept: dict[int, Item] = {}
 
     def items(self, step: int, rows: Sequence[int]) -> list[Item]:
-        """The items of a step's rows."""
+        """Return the items of a step's rows."""
         self._walk_to(step)
         for group in sorted({self._first[row] for row in rows if row in self._first and row not in self._kept}):
             members = self._groups[group]
@@ -56,7 +58,7 @@ class OncePerRow(Generic[Item]):
                 if row in self._seen:
                     continue
                 self._seen.add(row)
-                # Once full, full for good: a later, shorter text must not slip in ahead of an earlier one.
+                # Once a row does not fit, no later row is cached, even if it is short enough to fit.
                 self._room = self._room - self._size(row) if self._room >= self._size(row) else -1
                 if self._room >= 0:
                     group.append(row)

@@ -1,4 +1,4 @@
-"""Batches larger than memory: the gradients of the whole batch, with the encoder reading a part of it at a time."""
+"""Batches larger than memory: gradients of the whole batch, with the encoder reading one micro-batch at a time."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ from core.training.outputs import Outputs, joined
 
 
 class GradientCache:
-    """Encodes without keeping activations, then once more, part by part, with the gradient of the loss in hand.
+    """A batch encoded twice: without activations for the loss, then in micro-batches with the gradient of the loss.
 
-    Contrast needs all vectors of a batch at once, but the encoder's activations only where gradients pass. Each part
-    is read twice with the same random state, so that its dropout masks are the same.
+    Contrast needs all vectors of a batch at once, but activations of the encoder only for the micro-batch in the
+    backward pass. Each micro-batch is encoded both times with the same random state, so that its dropout masks are
+    equal.
 
     Source: Gao et al. 2021, arXiv:2101.06983.
     """
 
     def __init__(self, run: Callable[[int, int], Outputs], size: int, micro_batch: int) -> None:
-        """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`, `micro_batch` at a time."""
+        """Split the batch into micro-batches.
+
+        Args:
+            run: `run(start, end)` encodes the texts start … end − 1 of the batch.
+            size: number of texts in the batch.
+            micro_batch: number of texts encoded at a time.
+        """
         self._run = run
         self._spans = [(start, min(start + micro_batch, size)) for start in range(0, size, micro_batch)]
         self._states: list[dict[str, Tensor]] = []
 
     def encode(self) -> Outputs:
-        """Vectors of the whole batch, as leaves that gradients are collected in."""
+        """Return the vectors of the whole batch, as leaves that collect gradients."""
         parts = []
         with torch.no_grad():
             for span in self._spans:
@@ -39,15 +46,16 @@ class GradientCache:
         return whole
 
     def take(self, gradients: Sequence[Tensor | None]) -> None:
-        """Set the leaves' gradients, where another process computed the loss."""
+        """Set the gradients of the leaves, for a loss that was computed from gathered copies of them."""
         for leaf, gradient in zip(self._leaves, gradients, strict=True):
             leaf.grad = gradient
 
     def backward(self, shared: SharedGradients | None = None, first: int = 0) -> None:
-        """Propagate the leaves' gradients into the encoder; `shared` measures each part on the way.
+        """Propagate the gradients of the leaves into the encoder, one micro-batch at a time.
 
         Args:
-            first: which text of the batch is the first here.
+            shared: adds up the gradient of each term over the micro-batches.
+            first: index of the first text within the whole batch.
         """
         before = random_states()
         for (start, end), state in zip(self._spans, self._states, strict=True):
@@ -60,7 +68,7 @@ class GradientCache:
 
 
 def propagate(vectors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
-    """Propagate the gradients of outputs into the encoder, where some weight lies behind an output."""
+    """Propagate gradients into the encoder, from the outputs that depend on a trainable weight."""
     pairs = [
         (vector, gradient)
         for vector, gradient in zip(vectors, gradients, strict=True)

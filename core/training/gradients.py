@@ -1,8 +1,8 @@
 """Gradient of each term of the objective on weights that all terms reach, and the cosine between them.
 
-Terms may read different outputs of the encoder: a token-level term never reads the pooled vector, and further views are
-read by one term alone. On outputs their gradients would be perpendicular by construction, so they are compared on
-weights: the learning weights of the highest block that every term reaches.
+Terms may read different outputs of the encoder: a token-level term never reads the pooled vector, and some views are
+read by one term only. On such outputs the gradients would be orthogonal by construction. They are therefore compared on
+the trainable weights of the highest block that every term reaches.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from core.encoders.model import Encoder
 from core.events import SHARED_BLOCK, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, Term
 
-# A comparison walks one block once more for every term: each fifth step costs less than 5 % of the time.
+# A comparison propagates each term through one block again. At every fifth step it costs less than 5 % of the time.
 EVERY_STEPS = 5
 
 
 class SharedGradients:
-    """Gradients of the weighted terms on the learning weights of one block, summed up over parts of a batch.
+    """Gradients of the weighted terms on the trainable weights of one block, summed over micro-batches.
 
-    `backward` of the vectors is left to the caller; this only looks.
+    The caller propagates the gradients of the vectors; this class only measures.
     """
 
     def __init__(
         self, block: int, weights: Sequence[nn.Parameter], asked: Mapping[str, Sequence[Tensor | None]]
     ) -> None:
-        """Begin with no gradients.
+        """Start without gradients.
 
         Args:
             block: number of the block, from 1.
-            asked: of each term, its gradient on each of the encoder's outputs [P, B, ...]; None where it reads none.
+            asked: gradient of each term on each output of the encoder, [P, B, ...]; None for an output that it does not
+                read.
         """
         self._block, self._weights, self._asked = block, list(weights), asked
         self._sums: dict[str, list[Tensor | None]] = {key: [None] * len(weights) for key in asked}
 
     def add(self, vectors: Sequence[Tensor], texts: slice = slice(None)) -> None:
-        """Carry the terms' gradients on the outputs of some texts of the batch into the block.
+        """Propagate the terms' gradients on the outputs of some texts of the batch into the block.
 
         Args:
-            vectors: the outputs, with their graph, which is kept.
+            vectors: the outputs, with their graph, which is retained.
+            texts: the texts of these outputs within the batch.
         """
         for key, gradients in self._asked.items():
             pairs = [
@@ -61,12 +63,15 @@ class SharedGradients:
                     sums[place] = gradient if before is None else before + gradient
 
     def sum_over(self, summed: Callable[[Sequence[Tensor | None], Sequence[Tensor]], list[Tensor | None]]) -> None:
-        """Add what other processes found for their texts; `summed` does so for gradients of the weights."""
+        """Sum the gradients over processes with the function `summed`."""
         for key, sums in self._sums.items():
             self._sums[key] = summed(sums, self._weights)
 
     def measures(self) -> dict[str, Tensor]:
-        """The norm of each term's gradient, the cosine of the first two, not a number where one is 0, and the block."""
+        """Return the norm of each term's gradient, the cosine of the first two, and the block.
+
+        The cosine is NaN if one of the norms is 0.
+        """
         norms = {key: _product(sums, sums).sqrt() for key, sums in self._sums.items()}
         first, second = list(self._sums)[:2]
         cosine = _product(self._sums[first], self._sums[second]) / norms[first] / norms[second]
@@ -78,7 +83,7 @@ class SharedGradients:
 
 
 def _product(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> Tensor:
-    """The scalar product over all weights; None is a gradient of 0."""
+    """Compute the scalar product over all weights. None is a gradient of 0."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     return torch.stack([torch.dot(a.flatten(), b.flatten()) for a, b in pairs]).sum() if pairs else torch.zeros(())
 
@@ -91,12 +96,12 @@ def shared_gradients(
     vectors: Sequence[Tensor],
     frozen: int,
 ) -> SharedGradients | None:
-    """Return the gradients to compare in this step; None where fewer than two terms move a block.
+    """Return the gradients to compare in this step; None if fewer than two terms reach a trainable block.
 
     Args:
         reach: the highest block that each term reads.
-        vectors: what the encoder handed out and the terms have read, such as pooled vectors [P, B, H].
-        frozen: how many of the lowest blocks learn nothing.
+        vectors: outputs of the encoder that the terms have read, such as pooled vectors [P, B, H].
+        frozen: number of lowest blocks that are frozen.
     """
     moving = [term for term in terms if term.weight > 0 and reach[term.key] > frozen]
     if len(moving) < 2:

@@ -1,4 +1,4 @@
-"""One fine-tune as a stream of events. It knows no store, no process and no page."""
+"""One fine-tune as a stream of events, independent of the store, worker processes and pages."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ NOT_FINITE = {
 
 
 class Controls(Protocol):
-    """Requests that a run answers between two steps."""
+    """Requests to a run, which reads them between two steps."""
 
     def stop_requested(self) -> bool:
-        """True once the run should end with a checkpoint."""
+        """Return True once the run should end with a checkpoint."""
         ...
 
     def take_turns(self) -> Sequence[tuple[str, float]]:
-        """Knob turns (name, value) that came since the last call, oldest first."""
+        """Return the knob turns (name, value) since the last call, oldest first."""
         ...
 
 
 class NoControls:
-    """No requests."""
+    """Controls without requests."""
 
     def stop_requested(self) -> bool:
         return False
@@ -107,21 +107,22 @@ def train(
     ranks: Ranks | None = None,
     trained: Trained | None = None,
 ) -> Iterator[Event]:
-    """Fine-tune as `config` says, with an event for everything that happens.
+    """Fine-tune an encoder as `config` describes, and yield the events of the run.
 
     Args:
         config: prepared (`core.advice.prepare`), so that every default is filled in.
         data: the rows that the config names.
-        controls: asked between two steps; a consumer pauses a run by not asking for the next event.
-        checkpoints: where the rolling checkpoint lies; None keeps none.
+        controls: read between two steps. The caller pauses a run by not requesting the next event.
+        checkpoints: storage of the rolling checkpoint; None saves none.
         cache: vectors of untrained encoders, shared by runs.
-        translations: file that keeps back-translations, shared by runs.
+        translations: file that caches back-translations, shared by runs.
         start: weights of the run that `config.start` names.
-        resume: go on from the checkpoint, on exactly the same curve.
-        ranks: the processes that train together, of which this one leads; the others `follow`.
-        trained: takes the encoder and what it learned once the run has finished; the last weights are then not written.
+        resume: continue from the checkpoint, on exactly the same curve.
+        ranks: the processes of a distributed run. This process leads, and the others call `follow`.
+        trained: receives the encoder and its trained weights once the run has finished. The last weights are then not
+            saved.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
-    Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
+    Raises: TrainingError for a loss that is not finite; EncoderError if the encoder cannot be loaded.
     """
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks)
@@ -129,7 +130,7 @@ def train(
         yield from run.events(controls, trained)
     finally:
         if ranks is not None:
-            with suppress(TrainingError):  # what went wrong before is what is raised
+            with suppress(TrainingError):  # an earlier error takes precedence
                 ranks.lead(None)
 
 
@@ -142,9 +143,9 @@ def follow(
     translations: Path | None = None,
     start: Path | None = None,
 ) -> None:
-    """Take the steps of a run that another process leads. Arguments and errors as for `train`.
+    """Take the steps of a run that another process leads. Arguments and errors are those of `train`.
 
-    It resumes where there is a checkpoint, as its leader does.
+    Like the leader, this process resumes from a checkpoint if there is one.
     """
     run = _Run(config, data, checkpoints, MemoryCache(), translations, start, checkpoints.step() is not None, ranks)
     while (turns := ranks.follow()) is not None:
@@ -200,9 +201,9 @@ class _Run:
         self._follow_recorded_turns()
 
     def _begin_from(self, start: Path | None, resume: bool) -> None:
-        """Take the weights of another run, draw the re-initialised blocks and fit the classifier.
+        """Load the weights of another run, re-initialise blocks and fit the classifier, as the config says.
 
-        The encoder is remembered as it was pre-trained and as it starts.
+        The pre-trained encoder is kept for the linear probe, and the encoder before the first step for the first frame.
         """
         config, seed = self.config, self.config.seed
         machine = self.machine
@@ -230,19 +231,19 @@ class _Run:
         )
 
     def events(self, controls: Controls, trained: Trained | None) -> Iterator[Event]:
-        """Yield the events of a run, from the first to the last."""
+        """Yield the events of the run, from first to last."""
         checkpoints = self.checkpoints
         yield self._started()
         yield self.frames.tokens
         yield from self._cautions()
         if checkpoints and self.step == 0 and 0 in self.snapshot_steps:
-            # A classifier that was fitted before the first step is kept, as no seed draws it again.
+            # Save a classifier that was fitted before the first step: it cannot be drawn again from the seed.
             layer = f"model.{self.encoder.family.head_layers[1]}"
             yield from self._snapshot({f"{layer}.weight", f"{layer}.bias"})
-        if self._start is not None and self._start.vectors is not None:  # before any step, as they are at hand
+        if self._start is not None and self._start.vectors is not None:  # cached vectors need no computation
             yield from self._first_frame(NoControls())
 
-        with suppress(Interrupted):  # a frame was given up for a stop; the steps so far count
+        with suppress(Interrupted):  # a stop interrupted a frame; the steps so far count
             yield from self._steps(controls)
 
         if self.step < self.config.steps:
@@ -251,11 +252,11 @@ class _Run:
                 yield from self._snapshot()
             yield Finished(self.step, "stopped")
             return
-        self._leave_phase()  # the encoder is a plain one again
+        self._leave_phase()  # merges adapters into the encoder
         yield from self._test()
         if trained is not None:
             weights = weights_of(self.encoder, self.learned)
-            # Copies, as predicting with other weights overwrites those of the encoder.
+            # Copy them, because predicting with other weights overwrites those of the encoder.
             trained.weights = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
             trained.encoder, trained.tokenizer = self.encoder, self.tokenizer
         elif checkpoints:
@@ -263,9 +264,9 @@ class _Run:
         yield Finished(self.step, "finished")
 
     def _steps(self, controls: Controls) -> Iterator[Event]:
-        """Take the steps that are left, unless a stop is asked for. Raises: Interrupted by a stop during a frame."""
+        """Take the remaining steps until a stop is requested. Raises: Interrupted by a stop during a frame."""
         steps, checkpoints = self.config.steps, self.checkpoints
-        if self.step in self.frame_steps and self.step > 0:  # a stop may have cost the frame of the checkpoint's step
+        if self.step in self.frame_steps and self.step > 0:  # a stop may have skipped the checkpoint's frame
             yield from self._frame(controls)
         while self.step < steps and not controls.stop_requested():
             if self.enter_phase_of(self.step + 1):
@@ -276,7 +277,7 @@ class _Run:
             yield from self.turn_knobs(turns)
             yield self.take_step()
             yield from self._starvation()
-            # What must not delay the first step: frame 0 from a copy, and a part of the linear probe.
+            # Frame 0 and the linear probe come after the step, so that they do not delay the first one.
             yield from self._first_frame(controls)
             yield from self._baseline.between_steps()
             if self.step in self.frame_steps:
@@ -303,7 +304,7 @@ class _Run:
     # Phases
 
     def enter_phase_of(self, step: int) -> bool:
-        """Enter the phase that a step belongs to; return whether it is another one."""
+        """Enter the phase of a step. Return whether the phase changed."""
         number = self.config.phase_at(step)
         if number == self.phase.number:
             return False
@@ -313,7 +314,7 @@ class _Run:
         return True
 
     def _cautions(self) -> Iterator[Notice]:
-        """Warn of whatever makes the numbers of this phase misleading."""
+        """Yield a notice for every setting that makes the numbers of this phase misleading."""
         note = classifier_note(self.config)
         if note is not None and not classifier_learned(self.config, self.step + 1):
             yield Notice(self.step, note)
@@ -359,7 +360,7 @@ class _Run:
     # Knobs
 
     def _follow_recorded_turns(self) -> None:
-        """Set the objective and the learning rate that the next step of this phase uses."""
+        """Set the objective and the learning rate of the next step from the recorded knob turns."""
         last = self.config.phase_ends[self.phase.number]  # a resumed run may be at the end of its phase
         used = objective_at(self.config, min(self.step + 1, last))
         self.phase.rate_factor = used.rate_factor
@@ -367,7 +368,7 @@ class _Run:
             self.phase.set_objective(used.objective)
 
     def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | TurnRefused]:
-        """Apply the knob turns that the next step is the first to use: recorded in the config, and new."""
+        """Apply the knob turns that take effect at the next step: those recorded in the config, and new ones."""
         step = self.step + 1
         recorded = [(t.name, t.value) for t in self.config.knob_turns if t.step == step]
         if not recorded and not turns:
@@ -376,7 +377,7 @@ class _Run:
         for name, value in turns:
             try:
                 check_turn(self.config, step, name, value)
-            except ConfigError as error:  # it was turned for the phase that has just ended
+            except ConfigError as error:  # the knob belongs to the phase that has just ended
                 yield TurnRefused(self.step, error.message, name, value)
                 continue
             turn = KnobTurn.model_validate({"step": step, "name": name, "value": value})
@@ -401,7 +402,7 @@ class _Run:
         return Step(step, values)
 
     def _starvation(self) -> Iterator[Notice]:
-        """Once for each contrastive term that has been 0 for some steps because its batches hold no positives."""
+        """Yield one notice for each contrastive term that stays 0 because its batches hold no positives."""
         phase, sampler = self.phase, self.config.task.sampler
         for sentence in starving_sentences(
             tuple(self._recent), phase.objective_config, phase.config.batch_size, sampler
@@ -413,7 +414,7 @@ class _Run:
     # Frames
 
     def _first_frame(self, controls: Controls) -> Iterator[Event]:
-        """The frame of step 0, once."""
+        """Yield the frame of step 0, unless it was yielded before."""
         if self._start is None:
             return
         start, self._start = self._start, None
@@ -425,7 +426,10 @@ class _Run:
         yield from self.frames.events(0, pooled, logits, vectors.get("attention"))
 
     def _frame(self, controls: Controls) -> Iterator[Event]:
-        """The probe as it is now. A stop gives it up, but not at the last step: a finished run has its last frame."""
+        """Yield the frame of the current step.
+
+        A stop interrupts it, except at the last step: a finished run has its last frame.
+        """
         interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
         by_probe = not classifier_learned(self.config, self.step)
         found = encode(
@@ -440,9 +444,10 @@ class _Run:
         yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
     def _test(self) -> Iterator[Evaluation | Predictions]:
-        """Scores of the test split: of the linear probe to beat, where the run was too short for it, and of the run.
+        """Yield the scores of the test split.
 
-        Where no classifier learned, the run's predictions are those of a linear probe.
+        If the run was too short to compute the baseline's scores, they come first. Without a trained classifier, the
+        run's predictions are those of a linear probe.
         """
         yield from self._baseline.to_the_end()
         labels, by_probe = self.data.test.labels, not classifier_learned(self.config, self.step)
@@ -463,10 +468,10 @@ class _Run:
     # Checkpoints
 
     def _checkpoint(self, *, last: bool = False) -> Checkpointed | Notice:
-        """A full disk does not end a run: it goes on without a checkpoint and says so."""
+        """Save a checkpoint. If the disk is full, return a notice instead, and the run continues."""
         assert self.checkpoints is not None
         tensors = weights_of(self.encoder, self.learned if last else self.learned | self._learning())
-        if not last:  # no step follows the last
+        if not last:  # needed only by a further step
             tensors |= self.phase.state() | random_states()
         try:
             self.checkpoints.save(self.step, tensors)
@@ -475,10 +480,10 @@ class _Run:
         return Checkpointed(self.step)
 
     def _snapshot(self, names: Collection[str] | None = None) -> Iterator[Notice]:
-        """Keep what the model knows now, as one that finishes here would; a full disk costs the copy and no more.
+        """Save the weights as a run that finishes here would. If the disk is full, yield a notice instead.
 
         Args:
-            names: of the weights; all that have been learned by default.
+            names: names of the weights; all trained weights by default.
         """
         assert self.checkpoints is not None
         names = self.learned | self._learning() if names is None else names
@@ -497,6 +502,6 @@ def _device(name: str) -> torch.device:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Names, sizes and dates of the encoder's weight files."""
+    """Return the names, sizes and modification times of the encoder's weight files."""
     weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
     return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)

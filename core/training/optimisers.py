@@ -1,4 +1,4 @@
-"""Optimisers: which parameters share a rate, the rate of a step, and the moments as plain tensors."""
+"""Optimisers: parameter groups, learning rates of a step, and moments as plain tensors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from transformers import Adafactor
 from core.config import OptimiserConfig
 from core.encoders.model import Encoder
 
-# Where β2^t, with β2 = 0.999, has vanished even in float64, and float32 still counts in ones.
+# At this step β2^t, with β2 = 0.999, is 0 even in float64, and float32 can still count in ones.
 LATE_STEP = 1e6
-# Numbers among an optimiser's moments, by the word that marks them in a checkpoint.
+# Types of the Python numbers among an optimiser's moments, by their name in a checkpoint.
 NUMBERS: Mapping[str, tuple[type, torch.dtype]] = {"int": (int, torch.int64), "float": (float, torch.float64)}
 
 
 def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[str, Any]]:
-    """Return the trainable parameters, in groups of one learning rate and one weight decay.
+    """Group the trainable parameters by learning rate and weight decay.
 
     Block b of L gets learning_rate · layer_decay^(L − b), so the last block gets learning_rate. The embeddings get
-    layer_decay^L, and so does what the blocks share: DeBERTa's and MPNet's relative positions and the norms around
-    them. The head, projection heads included, gets classifier_learning_rate.
-    Biases and normalisation weights, the parameters of fewer than two dimensions, do not decay.
+    learning_rate · layer_decay^L, and so do parameters shared by the blocks: DeBERTa's and MPNet's relative positions
+    and the norms around them. The head, including projection heads, gets classifier_learning_rate. Biases and
+    normalisation weights, the parameters with fewer than two dimensions, do not decay.
 
     Returns: dictionaries of `params`, `weight_decay` and `rate`, the peak learning rate. With layer_decay 1 and no
-        rate of the classifier's own there are at most two, so that a fused step stays one sweep.
+        separate rate for the classifier there are at most two, so that a fused step stays one sweep.
     Source: Howard and Ruder 2018 (discriminative fine-tuning), arXiv:1801.06146.
     """
     rates = _rates(encoder, optimiser)
@@ -41,19 +41,19 @@ def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[
 def make_optimiser(
     groups: Sequence[Mapping[str, Any]], optimiser: OptimiserConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW, fused where torch can, or Adafactor.
+    """Create AdamW, fused if torch supports it on the device, or Adafactor.
 
-    Adafactor runs without its relative step and parameter scale: a learning rate is an absolute step as in AdamW, and
-    the root mean square of an update never exceeds it. Its second moments are kept as one row and one column per
-    matrix, and it has no first moments.
+    Adafactor runs without relative step and parameter scale: a learning rate is an absolute step as in AdamW, and the
+    root mean square of an update never exceeds it. It stores second moments as one row and one column per matrix, and
+    no first moments.
 
-    Without bias correction AdamW's step is lr·m/(√v + ε) with the raw moments, as in BERT's own optimiser. torch
-    divides m by 1 − β1^t and v by 1 − β2^t, so counting from a t so late that both are 1 takes exactly that step.
+    Without bias correction, the step of AdamW is lr·m/(√v + ε) with the raw moments, as in BERT's own optimiser. torch
+    divides m by 1 − β1^t and v by 1 − β2^t. Counting from a t so large that both are 1 gives exactly this step.
 
     Args:
-        groups: as `parameter_groups` makes them.
-    Source: Loshchilov and Hutter 2019, arXiv:1711.05101; Shazeer and Stern 2018, arXiv:1804.04235; without
-        correction: Devlin et al. 2019, arXiv:1810.04805; Mosbach et al. 2021, arXiv:2006.04884; Zhang et al. 2020,
+        groups: result of `parameter_groups`.
+    Source: Loshchilov and Hutter 2019, arXiv:1711.05101; Shazeer and Stern 2018, arXiv:1804.04235; without correction:
+        Devlin et al. 2019, arXiv:1810.04805; Mosbach et al. 2021, arXiv:2006.04884; Zhang et al. 2020,
         arXiv:2006.05987.
     """
     given = [{**group, "lr": group["rate"]} for group in groups]
@@ -72,7 +72,7 @@ def make_optimiser(
 
 
 def set_rates(optimiser: torch.optim.Optimizer, factor: float) -> None:
-    """Set what the next step uses: `factor` ≥ 0, the schedule's multiplier, times each group's peak rate."""
+    """Set each group's learning rate to its peak rate times `factor` ≥ 0, the multiplier of the schedule."""
     for group in optimiser.param_groups:
         group["lr"] = group["rate"] * factor
 
@@ -80,31 +80,32 @@ def set_rates(optimiser: torch.optim.Optimizer, factor: float) -> None:
 def take_clipped_step(
     optimiser: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], norm: Tensor, most: float
 ) -> None:
-    """Step with gradients scaled down to a norm of at most `most`.
+    """Take an optimiser step with gradients scaled down to a norm of at most `most`.
 
-    A fused AdamW divides them in the sweep that uses them, by the means that torch's gradient scaler has for it: one
-    pass over all gradients less, 4 % of a step of a small encoder in bfloat16.
+    A fused AdamW divides them in the same sweep, through the interface of torch's gradient scaler. This saves one pass
+    over all gradients, 4 % of a step of a small encoder in bfloat16.
 
     Args:
-        norm: of all gradients together, before; a float32 scalar on their device.
+        norm: norm of all gradients before clipping; a float32 scalar on their device.
     """
     if not optimiser.defaults.get("fused"):
         nn.utils.clip_grads_with_norm_(parameters, most, norm)
         optimiser.step()
         return
-    # The same 1e-6 as in torch's own clipping, so that either way takes the same step.
+    # torch's own clipping adds the same 1e-6, so that both branches take the same step.
     optimiser.grad_scale = ((norm + 1e-6) / most).clamp(min=1.0)  # type: ignore[attr-defined]  # read by step()
     optimiser.step()
     optimiser.grad_scale = None  # type: ignore[attr-defined]
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
-    """The moments under "moment/<key>/<parameter name>"; a Python number as a 0-d tensor whose key ends in its type.
+    """Return the moments under "moment/<key>/<parameter name>".
 
-    The tensors are the optimiser's own, not copies.
+    The key of a Python number ends in its type, and its value is a 0-d tensor. The tensors are the optimiser's own, not
+    copies.
 
     Args:
-        names: of all parameters that learn.
+        names: names of all trainable parameters.
     """
     tensors = {}
     for parameter, state in optimiser.state.items():
@@ -118,12 +119,11 @@ def optimiser_state(optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str
 def restore_optimiser_state(
     optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `optimiser_state` gave; its next step is bit for bit that of the optimiser it came from.
+    """Restore the result of `optimiser_state`. The next step equals that of the saved optimiser bit for bit.
 
-    Tensors that are on the parameter's device already become the optimiser's own. Other keys than "moment/…" are
-    passed over.
+    Tensors already on the parameter's device become the optimiser's own. Keys other than "moment/…" are skipped.
 
-    Raises: KeyError for a parameter that has no name here.
+    Raises: KeyError for a parameter that is not in `names`.
     """
     parameters = {name: parameter for parameter, name in names.items()}
     for path, tensor in tensors.items():
@@ -137,7 +137,10 @@ def restore_optimiser_state(
 
 
 def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
-    """The peak rate of every parameter. A later line overrules an earlier one: BERT's pooler lies in its base model."""
+    """Return the peak rate of every parameter.
+
+    Later assignments override earlier ones: BERT's pooler belongs to both its base model and the head.
+    """
     count = len(encoder.blocks)
     rate, head_rate = optimiser.learning_rate, optimiser.classifier_learning_rate
     assert rate is not None, "a phase that was not prepared"

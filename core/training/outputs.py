@@ -26,7 +26,7 @@ class Outputs(NamedTuple):
 
     @property
     def vectors(self) -> list[Tensor]:
-        """All that gradients flow through."""
+        """Return all tensors that gradients flow through."""
         return [*self.pooled.values(), *(views.vectors for views in self.tokens.values())]
 
 
@@ -41,7 +41,7 @@ def outputs_of(encoded: Encoded, passes: int) -> Outputs:
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:
-    """Concatenate the outputs of parts of a batch."""
+    """Concatenate the outputs of micro-batches along the texts."""
     first = parts[0]
     tokens = {
         layer: TokenViews(
@@ -54,7 +54,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
 
 
 class Reader:
-    """Inputs of the terms. Logits, masked and projected vectors that several terms read are computed once."""
+    """The inputs of the objective's terms. Tensors that several terms read are computed once."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Reader:
         return tuple(self._logits[wanted] for wanted in plan.logits)
 
     def _mixed(self, plan: TermPlan, concentration: float) -> TermInput:
-        """One draw of pairs and share for the batch, as in the paper's code."""
+        """Mix the texts of the batch with one draw of partners and share, as in the paper's code."""
         pooled = self._outputs.pooled[self._last]
         share = torch.distributions.Beta(concentration, concentration).sample().to(pooled.device)
         partners = torch.randperm(pooled.shape[1], device=pooled.device)
@@ -118,11 +118,11 @@ class Reader:
         return self._masked[wanted]
 
     def _tokens(self, plan: TermPlan, group: Sequence[VectorOf], k: int, clusters: int) -> Contrasted:
-        """The top tokens of each pass side by side: [B, P·k, H], or P·clusters means."""
+        """Concatenate the top tokens of each pass, [B, P·k, H], or the means of their clusters, [B, P·clusters, H]."""
         vectors, masks = [], []
         for wanted in group:
             views = self._outputs.tokens[wanted.layer]
-            # A layer is tapped at the largest k that a term asks for; the most attended tokens come first.
+            # A layer is tapped at the largest k of all terms, with the most attended tokens first.
             chosen, mask = views.vectors[wanted.number][:, :k], views.mask[wanted.number][:, :k]
             if clusters:
                 chosen, mask = cluster_views(chosen, mask, clusters)
@@ -135,12 +135,12 @@ PROJECTION_WIDTH = 128
 
 
 def projected(encoder: Encoder, key: str, vectors: Tensor) -> Tensor:
-    """Vectors [..., H] through a term's projection head, if it has one."""
+    """Apply a term's projection head to vectors [..., H], if it has one."""
     return encoder.projections[key](vectors) if key in encoder.projections else vectors
 
 
 def projection_head(kind: str, width: int) -> nn.Module:
-    """A fresh head: "linear", or "mlp" of one hidden layer; both end PROJECTION_WIDTH wide."""
+    """Build a projection head: "linear", or "mlp" with one hidden layer. Its output is PROJECTION_WIDTH wide."""
     if kind == "linear":
         return nn.Linear(width, PROJECTION_WIDTH)
     return nn.Sequential(nn.Linear(width, PROJECTION_WIDTH), nn.ReLU(), nn.Linear(PROJECTION_WIDTH, PROJECTION_WIDTH))

@@ -1,6 +1,6 @@
-"""Passes of the encoder over a batch, in one call; each text is augmented by the view of its pass.
+"""Passes of the encoder over a batch, in one call. The view of a pass augments its texts.
 
-A changed text is a function of seed, step, row and view, so that a resumed run reads the same.
+An augmented text is a function of seed, step, row and view, so that a resumed run reads the same texts.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Machine(NamedTuple):
 
     @property
     def precision(self) -> Precision:
-        """Precision of the encoder's passes."""
+        """Return the precision of the encoder's passes."""
         return "bfloat16" if self.autocast._enabled else "float32"
 
 
 class Batch(NamedTuple):
-    """Inputs of a step: row numbers, labels [B], tokens of each pass, gradients of adversarial passes."""
+    """The inputs of a step: row numbers, labels [B], tokens of each pass, gradients of adversarial passes."""
 
     rows: Sequence[int]
     labels: Tensor
@@ -56,10 +56,10 @@ class Batch(NamedTuple):
 
 
 class Passes:
-    """Passes of a plan. Outputs of frozen blocks never change and are computed once for each text.
+    """The passes of a plan. Outputs of frozen blocks are computed once for each text and cached.
 
-    Kept outputs are used where nothing changes a text on its way in; with a view that does, with triplets or with a
-    gradient cache every block is computed.
+    Outputs are not cached if a view changes a text before the encoder, or if the batch is one of triplets. A gradient
+    cache and a batch shared by processes rule the cache out too, unless all blocks are frozen.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Passes:
         translations: Path | None = None,
         ranks: Ranks | None = None,
     ) -> None:
-        """Prepare what frozen blocks give, which is computed once.
+        """Create the caches for outputs of frozen blocks.
 
         Args:
-            ranks: the processes that share a batch; None for this one alone.
-            rows_of: the rows of step 1, 2, …
-            frozen: how many of the lowest blocks do not learn.
-            micro_batch: texts that the encoder reads at a time; None for the whole batch.
-            translations: file that keeps back-translations.
+            ranks: the processes that share a batch; None for a run with one process.
+            rows_of: returns the rows of a step, counted from 1.
+            frozen: number of lowest blocks that are frozen.
+            micro_batch: number of texts encoded at a time; None for the whole batch.
+            translations: file that caches back-translations.
         """
         self._plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
         self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
@@ -93,7 +93,7 @@ class Passes:
         self._start = frozen
         self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
         self.kept_states: OncePerRow[Tensor] | None = None
-        # A process reads a part of its own of each batch, unless there is nothing left to compute.
+        # Each process encodes its own shard of a batch, unless all blocks are frozen.
         if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
             width = encoder.base.config.hidden_size * FLOAT_BYTES
             if frozen == len(encoder.blocks):
@@ -105,11 +105,11 @@ class Passes:
                 )
 
     def follow(self, plan: Plan) -> None:
-        """Take a plan with the same passes: an adversarial step follows the loss as its knobs are now."""
+        """Set a plan with the same passes. Adversarial steps then follow its loss, with its knobs."""
         self._plan = plan
 
     def batch(self, step: int, rows: Sequence[int], triplets: Sequence[int], labels: Tensor) -> Batch:
-        """Return the inputs of the passes at a step; labels [B] are those of the rows."""
+        """Return the inputs of the passes at a step. Labels [B] are those of the rows."""
         tokens = [
             self.inputs.tokens(number, step, rows if wanted.source == "rows" else triplets)
             for number, wanted in enumerate(self._plan.passes)
@@ -124,12 +124,15 @@ class Passes:
         return Batch(rows, labels, tokens, gradients)
 
     def _term_of(self, wanted: Pass) -> TermPlan:
-        """The term whose loss an adversarial step follows: the contrastive one, where several share the view."""
+        """Return the term whose loss an adversarial step follows: the contrastive one, if several share the view."""
         having = [t for t in self._plan.terms if wanted.view in t.term.views]
         return max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
 
     def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | ShardedBatch | None]:
-        """The encoder's outputs; with a gradient cache or a shared batch its `backward` has to follow the loss's."""
+        """Return the outputs of the encoder, and the gradient cache or sharded batch, if any.
+
+        The caller calls `backward` of the latter after that of the loss.
+        """
         if self.kept_outputs is not None:
             return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
         if self.kept_states is not None:
@@ -146,13 +149,13 @@ class Passes:
             cache = GradientCache(partial(self.run, batch), size, self._micro_batch)
             return cache.encode(), cache
         outputs = self.run(batch, 0, size)
-        for vectors in outputs.vectors:  # where only the head learns, its input shows the gradient of each term
+        for vectors in outputs.vectors:  # if only the head is trained, its input shows the gradient of each term
             if not vectors.requires_grad:
                 vectors.requires_grad_()
         return outputs, None
 
     def run(self, batch: Batch, start: int, end: int) -> Outputs:
-        """The passes over texts start … end − 1 of the batch, in one call of the encoder."""
+        """Encode the texts start … end − 1 of the batch in all passes, in one call of the encoder."""
         texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens[start:end]]
         with self._machine.autocast:
             encoded = self._encoder.encode(texts, self._taps, change=self._change(batch, start, end))
@@ -206,7 +209,7 @@ class Passes:
 
 
 class StepInputs:
-    """Tokenised texts of the passes of a plan."""
+    """The tokenised texts of the passes of a plan."""
 
     def __init__(
         self,
@@ -218,7 +221,11 @@ class StepInputs:
         seed: int,
         translations: Path | None = None,
     ) -> None:
-        """`translations` is the file that keeps back-translations; None keeps them for this run only."""
+        """Create the translation models of the views that need them.
+
+        Args:
+            translations: file that caches back-translations; None caches them for this run only.
+        """
         self._texts = data.train.inputs
         self._sides = [data.train.texts] if data.train.seconds is None else [data.train.texts, data.train.seconds]
         self._triplets = data.triplets
@@ -257,12 +264,12 @@ class StepInputs:
         if number in self._models:
             return self._tokenizer(self.texts(number, step, rows))
         if view is not None and view.entry.text:
-            # Texts of one step are not met again: keeping their tokens would grow without end.
+            # Augmented texts are not used again, so a cache of their tokens would grow without bound.
             return self._tokenizer(self.texts(number, step, rows), keep=False)
         return self.plain(rows)
 
     def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
-        """Return the texts of pass `number` before they are tokenised, augmented where its view changes texts."""
+        """Return the texts of pass `number` before tokenisation, augmented if its view changes texts."""
         view = self._passes[number].view
         if number in self._models:
             sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
@@ -279,5 +286,5 @@ class StepInputs:
 
 
 def stream_of(wanted: Pass) -> int:
-    """Return the number that keeps random draws of passes apart, also of two views that differ in one setting only."""
+    """Return the random stream of a pass. Views that differ in a single setting have different streams."""
     return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

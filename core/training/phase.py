@@ -1,4 +1,4 @@
-"""One phase of a run: what learns, and from which objective."""
+"""One phase of a run: its trainable weights, its objective and its optimiser."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from core.training.trainable import (
 
 
 class Phase:
-    """One phase of a run; its steps are counted from 1."""
+    """One phase of a run. Its steps are counted from 1."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Phase:
         self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
         self.ranks = ranks
         self.learning = self._prepare_weights()
-        # The lowest blocks, which do not learn.
+        # Number of lowest blocks that are frozen.
         self.frozen = frozen_blocks(encoder, self.config.trainable)
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
         self.optimiser = make_optimiser(
@@ -85,14 +85,14 @@ class Phase:
             for key, term in zip(phase.objective.keys, phase.objective.terms, strict=True)
             if term.parameters.get("projection", "none") != "none"
         }
-        encoder.projections = nn.ModuleDict()  # those of an earlier phase have done their work
+        encoder.projections = nn.ModuleDict()  # heads of an earlier phase are not used again
         learning = apply_trainable(encoder, phase.trainable)
         encoder.projections = nn.ModuleDict(heads).to(self.machine.device)
         set_gradient_checkpointing(encoder, phase.gradient_checkpointing)
         return [*learning, encoder.projections]
 
     def set_objective(self, objective: ObjectiveConfig) -> None:
-        """Follow another objective from the next step on; the phase's own with some knobs turned."""
+        """Set the objective from the next step on: the phase's own, with some knobs turned."""
         plan = plan_phase(objective, len(self.encoder.blocks))
         terms = dict(zip(objective.keys, objective.terms, strict=True))
         self.objective_config = objective
@@ -126,7 +126,7 @@ class Phase:
             ranks=self.ranks,
         )
 
-    # What `core.training.step` reads of a step
+    # Inputs of `core.training.step`
 
     def batch(self, step: int) -> Batch:
         """Return the inputs of a step."""
@@ -159,7 +159,7 @@ class Phase:
         return {parameter: plain_name(name) for name, parameter in self.encoder.named_parameters()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave. Raises: TrainingError for another run's."""
+        """Restore the result of `state`. Raises: TrainingError for the state of another run."""
         try:
             restore_optimiser_state(self.optimiser, self._names(), tensors)
         except KeyError as error:

@@ -17,17 +17,17 @@ from core.training.encode import Attention
 from core.training.scores import LinearProbe, classification_scores, probe_scores
 from core.training.untrained import candidate_rows, probe_rows, spread
 
-# What the attention of all frames may take on disk; examples that do not fit have none.
+# Maximum disk space for the attention of all frames, in bytes. Examples beyond it have none.
 ATTENTION_BYTES_MAX = 2**26
 BYTES_PER_NUMBER = 2
 
 
 class ProbeFrames:
-    """The probe of one run: rows of the validation split, and some of the training split beside them.
+    """The probe of one run: rows of the validation split, then some of the training split.
 
     Attributes:
-        texts: what the encoder reads for a frame: the whole validation split, which is scored, then training rows.
-        attended: texts, by their place there, whose attention is kept.
+        texts: texts encoded for a frame: the whole validation split, which is scored, then training rows.
+        attended: indices into `texts` of the texts whose attention is stored.
     """
 
     def __init__(self, config: RunConfig, data: TaskData, encoder: Encoder, tokenizer: Tokenizer) -> None:
@@ -43,7 +43,7 @@ class ProbeFrames:
         self.texts = (*data.validation.inputs, *train.inputs)
         self._further = further.inputs
         self._classes = len(data.classes)
-        # The places in `texts` of the examples on the map.
+        # Indices into `texts` of the examples on the map.
         self._places = [*range(size), *range(self._held_out, len(self.texts))]
         self._size = size
         self.probe = Probe(
@@ -59,17 +59,18 @@ class ProbeFrames:
         self.attended = self._places[:fitting]
 
     def texts_of(self, *, by_probe: bool) -> tuple[Input, ...]:
-        """Return the texts of a frame; with a linear probe, further training rows that it is fitted on."""
+        """Return the texts of a frame. A linear probe needs further training rows for its fit."""
         return (*self.texts, *self._further) if by_probe else self.texts
 
     def events(
         self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None
     ) -> Iterator[Event]:
-        """The frame and the scores of the validation split; geometry is that of the validation rows on the map.
+        """Yield the frame, and the scores of the validation split. Geometry is that of the validation rows on the map.
 
         Args:
-            pooled: of `texts_of`.
-            logits: of the classifier for `texts`; None scores a linear probe, whose logits the frame then holds.
+            pooled: vectors of `texts_of`.
+            logits: logits of the classifier for `texts`. If None, a linear probe is scored, and the frame holds its
+                logits.
         """
         if logits is None:
             probe = self.fitted(pooled[self._held_out :])
@@ -82,16 +83,16 @@ class ProbeFrames:
 
     @property
     def fitting_texts(self) -> tuple[Input, ...]:
-        """The training rows that a linear probe is fitted on."""
+        """Return the training rows that a linear probe is fitted on."""
         return self._fitting.inputs
 
     def fitted(self, vectors: FloatArray) -> LinearProbe:
-        """A linear probe on the vectors of `fitting_texts`."""
+        """Fit a linear probe on the vectors of `fitting_texts`."""
         return LinearProbe(vectors, self._fitting.labels, self._classes)
 
 
 def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:
-    """Return the number of texts, from the first, of which attention is stored in all frames."""
+    """Return the number of texts, from the first, whose attention is stored in all frames."""
     per_token = BYTES_PER_NUMBER * len(encoder.blocks) * encoder.model.config.num_attention_heads * frames
     sizes = np.cumsum([text.length * per_token for text in words])
     return int(np.searchsorted(sizes, ATTENTION_BYTES_MAX, side="right"))

@@ -1,4 +1,4 @@
-"""A queue of past batches' vectors from a slowly moving copy of the encoder, as further candidates."""
+"""A queue of past batches' vectors from a momentum copy of the encoder, as additional candidates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.training.outputs import projected
 
 
 class MomentumQueue:
-    """The newest vectors of one term from a moving copy of the encoder, oldest first, with their labels.
+    """The newest vectors of one term from a momentum copy of the encoder, oldest first, with their labels.
 
-    The copy is m·copy + (1 − m)·encoder after each step; it reads in evaluation mode.
+    After each step the copy is set to m·copy + (1 − m)·encoder. It runs in evaluation mode.
 
     Source: He et al. 2020 (MoCo), arXiv:1911.05722, section 3.2.
     """
@@ -24,12 +24,12 @@ class MomentumQueue:
     def __init__(self, encoder: Encoder, key: str, size: int, momentum: float) -> None:
         self._encoder, self._key, self._size, self._momentum = encoder, key, size, momentum
         self._copy = copy.deepcopy(encoder).requires_grad_(False).eval()
-        # Features [Q, d] and labels [Q]; None while there are none.
+        # Features [Q, d] and labels [Q]; None if the queue is empty.
         self.held: tuple[Tensor, Tensor] | None = None
 
     @torch.no_grad()
     def step(self, texts: Sequence[Tokens], labels: Tensor, autocast: torch.autocast) -> None:
-        """Follow the encoder, and take in a batch."""
+        """Update the momentum copy, and append the vectors of a batch."""
         moving = dict(self._copy.named_parameters())
         for name, parameter in self._encoder.named_parameters():
             if parameter.requires_grad:
@@ -52,7 +52,10 @@ class MomentumQueue:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave, once the encoder's own weights are back: what does not move is as in there."""
+        """Restore the result of `state`.
+
+        The encoder must be restored first, because the copy takes its frozen weights from it.
+        """
         self._copy.load_state_dict(self._encoder.state_dict())
         moving = dict(self._copy.named_parameters())
         device = next(self._copy.parameters()).device

@@ -13,12 +13,12 @@ from sklearn.metrics import f1_score
 
 from core.events import FloatArray
 
-# The logarithm of a probability that is as good as 0.
+# The log-probability that stands for a probability of 0.
 LEAST_LOGIT = -1e3
 
 
 def classification_scores(logits: FloatArray, labels: Sequence[int]) -> dict[str, float]:
-    """Accuracy with its 95 % Wilson interval, macro-F1 over the labels present, and mean cross-entropy in nats."""
+    """Compute accuracy with 95 % Wilson interval, macro-F1 over the labels present, and mean cross-entropy in nats."""
     truth = np.asarray(labels)
     predicted = logits.argmax(1)
     right = int((predicted == truth).sum())
@@ -35,31 +35,34 @@ def classification_scores(logits: FloatArray, labels: Sequence[int]) -> dict[str
 
 
 class LinearProbe:
-    """A logistic regression (C = 1, vectors as they are) on frozen vectors [n, H]."""
+    """A logistic regression (C = 1, unscaled vectors) on frozen vectors [n, H]."""
 
     def __init__(self, vectors: FloatArray, labels: Sequence[int], classes: int) -> None:
-        """Fit it; of C classes, those that no row has are never predicted."""
+        """Fit the probe. Classes without rows are never predicted."""
         self.rows, self._classes = len(vectors), classes
         self._known = np.unique(np.asarray(labels))
-        # One class alone leaves nothing to fit.
+        # With a single class there is nothing to fit.
         several = len(self._known) > 1
         with warnings.catch_warnings():
-            # Labels are classes, however few rows each has.
+            # scikit-learn suspects regression targets if classes have few rows.
             warnings.filterwarnings("ignore", "The number of unique classes")
             model = LogisticRegression(C=1.0, max_iter=2000)
             self._fitted = model.fit(vectors, np.asarray(labels)) if several else None
 
     def logits(self, vectors: FloatArray) -> FloatArray:
-        """Log-probabilities [n, C]; a class that was not there has LEAST_LOGIT."""
+        """Return log-probabilities [n, C], LEAST_LOGIT for a class without rows."""
         log_p = np.full((len(vectors), self._classes), LEAST_LOGIT)
         log_p[:, self._known] = 0.0 if self._fitted is None else self._fitted.predict_log_proba(vectors)
         return np.maximum(log_p, LEAST_LOGIT).astype(np.float32)
 
     def scores(self, vectors: FloatArray, labels: Sequence[int]) -> dict[str, float]:
-        """Its `classification_scores`, and the number of its `train_rows`."""
+        """Compute the `classification_scores` of the probe, with the number of its `train_rows`."""
         return probe_scores(self.logits(vectors), labels, self.rows)
 
 
 def probe_scores(logits: FloatArray, labels: Sequence[int], rows: int) -> dict[str, float]:
-    """Scores of a linear probe's logits; `train_rows`, how many it was fitted on, marks them as such."""
+    """Compute the scores of a linear probe's logits.
+
+    They include `train_rows`, the number of rows of the fit, which marks them as those of a probe.
+    """
     return classification_scores(logits, labels) | {"train_rows": float(rows)}

@@ -1,4 +1,4 @@
-"""One step: forward pass, losses, backward, clip, optimiser. What is measured on the way is put into words below it."""
+"""One training step: forward pass, losses, backward pass, gradient clipping and optimiser step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.training.phase import Phase
 
 
 class Computed(NamedTuple):
-    """A step whose gradients are there, and that the optimiser has not taken yet."""
+    """Gradients of a step, before the optimiser applies them."""
 
     batch: Batch
     norm: Tensor
@@ -38,14 +38,14 @@ def compute_step(phase: Phase, step: int) -> Computed:
     phase.encoder.train_only(phase.learning)
     set_rates(phase.optimiser, phase.rate(step))
     batch = phase.batch(step)  # tokens of each pass [B], labels [B]
-    # One call of the encoder for all passes, their texts packed. With a gradient cache the vectors are leaves, and
-    # their texts are read again, part by part, once these have a gradient.
+    # All passes share one call of the encoder, with their texts packed. With a gradient cache the vectors are leaves;
+    # the encoder reads the texts again, one micro-batch at a time, once the leaves have gradients.
     outputs, cache = phase.passes.encode(step, batch)
     reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
     value = phase.objective(reader, batch.labels)  # Σ weight · term
     measured = _lines(phase, reader, batch.labels)
     shared = None
-    if (step - 1) % EVERY_STEPS == 0:  # compares what the terms ask of weights that all of them reach
+    if (step - 1) % EVERY_STEPS == 0:  # compare the terms' gradients on weights that all terms reach
         shared = shared_gradients(
             value, phase.objective.terms, phase.reach, phase.encoder, outputs.vectors, phase.frozen
         )
@@ -66,7 +66,7 @@ def compute_step(phase: Phase, step: int) -> Computed:
 
 
 def commit_step(phase: Phase, computed: Computed) -> float:
-    """Let the optimiser take a step that was computed; returns the seconds of the whole step."""
+    """Apply the gradients of a computed step. Return the duration of the whole step in seconds."""
     take_clipped_step(phase.optimiser, phase.parameters, computed.norm, phase.config.optimiser.max_gradient_norm)
     phase.optimiser.zero_grad(set_to_none=True)
     for queue in phase.queues.values():
@@ -75,7 +75,7 @@ def commit_step(phase: Phase, computed: Computed) -> float:
 
 
 def _lines(phase: Phase, reader: Reader, labels: Tensor) -> dict[str, Tensor]:
-    """The reference lines of every term on this batch."""
+    """Compute the reference lines of every term on this batch."""
     lines: dict[str, Tensor] = {}
     for term in phase.objective.terms:
         with torch.no_grad():
@@ -94,9 +94,9 @@ def _numbers(
 ) -> dict[str, float]:
     tensors = {LOSS: value.total, GRADIENT_NORM: norm}
     tensors |= {OfTerm.LOSS.of(name): part for name, part in value.parts.items()} | dict(measured)
-    # One transfer for all of these numbers.
+    # Transfer all numbers from the device at once.
     stacked = torch.stack([tensor.detach().to(device, torch.float32) for tensor in tensors.values()])
     found = dict(zip(tensors, stacked.tolist(), strict=True))
-    if math.isnan(found.get(SHARED_COSINE, 0.0)):  # a term that asks for nothing in this batch has no direction
+    if math.isnan(found.get(SHARED_COSINE, 0.0)):  # a term with a zero gradient has no direction
         del found[SHARED_COSINE]
     return found

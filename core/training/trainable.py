@@ -17,24 +17,24 @@ from core.messages import Message
 from core.tasks.dataset import Input
 
 FITTED_AT_ONCE = 64
-# Of short texts, about a second on two cores, which the first step waits for.
+# With short texts this takes about a second on two cores. The first step waits for it.
 FITTED_MAX = 1_000
 
 
 def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
-    """Freeze what does not learn, and put adapters in where these learn.
+    """Freeze the weights that are not trained, and insert adapters if the config asks for them.
 
-    With "lora", query and value of every block get low-rank adapters (fresh ones change no output) that learn
-    together with the head; the adapters are drawn from torch's global random state. The model inside stays
-    transformers' own object. Adapters of an earlier call are merged first.
+    With "lora", query and value of every block get low-rank adapters, which are trained together with the head. New
+    adapters change no output; they are drawn from torch's global random state. The model remains transformers' own
+    object. Adapters of an earlier call are merged first.
 
-    Returns: the outermost modules that learn, for `Encoder.train_only`. With "lora" these are the blocks, which run
-        with their dropout as in any fine-tune, and the head.
-    Raises: ConfigError when more blocks are asked for than there are.
+    Returns: the outermost trained modules, for `Encoder.train_only`. With "lora" these are the blocks, whose dropout is
+        active as in any fine-tune, and the head.
+    Raises: ConfigError if the config names more blocks than the encoder has.
     Source: Hu et al. 2022, arXiv:2106.09685.
     """
     merge_adapters(encoder)
-    # The modules behind the pooled vector; dropout in front of the classifier belongs to them.
+    # The modules after the pooled vector, with the dropout before the classifier.
     head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
     head += [module for name, module in encoder.model.named_children() if name == "dropout"]
     head.append(encoder.projections)
@@ -42,7 +42,7 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
     learning = [encoder] if whole else [*encoder.blocks[frozen_blocks(encoder, trainable) :], *head]
     encoder.requires_grad_(False)
     if trainable.part == "lora":
-        from peft import LoraConfig, inject_adapter_in_model  # three seconds that other runs need not wait
+        from peft import LoraConfig, inject_adapter_in_model  # takes three seconds
 
         adapters = LoraConfig(
             r=trainable.lora_rank,
@@ -57,10 +57,10 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
 
 
 def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
-    """Return the number of lowest blocks that, with the embeddings, neither learn nor lie above trainable weights.
+    """Return the number of lowest blocks that are frozen and, like the embeddings, lie below all trainable weights.
 
     Returns: 0 … L; in evaluation mode their output for a text never changes.
-    Raises: ConfigError when more blocks are asked for than there are.
+    Raises: ConfigError if the config names more blocks than the encoder has.
     """
     frozen = trainable.frozen(len(encoder.blocks))
     if frozen < 0:
@@ -74,9 +74,10 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
 
 
 def merge_adapters(encoder: Encoder) -> None:
-    """Fold LoRA's adapters into the weights they adapt and leave plain linear layers; without adapters, nothing.
+    """Merge LoRA's adapters into the weights that they adapt, and leave plain linear layers.
 
-    A model has to be merged before it is saved. Outputs of evaluation mode stay the same up to rounding.
+    Without adapters, nothing changes. A model must be merged before it is saved. Outputs in evaluation mode stay the
+    same up to rounding.
     """
     if not hasattr(encoder.model, "peft_config"):
         return
@@ -90,7 +91,7 @@ def merge_adapters(encoder: Encoder) -> None:
 
 
 def plain_name(name: str) -> str:
-    """A parameter's name without what an adapter around it adds, as it is called once adapters are merged."""
+    """Return the name of a parameter after adapters are merged."""
     return name.replace(".base_layer.", ".")
 
 
@@ -101,11 +102,11 @@ def merged_names(names: Collection[str]) -> set[str]:
 
 @torch.no_grad()
 def reinitialise(encoder: Encoder, blocks: int) -> None:
-    """Initialise the top `blocks` blocks again, as transformers initialises them, from torch's global random state.
+    """Initialise the top `blocks` blocks again as transformers does, from torch's global random state.
 
     Call it before `apply_trainable`.
 
-    Raises: ConfigError when there are fewer blocks.
+    Raises: ConfigError if there are fewer blocks.
     Source: Zhang et al. 2020, arXiv:2006.05987.
     """
     count = len(encoder.blocks)
@@ -118,7 +119,7 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
         )
     for block in encoder.blocks[count - blocks :]:
         for parameter in block.parameters():
-            # transformers marks what it has loaded, and its initialiser passes over it.
+            # transformers marks loaded parameters, and its initialiser skips them.
             parameter._is_hf_initialized = False  # type: ignore[attr-defined]
         block.apply(encoder.model._init_weights)
 
@@ -126,12 +127,13 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
 def fit_classifier(
     encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Input], labels: Sequence[int], seed: int
 ) -> None:
-    """Start the classifier as a linear probe: a logistic regression (C = 1) on what its last layer reads of the texts.
+    """Initialise the classifier as a linear probe: a logistic regression (C = 1) on the input of its last layer.
 
-    Fine-tuning from there keeps what the encoder knows of classes with few rows. The layers in front stay as they are.
+    Fine-tuning from this start preserves what the encoder knows about classes with few rows. The other layers of the
+    head are unchanged.
 
     Args:
-        seed: draws at most FITTED_MAX texts. A fixed stride would leave out classes where rows cycle through them.
+        seed: draws at most FITTED_MAX texts. A fixed stride would miss classes if rows cycle through the classes.
     Source: Kumar et al. 2022 ("LP-FT"), arXiv:2202.10054.
     """
     drawn = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed))[:FITTED_MAX].tolist()
@@ -151,7 +153,7 @@ def fit_classifier(
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        # The penalty of the bias keeps that of a class without rows finite.
+        # The penalty on the bias keeps it finite for a class without rows.
         penalty = (weight.square().sum() + bias.square().sum()) / 2
         total = F.cross_entropy(features @ weight.T + bias, truth, reduction="sum") + penalty
         total.backward()
@@ -164,10 +166,10 @@ def fit_classifier(
 
 
 def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:
-    """Keep only the inputs of blocks in training mode and compute the rest again in the backward pass.
+    """Store only the inputs of blocks in training mode, and recompute the rest in the backward pass.
 
-    Same gradients, dropout included. A block that `first_tokens_only` narrows keeps its activations: the backward pass
-    begins there, so computing them again would save nothing at the peak.
+    Gradients are the same, with dropout too. A block restricted by `first_tokens_only` stores its activations: the
+    backward pass begins there, so recomputing them would not lower the peak.
 
     Source: Chen et al. 2016, arXiv:1604.06174.
     """
@@ -180,9 +182,9 @@ def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:
         model.activation_checkpointing_disable()
         return
     model.activation_checkpointing_enable({"use_reentrant": False})
-    # Only the re-entrant kind needs inputs with a gradient, and these would pull frozen blocks into the graph.
+    # Only re-entrant checkpointing needs inputs with a gradient. They would add frozen blocks to the graph.
     model.disable_input_require_grads()
 
 
 class _CheckpointedMPNetLayer(GradientCheckpointingLayer, MPNetLayer):  # type: ignore[misc]
-    """MPNet is the one family whose blocks transformers cannot checkpoint."""
+    """A block of MPNet with gradient checkpointing, which transformers lacks for this family only."""

@@ -1,9 +1,9 @@
-"""The encoder before any step: the first frame, and the linear probe that a fine-tune has to beat.
+"""The encoder before the first step: the first frame, and the linear probe that is the baseline of a fine-tune.
 
-The first frame shows the model that starts, with its blocks that were drawn at random; the probe is fitted on the
-encoder as it was pre-trained, which is what a person has without a fine-tune. It reads its rows a few at a time between
-the steps of the run, so that no step waits for it. The vectors of both are kept under a key that says all that they
-depend on, and computed once for all runs.
+The first frame shows the model at the start of training, with re-initialised blocks. The baseline is fitted on the
+pre-trained encoder, which is available without a fine-tune. It encodes its rows a few at a time between the steps of
+the run, so that no step waits for it. The vectors of both are cached under a key that covers everything they depend on,
+and computed once for all runs.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from core.tasks.dataset import Input
 from core.training.encode import encode
 from core.training.scores import LinearProbe
 
-# Pooled vectors, row numbers and [CLS] attention, by name.
+# Pooled vectors and [CLS] attention, by name.
 Vectors = Mapping[str, NDArray[Any]]
 
 MOST_KEPT, MOST_BYTES = 64, 2**29
 # A logistic regression on more rows takes minutes.
 ROWS_MAX = 20_000
-# Fewer texts at a time than these would make the encoder slower.
+# With smaller batches the encoder would be slower.
 TEXTS_AT_ONCE = 16
 
 
 class VectorCache(Protocol):
-    """Arrays under a key."""
+    """A cache of arrays by key."""
 
     def get(self, key: str) -> Vectors | None: ...
 
@@ -52,7 +52,7 @@ class VectorCache(Protocol):
 
 
 class MemoryCache:
-    """Arrays in the memory of the process."""
+    """A cache in the memory of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Vectors] = {}
@@ -65,7 +65,7 @@ class MemoryCache:
 
 
 class FolderCache:
-    """Arrays in one safetensors file per key, the newest that fit; a damaged file counts as absent."""
+    """A cache with one safetensors file per key, limited to the newest files. A damaged file counts as absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class FolderCache:
                 if place >= MOST_KEPT or (place and size > MOST_BYTES):
                     path.unlink(missing_ok=True)
         except (OSError, SafetensorError) as error:
-            # Without the cache a run takes some seconds longer, and that is all.
+            # Without the cache a run only takes some seconds longer.
             logging.getLogger(__name__).warning("vectors were not kept: %s", error)
 
 
@@ -102,26 +102,26 @@ def probe_rows(rows: int, size: int) -> list[int]:
 
 
 def spread(rows: Sequence[int], count: int) -> list[int]:
-    """`count` of some rows, evenly spread; all where there are fewer."""
+    """Return `count` of the rows, evenly spread; all rows if there are fewer."""
     return [rows[i] for i in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)] if count else []
 
 
 def cache_key(
     config: EncoderConfig, fingerprint: str, data: TaskData, arithmetic: str, drawn: tuple[int, int] | None = None
 ) -> str:
-    """One key per encoder, pooling, length, task and arithmetic.
+    """Return the cache key of an encoder, its pooling and length, a task and the arithmetic.
 
     Args:
-        fingerprint: distinguishes two encoders of one name, e.g. their weights' size and date.
-        arithmetic: kind of device and precision, whose rounding differs.
-        drawn: how many top blocks were drawn at random, and the seed that drew them; None for a pre-trained encoder.
+        fingerprint: distinguishes encoders of the same name, e.g. by the sizes and dates of their weights.
+        arithmetic: device type and precision, which differ in rounding.
+        drawn: number of re-initialised top blocks and the seed that drew them; None for a pre-trained encoder.
     """
     parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, arithmetic, *([drawn] if drawn else [])]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class Untrained:
-    """An encoder before its first step: its vectors of some texts from the cache, else a copy to compute them from."""
+    """The vectors of an encoder before its first step, from the cache or from a copy of the encoder."""
 
     def __init__(
         self,
@@ -133,12 +133,13 @@ class Untrained:
         *,
         keep: bool = False,
     ) -> None:
-        """Look the vectors up, and copy the encoder where they have to be computed.
+        """Look the vectors up, and copy the encoder if they have to be computed.
 
         Args:
-            texts: what is read; attended: the places there of texts whose attention is wanted too.
-            key: as `cache_key` makes it; what is read is added here.
-            keep: make the copy in any case, because `encoder` is about to get other weights.
+            texts: texts to encode.
+            attended: indices of the texts whose attention is returned too.
+            key: result of `cache_key`; a hash of the texts is appended.
+            keep: copy the encoder in any case, because the caller is about to load other weights into it.
         """
         read = hashlib.sha256(json.dumps([texts, list(attended)]).encode()).hexdigest()[:16]
         self._texts, self._attended, self._key, self._cache = texts, attended, f"{key}.{read}", cache
@@ -146,7 +147,7 @@ class Untrained:
         self.encoder = copy.deepcopy(encoder) if keep or self.vectors is None else None
 
     def computed(self, tokenizer: Tokenizer, *, autocast: torch.autocast, interrupted: Callable[[], bool]) -> Vectors:
-        """Return "pooled" [N, H] and, where some was wanted, "attention", and keep them for other runs.
+        """Return "pooled" [N, H] and, if requested, "attention". Both are cached for other runs.
 
         Raises: Interrupted.
         """
@@ -167,9 +168,9 @@ class Untrained:
 
 
 def learned_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:
-    """The training rows that some batch of a prepared run holds, in order: all, unless the run ends before.
+    """Return the training rows of all batches of a prepared run, ascending.
 
-    Of more than ROWS_MAX, evenly spread ones.
+    These are all rows, unless the run ends before. If they are more than ROWS_MAX, an evenly spread subset is returned.
     """
     seen: set[int] = set()
     for phase in config.phases:
@@ -179,14 +180,14 @@ def learned_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:
             before = len(seen)
             seen.update(sampler.rows(step))
             new_at = step if len(seen) > before else new_at
-            # Two epochs without a new row: what is left does not come.
+            # After two epochs without a new row, no further row will come.
             if len(seen) == len(labels) or step - new_at > 2 * sampler.steps_per_epoch:
                 break
     return spread(sorted(seen), ROWS_MAX)
 
 
 class Baseline:
-    """Linear probe on the encoder as it was before the first step: reads training rows, validation and test split."""
+    """A linear probe on the pre-trained encoder, fitted on training rows and scored on validation and test split."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class Baseline:
         cache: VectorCache,
         key: str,
     ) -> None:
-        """Copy the encoder where its vectors are not in the cache.
+        """Copy the encoder if its vectors are not cached.
 
         Args:
             encoder: pre-trained.
@@ -209,7 +210,7 @@ class Baseline:
         self._splits = (data.train.take(self.rows), data.validation, data.test)
         self._texts = [text for split in self._splits for text in split.inputs]
         self._classes = len(data.classes)
-        # Half of a run is time enough to read them all.
+        # Encode all texts within the first half of the run.
         self._at_once = max(TEXTS_AT_ONCE, math.ceil(len(self._texts) / max(1, config.steps // 2)))
         self._tokenizer, self._autocast, self._cache = tokenizer, autocast, cache
         self._key = f"{key}.{hashlib.sha256(str(self.rows).encode()).hexdigest()[:16]}"
@@ -219,7 +220,7 @@ class Baseline:
         self._reported = False
 
     def between_steps(self) -> Iterator[Evaluation]:
-        """Read some texts; once all are read, the probe's scores on validation and test, and nothing after that."""
+        """Encode some texts. After the last ones, yield the probe's scores on validation and test, once."""
         if self._encoder is not None:
             start = sum(len(part) for part in self._parts)
             texts = self._texts[start : start + self._at_once]
@@ -238,6 +239,6 @@ class Baseline:
             self._parts = []
 
     def to_the_end(self) -> Iterator[Evaluation]:
-        """The same for all that is left, at the end of a run that was too short."""
+        """Encode all remaining texts at the end of a run that was too short, and yield the scores."""
         while not self._reported:
             yield from self.between_steps()
