@@ -1,7 +1,6 @@
 """Tasks: bundled ones, users' files and Hub data sets, read into three splits.
 
-May import: config, errors, models, quantities, settings, texts; never torch. What a run does with the texts belongs to
-training.
+May import: config, errors, models, quantities, settings, texts; never torch. Training decides how a run uses the texts.
 """
 
 from core.tasks.dataset import Split, TaskData

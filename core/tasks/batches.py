@@ -1,6 +1,6 @@
 """Rows of each batch: a pure function of seed and step, so that a resumed run needs no sampler state.
 
-Batches are random. Length never chooses who meets whom: in a contrastive loss that would choose the negatives.
+Batches are random. They are not sorted by length, because in a contrastive loss length would then choose the negatives.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ SMALLEST_BALANCED = 2 * ROWS_OF_A_CLASS
 
 
 class Sampler(Protocol):
-    """Row numbers of a step's batch."""
+    """A sampler of the row numbers of each batch."""
 
     steps_per_epoch: int
 
     def rows(self, step: int) -> list[int]:
-        """The batch of step 1, 2, and so on."""
+        """Return the rows of a step's batch. Steps are counted from 1."""
         ...
 
 
 class RandomSampler:
-    """Every row once an epoch in random order; the rows that do not fill a last batch wait for the next epoch."""
+    """A sampler that draws every row once per epoch, in random order.
+
+    Rows that do not fill a last batch are left out of the epoch.
+    """
 
     def __init__(self, rows: int, batch_size: int, seed: int) -> None:
         self.steps_per_epoch = max(1, rows // batch_size)
@@ -44,11 +47,11 @@ class RandomSampler:
 
 
 class ClassBalancedSampler:
-    """P classes in every batch with at least two rows of each, in shares as equal as their rows allow.
+    """A sampler of batches with P classes and at least two rows of each, in shares as equal as possible.
 
-    P is ⌊B/2⌋, or the number of classes where that is smaller. Where not all classes fit, they take turns
-    (`ClassTurns`). No row comes twice in a batch: a class with fewer rows than its share gives all it has and the other
-    classes fill up, so the only row of a class comes alone. Within a class the rows come in turn.
+    P is ⌊B/2⌋ or the number of classes, whichever is less. If not all classes fit, they take turns (`ClassTurns`). No
+    row occurs twice in a batch: a class with fewer rows than its share gives all its rows, and the other classes fill
+    the batch. A class with a single row thus has no positive. Within a class, rows are drawn in turn.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:
@@ -63,7 +66,7 @@ class ClassBalancedSampler:
         return [int(row) for share in self._turns.shares(step) for row in self._rows(share)]
 
     def _rows(self, share: Share) -> Rows:
-        """The rows of a class's turn; those that do not fill a last turn wait for the next shuffle."""
+        """Return the rows of a class's turn. Rows that do not fill a last turn are left out until the next shuffle."""
         size, width = len(self._members[share.label]), self._turns.width(share.label)
         shuffles, place = divmod(share.turn, size // width)
         wanted = np.arange(place * width, place * width + share.rows)
@@ -74,11 +77,12 @@ class ClassBalancedSampler:
 
 
 class Share(NamedTuple):
-    """A class's part in a batch.
+    """The share of a class in a batch.
 
     Attributes:
-        label: place of the class among those that have rows, from 0.
-        turn: how often the class was in a batch before.
+        label: index of the class among those that have rows.
+        rows: number of rows.
+        turn: number of earlier batches with this class.
     """
 
     label: int
@@ -87,10 +91,11 @@ class Share(NamedTuple):
 
 
 class ClassTurns:
-    """Classes of a step's batch with their numbers of rows, from the sizes of the classes alone.
+    """The classes of each batch with their numbers of rows, computed from the sizes of the classes alone.
 
-    In a round of ⌈C/P⌉ batches every class has one turn. The places left over in a round's last batch go to its first
-    classes, which are others in every round until each was among them equally often; the rest is in random order.
+    In a round of ⌈C/P⌉ batches every class has one turn. Free places in a round's last batch go to the first classes of
+    the round. These rotate from round to round, so that each class is among them equally often. The other classes are
+    in random order.
     """
 
     def __init__(self, sizes: Sequence[int], batch_size: int, seed: int) -> None:
@@ -99,7 +104,7 @@ class ClassTurns:
         self._together = min(classes, max(1, batch_size // ROWS_OF_A_CLASS))
         self.batches_per_round = -(-classes // self._together)
         all_meet = self.batches_per_round == 1
-        # Where all classes meet in every batch, being first in it means one of the rows that do not divide evenly.
+        # If every batch has all classes, the first classes get the rows that do not divide evenly.
         self._first = batch_size % classes if all_meet else self.batches_per_round * self._together - classes
         self._level = _level(sizes, batch_size) if all_meet else batch_size // self._together
         self._cycle = np.random.default_rng(seed).permutation(classes)
@@ -107,11 +112,11 @@ class ClassTurns:
         self._order = lru_cache(maxsize=2)(self._drawn)
 
     def width(self, label: int) -> int:
-        """Rows that a class gives at every turn; where it gives more, these are the first of its next turn."""
+        """Return the number of rows by which a class advances per turn. Rows beyond it come again in its next turn."""
         return min(self._sizes[label], self._level)
 
     def shares(self, step: int) -> Iterator[Share]:
-        """The classes in the batch of step 1, 2, and so on."""
+        """Yield the classes in a step's batch. Steps are counted from 1."""
         number, batch = divmod(step - 1, self.batches_per_round)
         classes, start, together = len(self._sizes), batch * self._together, self._together
         order = np.roll(self._order(number), -start)
@@ -124,21 +129,21 @@ class ClassTurns:
             yield Share(label, rows, self._turns_before(number, label) + (start + place >= classes))
 
     def _turns_before(self, number: int, label: int) -> int:
-        """Return the turns of a class before a round: one in each, and one more in each round that it opened."""
+        """Count the turns of a class before a round: one per round, and one more if it was among the first classes."""
         if self.batches_per_round == 1:
             return number
         classes = len(self._sizes)
         return number + (number * self._first + classes - 1 - int(self._place[label])) // classes
 
     def _drawn(self, number: int) -> Rows:
-        """The classes of a round in their order."""
+        """Return the classes of a round in their order."""
         turned = np.roll(self._cycle, -(number * self._first % len(self._cycle)))
         first, others = turned[: self._first], turned[self._first :]
         return np.concatenate([first, np.random.default_rng([self._seed, number]).permutation(others)])
 
 
 def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
-    """`total` in shares as equal as the sizes allow; what does not divide evenly goes to the first with room."""
+    """Divide `total` into shares as equal as the sizes allow. The first classes with rows left get the remainder."""
     level = _level(sizes, total)
     shares = [min(size, level) for size in sizes]
     left = min(total, sum(sizes)) - sum(shares)
@@ -148,7 +153,7 @@ def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _level(sizes: Sequence[int], total: int) -> int:
-    """The largest number of which every class can give as much, or all it has, without exceeding `total`."""
+    """Compute the largest n for which n rows of each class, or all rows of smaller classes, do not exceed `total`."""
     left, level = total, 0
     for smaller, size in enumerate(sorted(sizes)):
         level = left // (len(sizes) - smaller)
@@ -161,8 +166,8 @@ def _level(sizes: Sequence[int], total: int) -> int:
 class EqualSharesSampler:
     """The sampler "balanced" of earlier versions, kept so that their runs resume on the same curve.
 
-    As many rows of each class as of the others in every batch, up to one: with as many classes as rows in a batch no
-    text meets another of its class. A small class may give a row twice.
+    Numbers of rows of the classes in a batch differ by at most one. With as many classes as rows in a batch, no text
+    has a positive. A small class may give a row twice.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:
@@ -183,7 +188,7 @@ class EqualSharesSampler:
         return batch
 
     def _dealt(self, steps: int, label: int) -> int:
-        """Rows of a class dealt in the first `steps` batches, when rows are dealt to the classes in turn."""
+        """Count the rows of a class in the first `steps` batches, if rows are dealt to the classes in turn."""
         dealt, classes = steps * self._batch_size, len(self._classes)
         return (dealt + classes - 1 - label) // classes
 
@@ -192,7 +197,7 @@ class EqualSharesSampler:
 
 
 def make_sampler(name: str, labels: Sequence[int], batch_size: int, seed: int) -> Sampler:
-    """The sampler that a TaskConfig names."""
+    """Create the sampler that a TaskConfig names."""
     if name == "class_balanced":
         return ClassBalancedSampler(labels, batch_size, seed)
     if name == "balanced":

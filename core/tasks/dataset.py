@@ -1,4 +1,4 @@
-"""A task's rows: three splits of texts with labels, in memory and in the file that keeps the rows of a run."""
+"""The rows of a task: three splits of texts with labels, in memory and in a run's file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Input = str | tuple[str, str]
 
 @dataclass(frozen=True)
 class Split:
-    """Texts and their labels; a label is an index into the task's classes.
+    """Texts and their labels. A label is an index into the task's classes.
 
     A task on pairs has a second text for each row.
     """
@@ -43,12 +43,12 @@ class Split:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The encoder's input for each row."""
+        """Return the encoder's input for each row."""
         return self.texts if self.seconds is None else tuple(zip(self.texts, self.seconds, strict=True))
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Each row as one line of text to show."""
+        """Return each row as one line of text to show."""
         if self.seconds is None:
             return self.texts
         return tuple(f"{text} ↔ {second}" for text, second in zip(self.texts, self.seconds, strict=True))
@@ -66,9 +66,11 @@ class Triplet(NamedTuple):
 class TaskData:
     """Class names and the three splits of a task.
 
-    `content_hash` is over classes and every row, in order, so that a run can say exactly what it was trained on.
-    `notes` are sentences on rows of the source that are not here.
-    `clean` is the training split before labels or texts were made noisy on purpose, row by row; None where none were.
+    Attributes:
+        clean: the training split, row by row, before noise was added to labels or texts; None without noise.
+        notes: sentences on rows of the source that are left out or repeated.
+
+    `content_hash` covers the classes and every row, in order, so that it identifies the data of a run.
     """
 
     name: str
@@ -90,9 +92,9 @@ class TaskData:
 
     @cached_property
     def triplets(self) -> tuple[Triplet, ...]:
-        """Premises of the training split with a sentence that follows and one that contradicts; empty without any.
+        """Return premises of the training split, each with an entailed and a contradicted sentence; empty without any.
 
-        A premise with several of them gives several triplets, each sentence used once.
+        A premise with several of them gives several triplets, and each sentence is used once.
         """
         names = [name.strip().lower() for name in self.classes]
         if self.train.seconds is None or not {ENTAILMENT, CONTRADICTION} <= set(names):
@@ -111,19 +113,19 @@ class TaskData:
         )
 
     def with_more(self, texts: Sequence[str], seconds: Sequence[str] | None) -> TaskData:
-        """Return the task with one further text for each training row, of its label, behind the training rows."""
+        """Return the task with one more text for each training row, with its label, after the training rows."""
         train = self.train
         more = None if train.seconds is None or seconds is None else (*train.seconds, *seconds)
         return replace(self, train=Split((*train.texts, *texts), train.labels * 2, more))
 
     @property
     def majority_rate(self) -> float:
-        """Share of the validation rows that the commonest training class gets right."""
+        """Return the fraction of validation rows in the most common training class."""
         return self._majority_rate(self.validation)
 
     @property
     def test_majority_rate(self) -> float:
-        """Share of the test rows that the commonest training class gets right."""
+        """Return the fraction of test rows in the most common training class."""
         return self._majority_rate(self.test)
 
     def _majority_rate(self, split: Split) -> float:
@@ -131,7 +133,7 @@ class TaskData:
         return split.labels.count(commonest) / len(split)
 
     def rows(self) -> Rows:
-        """The three splits as rows, one after the other."""
+        """Return the rows of the three splits in one list."""
         splits = (self.train, self.validation, self.test)
         return Rows(
             texts=tuple(chain(*(split.texts for split in splits))),
@@ -142,15 +144,15 @@ class TaskData:
 
 
 def write_data(path: Path, data: TaskData) -> None:
-    """Keep the exact rows of a run, so that it can be resumed and read whatever becomes of their source.
+    """Save the exact rows of a run, so that it can be resumed and read even if their source changes.
 
-    Raises: TaskError when the file cannot be written.
+    Raises: TaskError if the file cannot be written.
     """
     write_rows(path, data.rows(), {"name": data.name, "classes": json.dumps(data.classes, ensure_ascii=False)})
 
 
 def read_data(path: Path, content_hash: str) -> TaskData:
-    """The three splits of a file. Raises: TaskError when it is damaged or holds other rows."""
+    """Read the three splits from a file. Raises: TaskError if it is damaged or holds other rows."""
     rows, about = read_rows_file(path)
     try:
         classes = tuple(json.loads(about["classes"]))

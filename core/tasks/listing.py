@@ -1,4 +1,4 @@
-"""A task's rows as one list to look through, and as files to take away."""
+"""The rows of a task in one list to browse, and as files to download."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from core.tasks.rows import Rows
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of all splits, one after the other.
+    """The rows of all splits in one list.
 
     Attributes:
-        texts: what the encoder would read of each row, one text or a pair.
-        labels: class names, or similarity scores as they were written.
-        splits: of each row; "all" where nothing was split.
+        texts: the encoder's input for each row, one text or a pair.
+        labels: class names, or similarity scores as in the source.
+        splits: split of each row; "all" if the task has no splits.
         classes: in the order of their numbers; empty for similarity scores.
     """
 
@@ -41,7 +41,7 @@ class Listing:
         return list(dict.fromkeys(self.splits))
 
     def counts(self, split: str) -> list[int]:
-        """Rows of every class in a split."""
+        """Count the rows of every class in a split."""
         number = {name: i for i, name in enumerate(self.classes)}
         counts = [0] * len(self.classes)
         for label, of_split in zip(self.labels, self.splits, strict=True):
@@ -50,7 +50,7 @@ class Listing:
         return counts
 
     def records(self, rows: Sequence[int]) -> list[dict[str, str]]:
-        """Rows under the names that reading them again would know."""
+        """Return rows as dictionaries, with column names that are detected when the file is read again."""
         found = []
         for row in rows:
             text = self.texts[row]
@@ -61,21 +61,21 @@ class Listing:
 
 
 def listing_of(data: TaskData) -> Listing:
-    """The three splits of a task with classes."""
+    """Return the rows of a task with classes."""
     found = listing_of_scores(data.rows())
     return replace(found, classes=data.classes, triplets=data.triplets, notes=data.notes)
 
 
 def listing_of_scores(rows: Rows) -> Listing:
-    """The rows of a similarity task."""
+    """Return the rows of a similarity task."""
     texts = rows.texts if rows.seconds is None else tuple(zip(rows.texts, rows.seconds, strict=True))
     return Listing(texts, rows.labels, tuple(rows.splits or ("all",) * len(rows)))
 
 
 def csv_file(records: Sequence[dict[str, str]]) -> bytes:
-    """CSV for a spreadsheet: a cell that it might run as a formula gets an apostrophe in front."""
+    """Return a CSV file. A cell that a spreadsheet might run as a formula is prefixed with an apostrophe."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\r\n")  # a cell with either of these is quoted
+    writer = csv.writer(out, lineterminator="\r\n")  # cells with either character are quoted
     if records:
         writer.writerow(records[0])
         writer.writerows(
@@ -85,5 +85,5 @@ def csv_file(records: Sequence[dict[str, str]]) -> bytes:
 
 
 def jsonl_file(records: Sequence[dict[str, str]]) -> bytes:
-    """One JSON object a line, every text exactly as it is."""
+    """Return a file with one JSON object per line. Texts are unchanged."""
     return "".join(json.dumps(record, ensure_ascii=True) + "\n" for record in records).encode()

@@ -21,11 +21,11 @@ from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own
 from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
 from core.tasks.survey import folded
 
-# One split for everybody: validation and test rows do not depend on a run's seed, so that runs can be compared.
+# Validation and test rows do not depend on a run's seed, so that runs can be compared.
 SPLIT_SEED = 20210111
-# Texts are changed word by word, some thousand in a second.
+# EDA changes a few thousand texts per second.
 MAX_NOISY_TEXTS = 20_000
-# What is said of a class that is too small to be split.
+# Errors for a class that is too small to be split.
 TOO_FEW = {
     "test": N_(
         "{name} has too few rows with the label {label} for a test split: give every class at least three rows, or "
@@ -41,22 +41,22 @@ Stamp = tuple[int, int]
 
 
 class Library(Protocol):
-    """The part of the library of users' tasks (`core.store.TaskLibrary`) that loading needs."""
+    """The methods of the task library (`core.store.TaskLibrary`) that loading needs."""
 
     def name(self, task_id: str) -> str:
-        """Raises: TaskError when there is no such task."""
+        """Return the name of a task. Raises: TaskError if there is no such task."""
         ...
 
     def rows(self, task_id: str) -> Rows:
-        """Raises: TaskError when there is no such task, or its file is damaged."""
+        """Return the rows of a task. Raises: TaskError if there is no such task, or its file is damaged."""
         ...
 
 
 def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> TaskData:
-    """Read, check and split a task; `seed` chooses the few-shot sample and the noise only.
+    """Read, check and split a task. `seed` affects the few-shot sample and the noise only.
 
-    The validation split comes in a stratified order, so its first rows serve as the probe set. What was read is kept
-    in memory, and read again when a file changed.
+    The validation split is in stratified order, so that its first rows serve as the probe set. Files are cached in
+    memory and read again after a change.
 
     Args:
         library: holds added tasks; not needed for bundled tasks and files.
@@ -83,7 +83,7 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
 
 
 def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
-    """Return a task's name, and the file with its training rows and the one with its test rows, if any."""
+    """Return the name of a task, and its training file, followed by its test file if there is one."""
     if config.id == FILE_TASK:
         if not config.path:
             raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
@@ -95,7 +95,7 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
         test_path = config.test_path or str(entry.folder / "test.csv")
     files = (path, Path(test_path)) if test_path else (path,)
     for file in files:
-        # A name that a visitor gives must not reach into the working directory of the server.
+        # A visitor's path must not reach into the working directory of the server.
         if not file.is_absolute():
             raise TaskError(
                 "File {name} is not a full path: give one, such as /data/reviews.csv.", name=shown(str(file))
@@ -104,7 +104,7 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
 
 
 class Fixed:
-    """Rows as a key of a cache: the same object, not the same content, which would take long to compare."""
+    """Rows as a cache key, compared by identity: comparing their content would take long."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -121,7 +121,7 @@ def _stamp(path: Path) -> Stamp:
     try:
         status = path.stat()
     except (OSError, ValueError):
-        return (0, 0)  # reading it says what is wrong
+        return (0, 0)  # reading the file raises the error
     return (status.st_mtime_ns, status.st_size)
 
 
@@ -129,7 +129,7 @@ def _stamp(path: Path) -> Stamp:
 def _read(
     files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
 ) -> tuple[Rows, tuple[tuple[Source, int], ...]]:
-    """The rows of the files; each file that has more rows than are used, and how many are."""
+    """Return the rows of the files, and the source of each file that is used in part, with its number of used rows."""
     together = read_files(files, options)
     parts = usable_rows(together, drop)
     used = tuple(
@@ -141,7 +141,9 @@ def _read(
 
 
 def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
-    """A file with training rows and, behind it, one whose rows are the test split whatever else it says of them.
+    """Read a training file and, if there is a second path, a test file.
+
+    All rows of the test file belong to the test split, even if the file has a split column.
 
     Raises: TaskError or ConfigError.
     """
@@ -150,15 +152,15 @@ def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
 
 
 def options_of_test(options: ReadingConfig) -> ReadingConfig:
-    """Return the reading options of a test file beside a training file."""
+    """Return the reading options of a test file that accompanies a training file."""
     return options.model_copy(update={"split": ""})
 
 
 def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
-    """The rows of each file, if none has a problem.
+    """Return the rows of each file, without rows that have a problem to drop.
 
     Args:
-        drop: kinds of problems whose rows may go.
+        drop: kinds of problems whose rows may be dropped.
     Raises: TaskError for rows that cannot be used and may not be dropped; ConfigError for a kind that does not exist.
     """
     check_drop(drop)
@@ -183,9 +185,9 @@ def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
 
 
 def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
-    """The rows of a file, with those of a second one as their test split.
+    """Join the rows of a training file and of a test file, whose rows become the test split.
 
-    Raises: TaskError when the two do not go together.
+    Raises: TaskError if the two files do not match.
     """
     if len(parts) == 1:
         return parts[0]
@@ -229,7 +231,7 @@ def _load(config: TaskConfig, seed: int, name: str, fixed: Fixed) -> TaskData:
 
 
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
-    """Three splits of rows with classes, sampled and made noisy as `config` says. Raises: as `load_task`."""
+    """Split rows with classes into three splits, with the config's sample and noise. Raises: as `load_task`."""
     config = config or TaskConfig()
     data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
@@ -241,7 +243,7 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
 
 @lru_cache(maxsize=4)
 def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskData:
-    """The splits with all their rows, as they are."""
+    """Split all rows, without sample and noise."""
     rows, named = fixed.rows, shown(name)
     if rows.kind == "similarity":
         raise TaskError(
@@ -281,7 +283,7 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
 
 
 def _label_order(label: str) -> tuple[int, float, str]:
-    """Whole numbers in their own order, then words."""
+    """Return a sort key: whole numbers by value, then words."""
     try:
         return (0, int(label), label)
     except ValueError:
@@ -306,10 +308,10 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
 def _divide(
     named: str, split: Split, classes: Sequence[str], size: int, purpose: Literal["test", "validation"]
 ) -> tuple[Split, Split]:
-    """About the first `size` rows of the stratified order, and the others in their own order.
+    """Divide a split into about the first `size` rows of the stratified order, and the others in their own order.
 
-    Every class keeps at least one row on each side. Rows with the same (first) text stay on one side, where the
-    classes allow it.
+    Every class keeps at least one row in each of the two. Rows with the same (first) text stay together if the classes
+    allow it.
     """
     rarest, count = min(Counter(split.labels).items(), key=lambda item: item[1])
     if count < 2 or len(set(split.labels)) < len(classes):
@@ -335,7 +337,7 @@ def _divide(
 
 
 def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
-    """Thin the classes out, take a few-shot sample, and make its labels and texts noisy, as the config says."""
+    """Make classes imbalanced, take a few-shot sample, and add noise to labels and texts, as the config says."""
     pool, classes = data.train, len(data.classes)
     rows = list(range(len(pool)))
     if config.imbalance > 1.0:

@@ -1,6 +1,6 @@
-"""Noise for training splits: classes thinned out, labels flipped, words changed.
+"""Noise for training splits: class imbalance, flipped labels and changed words.
 
-All of it is nested like few-shot samples are: a row that is among the 20 is noisy there as it is among the 100.
+All noise is nested like few-shot samples: a row in a sample of 20 has the same noise in a sample of 100.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from core.errors import ConfigError
 from core.tasks.dataset import Input
 from core.texts.eda import eda, row_generator
 
-# Keeps the draws of one kind apart from those of another with the same seed.
+# Random streams, so that two kinds of noise with the same seed are independent.
 LABEL_STREAM, TEXT_STREAM = 11, 12
 
 
 def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence[int]) -> list[int]:
-    """Rows that stay, ascending, when class c of C keeps b·ratio^(−c/(C−1)) of its rows, with b as large as can be.
+    """Return the rows to keep, ascending: class c of C keeps b·ratio^(−c/(C−1)) rows, with b as large as possible.
 
     Args:
-        ratio: rows of the first class to rows of the last, at least 1.
-        order: of each class, the rows that come first in it stay.
-    Raises: ConfigError when a class would be left without a row.
+        ratio: rows of the first class divided by rows of the last, at least 1.
+        order: each class keeps its first rows in this order.
+    Raises: ConfigError if a class would keep no row.
     Source: Cui et al. 2019, arXiv:1901.05555, section 5.
     """
     if ratio == 1.0:
@@ -31,7 +31,7 @@ def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence
     shrink = [ratio ** (-c / max(1, classes - 1)) for c in range(classes)]
     counts = np.bincount(np.asarray(labels), minlength=classes)
     largest = min(count / share for count, share in zip(counts, shrink, strict=True))
-    # Rounded down but for what floating point takes off a whole number.
+    # Round down, but keep a whole number that floating point has made slightly smaller.
     left = [int(largest * share + 1e-9) for share in shrink]
     if min(left) < 1:
         raise ConfigError(
@@ -46,10 +46,10 @@ def long_tail(labels: Sequence[int], classes: int, ratio: float, order: Sequence
 
 
 def flipped_labels(labels: Sequence[int], classes: int, rate: float, seed: int, order: Sequence[int]) -> list[int]:
-    """Labels of which the share `rate` of each class, to within one row, is another class's, drawn evenly.
+    """Flip the fraction `rate` of each class's labels, to within one row, to another class drawn uniformly.
 
     Args:
-        order: the share holds, to within one row of each class, in every prefix of it.
+        order: every prefix of it has this fraction, to within one row of each class.
     Source: symmetric label noise, as in Patrini et al. 2017, arXiv:1609.03683.
     """
     rng = np.random.default_rng([seed, LABEL_STREAM])
@@ -59,7 +59,7 @@ def flipped_labels(labels: Sequence[int], classes: int, rate: float, seed: int, 
     seen = [0] * classes
     for row in order:
         label = labels[row]
-        # One flip each time that start + rate · (rows so far) passes a whole number.
+        # Flip each time that start + rate · (rows so far) passes a whole number.
         reached = [int(start[label] + rate * count) for count in (seen[label], seen[label] + 1)]
         seen[label] += 1
         if reached[1] > reached[0]:
@@ -68,7 +68,7 @@ def flipped_labels(labels: Sequence[int], classes: int, rate: float, seed: int, 
 
 
 def noisy_text(text: Input, rate: float, seed: int, row: int) -> Input:
-    """A text, or both of a pair, with the share `rate` of its words changed by EDA; a function of seed and row."""
+    """Change the fraction `rate` of the words of a text, or of both texts of a pair, by EDA; seeded by row."""
     if rate == 0.0:
         return text
     rng = row_generator(seed, 0, row, TEXT_STREAM)

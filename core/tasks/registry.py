@@ -1,4 +1,4 @@
-"""The literal list of bundled tasks, and a note on those that a short run of a small encoder hardly learns."""
+"""The literal list of bundled tasks, and a note on those that a small encoder hardly learns in a short run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task that comes with the project; its folder holds train.csv, test.csv and README.md, its data card.
+    """A bundled task. Its folder holds train.csv, test.csv and README.md, its data card.
 
-    `hard` says why a short run of a small encoder hardly learns it. All words but the name are translated where they
-    are shown.
+    `hard` says why a small encoder hardly learns it in a short run. All texts except the name are translated for
+    display.
     """
 
     name: str
@@ -90,9 +90,9 @@ TASKS: Mapping[str, TaskEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def task_entry(name: str) -> TaskEntry:
-    """The entry of a bundled task.
+    """Return the entry of a bundled task.
 
-    Raises: ConfigError naming what exists.
+    Raises: ConfigError naming the bundled tasks.
     """
     if name not in TASKS:
         raise ConfigError("task", name, "choose {names}, or give the path of a file.", names=tuple(TASKS))
@@ -106,9 +106,10 @@ ENOUGH_ROWS = 50
 
 
 def expectation(task_id: str, data: TaskData) -> str | None:
-    """A sentence for tasks whose scores may not rise above the linear probe's; None for the others.
+    """Return a sentence for tasks whose scores may not exceed the linear probe's; None for other tasks.
 
-    Pairs, bundled tasks that say so (their measured baselines are in the data cards), and fewer than 50 training rows.
+    These are tasks on pairs, bundled tasks marked as hard (the data cards have their measured baselines), and tasks
+    with fewer than 50 training rows.
     """
     entry = TASKS.get(task_id)
     reason = entry.hard if entry and entry.hard else PAIRS if data.train.seconds is not None else ""

@@ -1,4 +1,4 @@
-"""Rows of texts with labels, as they were in a file, and their own file: one Parquet file."""
+"""Rows of texts with labels in the order of their source, and the Parquet file that stores them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 META_KEY = b"scl_rows"
 META_VERSION = 1
-# By what a row's number counts, and by whether a sentence begins with it.
+# By the unit of a row's number, and by whether the words begin a sentence.
 PLACES: Mapping[tuple[str, bool], str] = {
     ("line", True): N_("Line {number:,}"),
     ("line", False): N_("line {number:,}"),
@@ -33,11 +33,11 @@ PLACES: Mapping[tuple[str, bool], str] = {
 
 
 def place_words(unit: str, number: int, *, begins: bool = False) -> Message:
-    """Return the place of a row: line 1,204.
+    """Return the position of a row in words, such as "line 1,204".
 
     Args:
-        unit: "line", or "row" where a file has no lines.
-        begins: whether a sentence begins with it.
+        unit: "line", or "row" for a file without lines.
+        begins: whether the words begin a sentence.
     """
     return Message(PLACES[unit, begins], number=number)
 
@@ -47,11 +47,11 @@ class Rows:
     """Texts and labels in the order of their file.
 
     Attributes:
-        texts: one for each row.
-        labels: text as in the file, without white space around it; a similarity score as it was written.
-        seconds: second texts, where the rows are pairs.
-        splits: where the file says which split a row belongs to.
-        kind: what a label is: the name of a class, or a similarity score.
+        texts: one text per row.
+        labels: text from the file without surrounding white space; similarity scores are text too.
+        seconds: second texts, if the rows are pairs.
+        splits: split of each row, if the file names splits.
+        kind: "classes" if labels are class names, "similarity" if they are similarity scores.
     """
 
     texts: tuple[str, ...]
@@ -64,7 +64,7 @@ class Rows:
         return len(self.texts)
 
     def take(self, indices: Sequence[int]) -> Rows:
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         return Rows(
             tuple(self.texts[i] for i in indices),
             tuple(self.labels[i] for i in indices),
@@ -75,7 +75,7 @@ class Rows:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256, in hex, of the kind and of every row in order."""
+        """Return the SHA-256, in hex, of the kind and of every row in order."""
         digest = hashlib.sha256()
         for part in (self.kind, self.texts, self.labels, self.seconds, self.splits):
             digest.update(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
@@ -84,16 +84,16 @@ class Rows:
 
 
 def is_own(task_id: str) -> bool:
-    """Return whether a task is a user's, not a bundled one."""
+    """Return whether a task was added by a user."""
     return task_id.startswith(OWN_TASK)
 
 
 def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
-    """Write rows and what is known about them to one Parquet file: columns text, text_b?, label, split?.
+    """Write rows and their metadata to one Parquet file with columns text, text_b?, label, split?.
 
-    It is written under a temporary name and renamed, so that a reader finds a whole file or none.
+    The file is written under a temporary name and renamed, so that a reader finds a complete file or none.
 
-    Raises: TaskError when the disk is full or the folder cannot be written.
+    Raises: TaskError if the disk is full or the folder cannot be written.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -137,7 +137,7 @@ def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
 
 
 def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
-    """Rows and metadata of a table. Raises: ValueError, KeyError or the like for what `write_rows` does not write."""
+    """Return rows and metadata of a table. Raises: ValueError, KeyError or the like for another kind of table."""
     about = json.loads((table.schema.metadata or {})[META_KEY])
     columns = {name: tuple(table.column(name).to_pylist()) for name in table.column_names}
     if about["version"] != META_VERSION or about["kind"] not in KINDS:
@@ -153,7 +153,7 @@ def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
 
 
 def one_line(error: BaseException, most: int = 160) -> str:
-    """Return the first line of a library's error message, shortened for a sentence and without a full stop."""
+    """Return the first line of a library's error message, shortened and without a full stop."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     text = " ".join("".join(c if c.isprintable() else " " for c in reason.split("\n")[0]).split()).rstrip(".:")
     return text if len(text) <= most else f"{text[:most]}…"

@@ -9,18 +9,19 @@ import numpy as np
 
 from core.tasks.survey import Texts, folded
 
-# A text that fills more of the rows than this is no reason to keep its rows together.
+# Rows with the same text stay together only up to this fraction of all rows.
 LARGEST_GROUP = 0.05
 
 
 def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | None = None) -> list[int]:
-    """Return an order of the rows of which every prefix keeps the class shares as closely as possible.
+    """Return an order of the rows in which every prefix keeps the class proportions as closely as possible.
 
-    The j-th group of n with the same labels, in seeded random order, is at (j + ½)/n, its rows one after the other;
-    the first row of every class is moved to the front, so that a prefix of at least C rows holds all C classes.
+    The j-th of n groups with the same labels, in seeded random order, is placed at (j + ½)/n, with its rows in
+    sequence. The first row of every class is then moved to the front, so that a prefix of at least C rows holds all C
+    classes.
 
     Args:
-        groups: a number per row; rows that share one stay together. None: every row is a group of its own.
+        groups: group number of each row; rows of a group stay together. With None, every row is its own group.
     """
     if groups is None:
         order = _interleaved(np.asarray(labels, dtype=np.int64), seed)
@@ -38,7 +39,7 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
 
 
 def _members(groups: Sequence[int], order: Iterable[int]) -> dict[int, list[int]]:
-    """The rows of every group, in the order in which the groups come first."""
+    """Return the rows of every group, in the order of the groups' first rows."""
     members: dict[int, list[int]] = {}
     for row in order:
         members.setdefault(groups[row], []).append(row)
@@ -46,7 +47,7 @@ def _members(groups: Sequence[int], order: Iterable[int]) -> dict[int, list[int]
 
 
 def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
-    """Numbers of the units, each kind spread evenly; where two are at one place, kinds and then units in order."""
+    """Return the numbers of the units, with each kind spread evenly. Ties are ordered by kind, then by unit."""
     rng = np.random.default_rng(seed)
     places = np.empty(len(kinds))
     for kind in np.unique(kinds):
@@ -57,10 +58,10 @@ def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
 
 
 def text_groups(texts: Sequence[Texts]) -> list[int] | None:
-    """A number per row, equal where the text (of a pair, the first) is the same; None where no text repeats.
+    """Return a number per row, equal for rows with the same text (of a pair, the first); None if no text repeats.
 
-    A premise and its hypotheses, and repeated rows then go into one split. A text that fills a large part of
-    the rows would leave nothing for the other splits, so each of its rows goes by itself.
+    A premise and its hypotheses, and repeated rows, then go into one split. A text that fills a large part of the rows
+    would leave nothing for the other splits, so each of its rows is its own group.
     """
     number: dict[Texts, int] = {}
     groups = [number.setdefault(folded(text), len(number)) for text in texts]
@@ -73,7 +74,7 @@ def text_groups(texts: Sequence[Texts]) -> list[int] | None:
 
 
 def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] | None = None) -> list[int]:
-    """About `size` rows to hold out, in stratified order; groups stay whole, and every class keeps a row behind."""
+    """Return about `size` rows to hold out, in stratified order. Groups stay whole, and every class keeps a row."""
     order = stratified_order(labels, seed, groups)
     if groups is None:
         last = {labels[row]: row for row in order}
@@ -90,7 +91,10 @@ def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] 
 
 
 def validation_rows(rows: int) -> int:
-    """Rows of a training file that become the validation split: a fifth, 120 where three tenths allow, 500 at most."""
+    """Return the number of rows of a training file that become the validation split.
+
+    This is a fifth of the rows, raised to 120 or to three tenths of the rows, whichever is less, and at most 500.
+    """
     return min(500, max(rows // 5, min(120, rows * 3 // 10)))
 
 

@@ -1,6 +1,6 @@
-"""Survey of a task's texts: lengths, duplicates, script, search.
+"""Survey of a task's texts: lengths, duplicates, script and search.
 
-Texts in, small values out; nothing here is kept. For 200,000 short rows each takes about a second.
+Results are not cached. Each function takes about a second for 200,000 short rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNSPACED_LETTERS = re.compile(f"{UNSPACED_LETTER.pattern}+")
 LATIN_RUN = re.compile(r"[A-Za-z0-9]{2,}")
 NEITHER_LETTER_NOR_DIGIT = re.compile(r"\W")
 
-# A Han or kana character says about as much as a word of an alphabet, so that is how they are weighed.
+# A Han or kana character counts as much as a word of an alphabet, because it carries about as much meaning.
 SCRIPT_UNITS = {
     "han": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"),
     "kana": re.compile("[\u3041-\u3096\u30a1-\u30fa\u31f0-\u31ff\uff66-\uff9d]"),
@@ -33,7 +33,7 @@ SCRIPT_UNITS = {
     "latin": re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+"),
 }
 LETTERS = re.compile(r"[^\W\d_]+")
-# Chinese texts quote a の now and then; Japanese ones have kana in every phrase.
+# Chinese texts contain an occasional の; Japanese texts have kana in every phrase.
 KANA_SHARE = 0.1
 SAMPLED_ROWS = 500
 SAMPLED_CHARS = 500
@@ -41,12 +41,12 @@ SAMPLED_CHARS = 500
 QUERY_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 QUOTES = str.maketrans(dict.fromkeys("“”„‟«»「」『』", '"'))
 
-# As Unicode's stream-safe texts (UAX #15): no letter of a language has more.
+# The limit of Unicode's stream-safe text format (UAX #15). No letter of any language has more.
 MARKS_MAX = 30
-# The range of all combining marks, and that of the characters beyond the bitmap that makes a pattern quick.
+# The range of all combining marks, and that of characters which `re` cannot match by a fast bitmap.
 MARKS = (0x300, 0x1F000)
 ASTRAL = "\U00010000-\U0010ffff"
-# Texts that are so short fold quickly whatever they hold.
+# Texts up to this length fold quickly in any case.
 SHORT_CHARS = 128
 
 
@@ -65,17 +65,17 @@ class LengthSummary:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Rows with the same text, ascending, and whether they are labelled differently."""
+    """Rows with the same text, ascending, and whether their labels differ."""
 
     rows: tuple[int, ...]
     labels_differ: bool
 
 
 def word_counts(texts: Sequence[Texts]) -> list[int]:
-    """Return the number of words of each text; a pair has those of both.
+    """Return the number of words of each text; for a pair, of both texts.
 
-    A word is what lies between white space. Where more than half of the letters are of a script without spaces, it is
-    a character with its marks, or a run of Latin letters and digits.
+    Words are separated by white space. If more than half of the letters belong to a script without spaces, a word is a
+    character with its marks, or a run of Latin letters and digits.
     """
     return [_words(text) if isinstance(text, str) else sum(map(_words, text)) for text in texts]
 
@@ -86,7 +86,7 @@ def _words(text: str) -> int:
     text = text.strip()
     in_runs = sum(len(run) - 1 for run in LATIN_RUN.findall(text))
     joined = sum(char.isspace() or _is_mark(char) for char in NEITHER_LETTER_NOR_DIGIT.findall(text))
-    # White space and marks belong to what comes before them; a first mark has nothing before it.
+    # White space and marks belong to the character before them. A mark at the start has no such character.
     return len(text) - in_runs - joined + _is_mark(text[0])
 
 
@@ -95,7 +95,7 @@ def _is_mark(char: str) -> bool:
 
 
 def length_summary(lengths: Sequence[int]) -> LengthSummary | None:
-    """The lengths' median, quartiles, 5th and 95th percentile and maximum; None where there are none."""
+    """Compute median, quartiles, 5th and 95th percentile and maximum of the lengths; None without lengths."""
     if not len(lengths):
         return None
     given = np.asarray(lengths, dtype=np.int64)
@@ -104,24 +104,24 @@ def length_summary(lengths: Sequence[int]) -> LengthSummary | None:
 
 
 def folded(text: Texts) -> Texts:
-    """A text as it is compared: Unicode NFKC, without case, one space where white space is; of a pair, each text."""
+    """Normalise a text for comparison: Unicode NFKC, case-folded, single spaces. A pair is normalised text by text."""
     return _folded(text) if isinstance(text, str) else tuple(map(_folded, text))
 
 
 def _folded(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
-    if len(text) > SHORT_CHARS:  # the time to order combining marks grows with the square of a run of them
+    if len(text) > SHORT_CHARS:  # normalising takes quadratic time in a run of combining marks
         suspect, many = _mark_runs()
         text = many.sub(r"\1", text) if suspect.search(text) else text
-    # Folding case may leave what NFKC would compose, so it is done again, as Unicode's NFKC_Casefold does.
+    # Case folding may undo NFKC, so NFKC is applied again, as in Unicode's NFKC_Casefold.
     again = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(again.split())
 
 
 @cache
 def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a fast pattern that every text with too many marks in a row matches, and the exact pattern of them."""
+    """Return a fast pattern that matches every text with too many marks in a row, and the exact pattern."""
     marks = [c for c in map(chr, range(*MARKS)) if unicodedata.combining(unicodedata.normalize("NFKD", c)[0])]
     suspect = "".join(c for c in marks if c < ASTRAL[0]) + ASTRAL
     exact = "".join(marks)
@@ -129,11 +129,11 @@ def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateGroup]:
-    """Rows whose texts are the same once `folded`, in the order of their first rows.
+    """Find rows whose texts are equal once `folded`, in the order of their first rows.
 
-    The texts of a pair are compared each with its own side.
+    Pairs are equal if their first texts are equal and their second texts are equal.
 
-    Raises: ValueError when there are not as many labels as texts.
+    Raises: ValueError if there are not as many labels as texts.
     """
     _check_length("labels", labels, texts)
     rows: defaultdict[Texts, list[int]] = defaultdict(list)
@@ -145,9 +145,10 @@ def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateG
 
 
 def language_of(texts: Sequence[Texts]) -> Language:
-    """The script that most of the texts are written in, as the language that uses it; "latin" means many.
+    """Return the script of most of the texts, as a language; "latin" stands for many languages.
 
-    Only the beginnings of some rows, evenly spread, are read. Han with kana among it is Japanese, without it Chinese.
+    Only the beginnings of some rows, evenly spread, are read. Han characters with kana are Japanese, without kana
+    Chinese.
     """
     places = np.unique(np.linspace(0, max(0, len(texts) - 1), min(SAMPLED_ROWS, len(texts))).round().astype(int))
     sample = (texts[place] for place in places.tolist())
@@ -176,15 +177,16 @@ def search(
     in_labels: Collection[int] | None = None,
     in_splits: Collection[str] | None = None,
 ) -> list[int]:
-    """Row numbers, ascending, of the texts in which every word of a search occurs; all rows for a search without words.
+    """Find the texts that contain every word of a search. A search without words finds all rows.
 
-    A word may be part of a longer one, and the words of one search in different texts of a pair. Case, kinds of white
-    space and Unicode's compatible forms make no difference. Quotes hold a phrase together.
+    A word may be part of a longer one, and the two texts of a pair may contain different words of the search. Case,
+    kinds of white space and Unicode's compatible forms make no difference. Quotation marks hold a phrase together.
 
     Args:
-        labels, splits: of each row, wherever rows are filtered by them.
-        in_labels, in_splits: those that rows may have; None for any.
-    Raises: ValueError when a filter is set and its labels or splits are not as many as the texts.
+        labels, splits: of each row, if rows are filtered by them.
+        in_labels, in_splits: allowed values; None allows all.
+    Returns: row numbers, ascending.
+    Raises: ValueError if a filter is set and its labels or splits are not as many as the texts.
     """
     rows: Sequence[int] = range(len(texts))
     if in_labels is not None:
@@ -200,14 +202,14 @@ def search(
 
 
 def query_parts(words: str) -> list[str]:
-    """The words and quoted phrases of a search, folded; a quote that is not closed is passed over."""
+    """Split a search into folded words and quoted phrases. An unclosed quotation mark is ignored."""
     plain = _folded(words.translate(QUOTES))
     parts = (" ".join((phrase or word).split()) for phrase, word in QUERY_PART.findall(plain))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 def _holds(text: Texts, wanted: Sequence[str]) -> bool:
-    # No part of a search holds a line break, so none reaches from one text of a pair into the other.
+    # No part of a search holds a line break, so none matches across the two texts of a pair.
     found = _folded(text) if isinstance(text, str) else "\n".join(map(_folded, text))
     return all(part in found for part in wanted)
 

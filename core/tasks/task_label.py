@@ -1,4 +1,4 @@
-"""Label of a run's task."""
+"""The label of a run's task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.tasks.registry import TASKS
 
 
 def task_label(config: RunConfig) -> str:
-    """Return the task's name when the run was made."""
+    """Return the label of a bundled task, or the name that another task had when the run was created."""
     if config.task.id in TASKS:
         return _(TASKS[config.task.id].label)
     return config.task.name or Path(config.task.path or config.task.id).name

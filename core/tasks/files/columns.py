@@ -1,4 +1,4 @@
-"""Detection of a header, and of the columns with texts and labels: from their names first, then from their values."""
+"""Detection of a header, and of the columns with texts and labels, by their names first, then by their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# Names as `plain_name` leaves them; where a file has several, the first of them here is taken.
+# Names as `plain_name` returns them. Earlier names take precedence.
 PAIR_WORDS = _words(
     """
     text_a text_b text text_b premise hypothesis sentence1 sentence2 sentence_1 sentence_2 sentence_a sentence_b
@@ -66,7 +66,7 @@ LABEL_MEAN_CHARS = 40
 LABEL_DISTINCT = 10
 LABEL_DISTINCT_SHARE = 0.25
 SCORE_DISTINCT_MIN = 6
-# A column with a word of a label's or a text's name is taken for it when its values agree.
+# Thresholds for values that agree with the name of their column.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
 MISSING = {
@@ -77,12 +77,12 @@ MISSING = {
         "none of {names} looks like a label column: choose the {part} column, or name it {part} in the first line."
     ),
 }
-# No run of digits can be parted in two ways, which would make long ones slow.
+# Digits match in one way only, so that long runs of them are fast.
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 
 
 def plain_name(column: str) -> str:
-    """`Gold Label`, `gold-label` and `#1 String` as gold_label and 1_string."""
+    """Normalise a column name: `Gold Label` and `gold-label` become gold_label, `#1 String` becomes 1_string."""
     return re.sub(r"\W+", "_", column.casefold()).strip("_")
 
 
@@ -92,7 +92,7 @@ KNOWN_NAMES = frozenset(
 HEADER_MAX_CHARS = 60
 HEADER_MAX_WORDS = 5
 # Numbers with a point or a comma, in groups of three, with a sign, an exponent or a percent sign; dates and times.
-# No run of digits can be parted in two ways, which would make long ones slow.
+# Digits match in one way only, so that long runs of them are fast.
 TYPED = re.compile(
     r"""[-+\u2212]?(?:\d++(?:[.,]\d*+)?|[.,]\d++)(?:[eE][-+]?\d++)?%?
       | [-+\u2212]?\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})++(?:[.,]\d++)?%?
@@ -101,7 +101,7 @@ TYPED = re.compile(
     """,
     re.VERBOSE,
 )
-# How a gap among values is written.
+# Spellings of a missing value.
 GAPS = frozenset({"", "-", "--", "?", ".", "na", "n/a", "nan", "null", "none", "nil"})
 
 
@@ -117,7 +117,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     if any(TYPED.fullmatch(cell) for cell in first):
         return False
     if any(cell and cell in values for cell, values in columns):
-        return False  # a value that comes again is a value
+        return False  # a cell that occurs again below is a value
     if any(_above_values(cell, values) for cell, values in columns):
         return True
     short = all(len(cell) <= HEADER_MAX_CHARS and len(cell.split()) <= HEADER_MAX_WORDS for cell in first)
@@ -128,9 +128,9 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _above_values(cell: str, values: Sequence[str]) -> bool:
-    """Return whether a cell that is no number or date is above nothing but such, gaps aside.
+    """Return whether a cell is above numbers and dates only, missing values aside, but is none itself.
 
-    A gap is no name, so that an empty cell counts only above the numbers of rows.
+    A missing value is no name, so an empty cell counts only above the numbers of rows.
     """
     if cell.casefold() in GAPS:
         return bool(values) and any(values == [str(i + start) for i in range(len(values))] for start in (0, 1))
@@ -138,13 +138,13 @@ def _above_values(cell: str, values: Sequence[str]) -> bool:
 
 
 def _is_typed(value: str) -> bool:
-    """Return whether a value is a number, a date or a gap."""
+    """Return whether a value is a number, a date or missing."""
     return TYPED.fullmatch(value) is not None or value.casefold() in GAPS
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The values of a column in the first rows, as far as there are any."""
+    """The values of a column in the first rows, without empty cells."""
 
     name: str
     values: tuple[str, ...]
@@ -159,14 +159,14 @@ class Column:
 
     @property
     def like_label(self) -> bool:
-        """Few different short values, of which some come again."""
+        """Return whether there are few different values, all short, and some of them repeat."""
         few = self.distinct <= max(LABEL_DISTINCT, LABEL_DISTINCT_SHARE * len(self.values))
         again = self.distinct < len(self.values) or len(self.values) <= 2
         return bool(self.values) and few and again and self.mean_chars <= LABEL_MEAN_CHARS
 
     @property
     def decimals(self) -> bool:
-        """Numbers, many different, some with a decimal point."""
+        """Return whether the values are numbers, many of them different, and some with a decimal point."""
         numbers = all(NUMBER.fullmatch(value) for value in self.values)
         many = self.distinct >= min(SCORE_DISTINCT_MIN, max(2, len(self.values)))
         return bool(self.values) and numbers and many and any("." in value for value in self.values)
@@ -183,11 +183,11 @@ def guess_columns(
     Args:
         columns: their names, all different.
         preview: the first rows.
-        given: settings that stay; None is guessed, "" means none.
+        given: settings that are not guessed; None is guessed, "" means none.
         unread: columns that are not read, each with the type of its values.
     Returns: text, text_b, label, split and kind, none of them None.
-    Raises: ConfigError for a column that does not exist or has two parts; TaskError when there is no column for the
-        texts or the labels.
+    Raises: ConfigError for a column that does not exist or has two roles; TaskError if no column fits the texts or the
+        labels.
     """
     for part in ("text", "text_b", "label", "split"):
         if kind := unread.get(name := getattr(given, part) or ""):
@@ -224,7 +224,7 @@ def guess_columns(
 
 
 def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
-    """Raises: ConfigError for a column that does not exist, or that is named for two things."""
+    """Check the columns of a config. Raises: ConfigError for a column that does not exist or has two roles."""
     parts = {"text": given.text, "text_b": given.text_b, "label": given.label, "split": given.split}
     named: dict[str, str] = {}
     for part, name in parts.items():
@@ -255,7 +255,7 @@ def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
     found = {plain_name(column.name): column for column in reversed(columns)}
     for first, second in PAIR_NAMES:
         if first in found and second in found:
-            # A question's answer may be a class, as "yes" and "no" are.
+            # The answer to a question may be a class, such as "yes" and "no".
             if found[second].like_label and found[second].mean_chars < TEXT_MEAN_CHARS:
                 continue
             return found[first].name, found[second].name
@@ -263,7 +263,7 @@ def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
 
 
 def _named_label(columns: Sequence[Column]) -> str | None:
-    """A label by its whole name, then by a word of it (`airline_sentiment`) where the values agree."""
+    """Find a label by its whole name, then by a word of it (`airline_sentiment`) if the values agree."""
     exact = _named(columns, LABEL_NAMES)
     if exact is not None:
         return exact
@@ -272,7 +272,7 @@ def _named_label(columns: Sequence[Column]) -> str | None:
 
 
 def _split(columns: Sequence[Column]) -> str:
-    """A column by name whose values are names of splits; else "", for none."""
+    """Find a column by name whose values are names of splits; return "" without one."""
     name = _named(columns, SPLIT_COLUMN_NAMES)
     values = next((column.values for column in columns if column.name == name), ())
     fitting = sum(value.casefold() in SPLITS for value in values)
@@ -280,9 +280,9 @@ def _split(columns: Sequence[Column]) -> str:
 
 
 def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | None:
-    """The column of short values with the fewest different ones, two at least; among equals, the last.
+    """Find the column of short values with the fewest different ones, at least two; among equals, the last.
 
-    In a file that is sorted by its labels, the first rows have only one: then the first such column.
+    In a file sorted by label, the first rows have only one label. The first such column is then returned.
     """
     if needs_text and len(columns) < 2:
         return None
@@ -294,7 +294,7 @@ def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | N
 
 
 def _text_by_content(columns: Sequence[Column]) -> str | None:
-    """The column with the longest values; words, not numbers."""
+    """Find the column with the longest values, except columns of numbers."""
     worded = [column for column in columns if not all(NUMBER.fullmatch(value) for value in column.values)]
     return max(worded, key=lambda column: column.mean_chars).name if worded else None
 

@@ -1,7 +1,7 @@
 """Rows of CSV and TSV files, read by Python's `csv` module in the dialect that gives the most regular rows.
 
-Measured on the 49 dialects of `tests/core/tasks/files/test_dialects.py`: this reads 49 as a person would, DuckDB 2.0
-46, clevercsv 43, pandas 27. A single stray quote in a file hides all others from DuckDB's sniffer.
+Measured on the 49 dialects of `tests/core/tasks/files/test_dialects.py`: this module reads 49 correctly, DuckDB 2.0 46,
+clevercsv 43, pandas 27. A single stray quote in a file hides all others from DuckDB's sniffer.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from core.tasks.rows import place_words
 
 DELIMITERS = (",", "\t", ";", "|")
 FIELD_MAX_CHARS = 2**20
-# A quote that is never closed swallows the lines behind it: a few are a damaged row, many a damaged file.
+# An unclosed quote swallows the lines after it. A few lines are a damaged row, many are a damaged file.
 SWALLOWED_LINES_MAX = 20
 
-# From this share of regular lines on, quotation marks left over say more than a few damaged rows.
+# Dialects with at least this share of regular lines are compared by their unread quotation marks.
 REGULAR_SHARE = 0.98
 MARKED = re.compile(r"""^"|"\ *$|\\"|^\ +["']""")
 
@@ -32,7 +32,7 @@ csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
 
 class Unread(tuple[str, ...]):
-    """The fields of a row that cannot be read: none, and the reason why."""
+    """The fields of an unreadable row: none, and the reason."""
 
     reason: Message
 
@@ -53,10 +53,10 @@ class Dialect(NamedTuple):
     """The characters that separate and enclose fields.
 
     Attributes:
-        quote: encloses a field that may hold delimiters and line breaks; "" where quotation marks are plain characters.
-        escape: makes the next character part of the text; "" where there is none. A quotation mark within quotes may
-            be doubled in any case.
-        skip_initial_space: ignore spaces behind a delimiter, so that a quotation mark may follow them.
+        quote: encloses a field that may hold delimiters and line breaks; "" if quotation marks are plain characters.
+        escape: makes the next character part of the text; "" for none. A quotation mark within quotes may be doubled in
+            any case.
+        skip_initial_space: ignore spaces after a delimiter, so that a quotation mark may follow them.
     """
 
     delimiter: str
@@ -72,8 +72,8 @@ def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
     and rows, then the simplest.
 
     Args:
-        given: settings that stay as they are.
-        whole: the sample is the whole file, so that its last row is not cut.
+        given: settings that are not detected.
+        whole: the sample is the whole file, so that its last row is complete.
     """
     quotes = ['"', *([""] if '"' in sample else []), *(["'"] if "'" in sample else [])]
     escaped = re.search(r"""\\["',;|\t]""", sample)
@@ -91,10 +91,10 @@ def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
 
 
 def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[float, int, float]:
-    """Return how well a dialect fits: the share of regular lines, capped; minus the marks left over; the share.
+    """Compute how well a dialect fits: the share of regular lines, capped; minus the unread marks; the share.
 
     Args:
-        settled: the quotation mark is given, so that apostrophes around fields say nothing.
+        settled: the quotation mark is given, so that apostrophes around fields do not count.
     """
     rows = list(_rows(io.StringIO(sample, newline=""), dialect))
     if not whole and len(rows) > 1:
@@ -105,17 +105,17 @@ def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[
         lines[len(fields)] += end - start
         left += isinstance(fields, Unread) or sum(MARKED.search(field) is not None for field in fields)
         single += any(len(field) > 1 and field[0] == field[-1] == "'" for field in fields)
-    if not settled and 2 * single >= len(rows):  # apostrophes around a title now and then are its own
+    if not settled and 2 * single >= len(rows):  # occasional apostrophes belong to the text
         left += single
     regular = max((count for length, count in lines.items() if length > 1), default=0) / max(1, lines.total())
     return min(regular, REGULAR_SHARE), -left, regular
 
 
 def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
-    """Yield the rows with the line, from 1, where each begins; no blank lines; a row that cannot be read is `Unread`.
+    """Yield each row with its first line, from 1. Blank lines are skipped, and an unreadable row is `Unread`.
 
     Args:
-        lines: of a file that was opened with newline="".
+        lines: lines of a file opened with newline="".
     Raises: TaskError, without the name of the file, for a quote that swallows many lines.
     """
     for start, end, fields in _rows(lines, dialect):
@@ -130,7 +130,7 @@ def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
 
 
 def _rows(lines: Iterable[str], dialect: Dialect) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield each row with its first line, from 1, and the one behind its last."""
+    """Yield each row with its first line, from 1, and the line after its last."""
     reader = csv.reader(
         lines,
         delimiter=dialect.delimiter,
@@ -150,5 +150,5 @@ def _rows(lines: Iterable[str], dialect: Dialect) -> Iterator[tuple[int, int, tu
             ended = True
         except csv.Error as error:
             yield start, reader.line_num + 1, LONG_FIELD if "field limit" in str(error) else STRAY_QUOTE
-            ended = start > reader.line_num  # nothing was read, so nothing will be
+            ended = start > reader.line_num  # no line was read, so this is the end
             start = reader.line_num + 1

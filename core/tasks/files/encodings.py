@@ -1,7 +1,7 @@
 """Detection of a text file's encoding: UTF-8, UTF-16, CP1252, GB18030 or CP949.
 
-charset-normalizer takes a file in CP1252 with one accented line, as English files often have, for Chinese in half of
-the cases, and with two lines in one of seven; the shares of bytes below in none of 200.
+charset-normalizer mistakes CP1252 for Chinese in half of the files with one accented line, which is common in English,
+and in one of seven files with two. The byte shares below mistake none of 200 files.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ UTF16_CODECS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-b
 CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 CONTROL_SHARE = 0.01
 DAMAGED_UTF8_SHARE = 0.2
-# Most characters of Korean and Chinese texts lie in these rows of the double-byte sets: signs, letters such as ㅋ and
-# Hangul in CP949; signs and the commoner half of the Han characters in GB18030.
+# Most characters of Korean and Chinese texts lie in these rows of the double-byte sets. CP949: symbols, letters such as
+# ㅋ and Hangul. GB18030: symbols and the more common half of the Han characters.
 HANGUL_LEADS = frozenset({0xA1, 0xA3, 0xA4, *range(0xB0, 0xC9)})
 HAN_LEADS = frozenset({0xA1, 0xA3, *range(0xB0, 0xD8)})
 TRAIL_MIN = 0xA1
 USUAL_SHARE = 0.5
-# The commonest characters of running text in either language decide where the bytes suit both.
+# If the bytes fit both languages, the most common characters of running text decide.
 COMMON_HAN = frozenset(
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方多经么去法学如都同现当"
     "没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问很最重并物"
@@ -46,9 +46,9 @@ COMMON_HANGUL = frozenset(
 
 
 def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
-    """Return the encoding of a file; the stream is at its start again.
+    """Detect the encoding of a file, and reset the stream to its start.
 
-    A byte order mark decides, then whether every line is UTF-8, then a sample of the lines beyond ASCII.
+    A byte order mark decides first, then whether every line is UTF-8, then a sample of the lines beyond ASCII.
 
     Raises: TaskError for a file that is empty or holds no text.
     """
@@ -67,9 +67,9 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
 
 
 def _scan(stream: BinaryIO, name: str) -> tuple[list[bytes], bool]:
-    """Read a file once; return some of its lines beyond ASCII, and whether all of it is UTF-8.
+    """Read a file once. Return some of its lines beyond ASCII, and whether the whole file is UTF-8.
 
-    Raises: TaskError for what is no text.
+    Raises: TaskError for a file that holds no text.
     """
     sample: list[bytes] = []
     free, utf8, empty = SAMPLE_BYTES, True, True
@@ -108,7 +108,7 @@ def _binary(name: str) -> TaskError:
 
 
 def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
-    """Return Python's codec for a file in this encoding; the stream is then behind a byte order mark."""
+    """Return Python's codec for a file in this encoding, and move the stream past a byte order mark."""
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     codec: str = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -121,7 +121,7 @@ def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
 
 
 def _utf16_codec(head: bytes) -> str | None:
-    """Return the byte order in which bytes read as lines with most ASCII letters: the wrong order gives others."""
+    """Return the byte order in which the bytes are lines with the most ASCII characters; None if they are no lines."""
     texts = {codec: head[: len(head) // 2 * 2].decode(codec, "replace") for codec in UTF16_CODECS.values()}
     likely = {
         codec: sum(map(str.isascii, text))
@@ -132,7 +132,7 @@ def _utf16_codec(head: bytes) -> str | None:
 
 
 def legacy_encoding(sample: list[bytes]) -> Encoding:
-    """Return the likeliest encoding of lines that are not all UTF-8; damaged UTF-8 stays UTF-8."""
+    """Return the most likely encoding of lines that are not all UTF-8. Damaged UTF-8 counts as UTF-8."""
     if _broken_share(sample, "utf-8") < DAMAGED_UTF8_SHARE:
         return "utf-8"
     pairs = [pair for line in sample for pair in re.findall(rb"[\x80-\xff].", line, re.DOTALL)]
@@ -157,13 +157,13 @@ def _common_share(sample: list[bytes], encoding: str, common: Collection[str]) -
 
 
 def _broken_share(sample: list[bytes], encoding: str) -> float:
-    """Return the share of the characters beyond ASCII that the encoding cannot read."""
+    """Return the share of characters beyond ASCII that the encoding cannot read."""
     beyond = [c for line in sample for c in line.decode(encoding, "replace") if c > "\x7f"]
     return beyond.count("\ufffd") / max(1, len(beyond))
 
 
 def refused_encoding(stream: BinaryIO, name: str, encoding: Encoding) -> TaskError:
-    """Return the error that names the first line which is not in an encoding."""
+    """Return the error that names the first line outside an encoding."""
     decoder, line = codecs.getincrementaldecoder(codec_of(stream, encoding))(), 1
     try:
         while chunk := stream.read(HEAD_BYTES):

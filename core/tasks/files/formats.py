@@ -1,4 +1,4 @@
-"""The format of a file, by its suffix and its first bytes; anything but a table of texts is refused."""
+"""Detection of a file's format by its suffix and its first bytes. Anything but a table of texts is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAMILIES: dict[str, Family] = {
 }
 PARQUET_MAGIC, TAR_MAGIC, TAR_OFFSET = b"PAR1", b"ustar", 257
 SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".ods"})
-# The first bytes of other files, their names, and the remedy; other binary files hold NULs, which no text does.
+# The first bytes of other files, their names, and the remedy. Further binary files hold NULs, which texts do not.
 ARCHIVE, UNPACK = N_("a compressed archive"), N_("unpack it first.")
 OTHERS: tuple[tuple[bytes, str, str], ...] = (
     *(
@@ -34,8 +34,8 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
 
     Args:
         shown_name: its name in messages.
-        head: its first bytes, 512 at least where the file has that many.
-    Raises: TaskError for other files, recognised by how they begin.
+        head: its first bytes, at least 512 if the file is that long.
+    Raises: TaskError for other files, recognised by their first bytes.
     """
     suffix = Path(name).suffix.lower()
     family = FAMILIES.get(suffix)

@@ -1,7 +1,7 @@
-"""Tables of Parquet files, read by DuckDB: every value as the text that a person would write for it.
+"""Tables of Parquet files, read by DuckDB, with every value as text.
 
-A file of some kilobytes can hold terabytes, as it may store a value once for all rows. So long values become no
-Python texts, rows are read a few at a time, and their total is limited.
+A file of a few kilobytes can hold terabytes, because it may store a value once for all rows. Long values are therefore
+not converted to Python strings, rows are read a few at a time, and their total is limited.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROWS_AT_ONCE = 2_048
-# A file is read up to this many times the size of the largest file of texts.
+# Limit of the unpacked size, as a multiple of the largest file size.
 UNPACKED_FACTOR = 4
-# As short as a row of a text file can be: a character, a comma, a character, a line break.
+# The shortest row of a text file: a character, a comma, a character, a line break.
 ROW_BYTES = 4
 UTF8_MAX_BYTES = 4
 MEMORY_LIMIT = "2GB"
@@ -34,11 +34,11 @@ NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 
 
 class ParquetFile:
-    """A Parquet file that is open in DuckDB; no other file and no address can be read there.
+    """A Parquet file that is open in DuckDB, which cannot read any other file or address.
 
     Attributes:
-        columns: names of the columns that can be read.
-        unread: names of the others, whose values are nested or binary, each with its type.
+        columns: names of the readable columns.
+        unread: names of columns with nested or binary values, each with its type.
     """
 
     def __init__(self, database: DuckDBPyConnection, path: str) -> None:
@@ -56,7 +56,7 @@ class ParquetFile:
         return [row[:columns] for row in self._database.execute(query, [self._path]).fetchall()]
 
     def check_size(self, name: str, limits: Settings) -> None:
-        """Raises: TaskError for a file that says that it holds more rows than are read."""
+        """Check the number of rows in the file's metadata. Raises: TaskError if there are too many."""
         ((rows,),) = self._query("SELECT num_rows FROM parquet_file_metadata(?)", columns=1)
         most = limits.max_file_mb * 2**20 // ROW_BYTES
         if rows > most:
@@ -69,7 +69,7 @@ class ParquetFile:
             )
 
     def class_names(self) -> Mapping[str, Mapping[int, str]]:
-        """Return names of classes by column and number, as the `datasets` library writes them beside a table."""
+        """Return class names by column and number, from metadata that the `datasets` library writes."""
         try:
             kept = dict(self._query("SELECT key, value FROM parquet_kv_metadata(?)", columns=2))
             features = json.loads(kept.get(b"huggingface", b"{}"))["info"]["features"]
@@ -79,14 +79,16 @@ class ParquetFile:
                 if feature.get("_type") == "ClassLabel"
             }
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return {}  # notes beside the table, which is readable without them
+            return {}  # the table is readable without this metadata
 
     def records(self, name: str, limits: Settings, used: Collection[int] | None) -> Iterator[Record]:
-        """Yield rows with their number, from 1, without white space around texts; one with a long text is `Unread`.
+        """Yield rows with their number, from 1, and texts without surrounding white space.
+
+        A row with an over-long text is `Unread`.
 
         Args:
-            used: places of columns that matter; the others are left empty.
-        Raises: TaskError for a file that holds more than is read.
+            used: indices of the columns to read; the others are left empty.
+        Raises: TaskError for a file whose unpacked size exceeds the limit.
         """
         named = self.class_names()
         wanted = [column for place, column in enumerate(self.columns) if used is None or place in used]
@@ -120,7 +122,7 @@ class ParquetFile:
 
 @contextmanager
 def open_parquet(stream: BinaryIO) -> Iterator[ParquetFile]:
-    """Open a Parquet file in DuckDB, as a copy whose name cannot be taken for a pattern or an address."""
+    """Open a copy of a Parquet file in DuckDB. The name of the copy cannot be mistaken for a pattern or an address."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as database:
@@ -149,7 +151,7 @@ def _text(value: Any, names: Mapping[int, str] | None) -> str:
         case bool():
             return "true" if value else "false"
         case int():
-            # A class that has no name, such as -1, is no class.
+            # A number without a name, such as -1, is no class.
             return str(value) if names is None else names.get(value, "")
         case float() if math.isnan(value):
             return ""

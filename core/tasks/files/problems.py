@@ -16,7 +16,7 @@ from core.tasks.files.columns import NUMBER, SPLITS
 from core.tasks.rows import Rows, place_words
 from core.tasks.survey import folded
 
-# Problems that are listed of each kind in each file; all are counted.
+# Maximum number of listed problems of each kind in each file. All are counted.
 PROBLEMS_LISTED = 1_000
 DIGEST_BYTES = 16
 
@@ -27,9 +27,9 @@ class ProblemKind(NamedTuple):
     """A kind of problem that a row may have.
 
     Attributes:
-        label: its name in a list of counts; like `sentence` it is translated where it is shown.
-        must_drop: rows like this cannot be learned from; where False, the user chooses.
-        sentence: its meaning, and why it matters.
+        label: name in a list of counts; translated for display, like `sentence`.
+        must_drop: whether such rows cannot be used; if False, the user chooses.
+        sentence: meaning of the problem, and why it matters.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ProblemKind(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem of one row; `line` is where the row begins, from 1 (in a Parquet file, its number)."""
+    """A problem of one row. `line` is the first line of the row, from 1 (in a Parquet file, its number)."""
 
     kind: str
     line: int
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     file: str
 
 
-# A row that has to go has the first of these that fits.
+# An unusable row has the first of these problems that fits.
 PROBLEMS: Mapping[str, ProblemKind] = {
     name: ProblemKind(name, label, must_drop, sentence)
     for name, label, must_drop, sentence in (
@@ -91,14 +91,14 @@ PROBLEMS: Mapping[str, ProblemKind] = {
 
 
 def check_drop(kinds: Iterable[str]) -> None:
-    """Raises: ConfigError for a kind of problem that does not exist."""
+    """Check that these kinds of problems exist. Raises: ConfigError."""
     for kind in kinds:
         if kind not in PROBLEMS:
             raise ConfigError("drop", kind, "choose from {names}.", names=tuple(PROBLEMS))
 
 
 def score(text: str) -> float | None:
-    """Return a finite number as it is written; None for anything else."""
+    """Parse a finite number; return None for anything else."""
     try:
         value = float(text) if "_" not in text else math.nan
     except ValueError:
@@ -106,12 +106,12 @@ def score(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# Some spreadsheets take the wide forms of East Asian keyboards for the same.
+# Some spreadsheets accept the full-width forms of East Asian keyboards.
 FORMULA_MARKS = tuple("=+-@＝＋－＠")
-# What may come between the mark and what it computes: signs, brackets, and numbers with an operator behind them.
-# Here and below a run that was taken is not given back (`++`, `*+`), so that no cell takes long.
+# Characters between the mark and the formula: signs, brackets, and numbers followed by an operator. Repetitions here
+# and below are possessive (`++`, `*+`), so that no cell makes the pattern backtrack.
 LEAD = r"(?:[-+@(\s]++|\d[\d.]*+[\s)]*+[-+*/^&])*+"
-# What is most likely a formula, and not a text that happens to begin like one.
+# Likely formulas, but not texts that happen to begin like one.
 FORMULA = re.compile(
     rf"""={LEAD}[^\W\d][\w.]*+\(                 # =HYPERLINK(, =(hyperlink(, =-SUM(
       | [+@](?!\s){LEAD}[^\W\d][\w.]*+\(         # +hyperlink(, +1+HYPERLINK(, @sum(
@@ -142,11 +142,13 @@ def runs_in_a_spreadsheet(cell: str) -> bool:
 def row_problem(
     text: str, second: str | None, label: str, split: str | None, mapping: ReadingConfig, limits: tuple[int, int]
 ) -> tuple[str, Message] | None:
-    """Return the kind of a row's first problem that drops it, and a clause in which its place `{where}` is missing.
+    """Return the kind of the first problem that makes a row unusable, and a clause about it; None for a usable row.
+
+    The caller fills in the placeholder `{where}` of the clause.
 
     Args:
-        text, second, label, split: cells without white space around them; None for a column that there is not.
-        limits: the most characters of a text and of a label.
+        text, second, label, split: cells without surrounding white space; None for a column that does not exist.
+        limits: maximum number of characters of a text and of a label.
     """
     if not text or second == "":
         return "empty_text", _nothing_in(mapping.text_b if text else mapping.text)
@@ -183,7 +185,7 @@ def _nothing_in(column: str | None) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """The rows of one file, and the line (or, as `unit` says, the row) where each of them begins."""
+    """The rows of one file, and the line (or the row number, as `unit` says) of each."""
 
     name: str
     unit: str
@@ -191,22 +193,22 @@ class NumberedRows:
     lines: Sequence[int]
 
     def cells(self, row: int) -> tuple[str, ...]:
-        """The text or both, then the label."""
+        """Return the text or both texts, then the label."""
         seconds = () if self.rows.seconds is None else (self.rows.seconds[row],)
         return (self.rows.texts[row], *seconds, self.rows.labels[row])
 
     def label(self, row: int) -> Label:
-        """The label as it is compared: a score as a number."""
+        """Return the label for comparison, with a score as a number."""
         label = self.rows.labels[row]
         return label if self.rows.kind == "classes" else score(label)
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Problems of one file's rows that may stay all the same.
+    """Problems of one file's rows that need not be dropped.
 
     Attributes:
-        rows: those with a problem, by its kind.
+        rows: rows with a problem, by its kind.
         problems: the first few of each kind.
     """
 
@@ -224,15 +226,15 @@ SENTENCES = {
 
 
 def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
-    """Find repeated rows, texts with two labels and formulas; a row may repeat one of a file before it.
+    """Find repeated rows, texts with two labels and formulas. A row may repeat one of an earlier file.
 
-    Texts are the same when they are once `folded`; scores when they are the same number.
+    Texts are equal if they are equal once `folded`; scores are equal if they are the same number.
     """
     places: list[Place] = [(file, row) for file in files for row in range(len(file.rows))]
-    # A short key is equal for rows with the same texts; no folded text holds a line break.
+    # Rows with the same texts have the same short key. No folded text holds a line break.
     keys = ("\n".join(folded(file.cells(row)[:-1])) for file, row in places)
     texts = [hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest() for key in keys]
-    # The first place of each text, and of each label that the text has besides the one there.
+    # The first row of each text, and the first row of each other label of that text.
     first: dict[bytes, int] = {}
     others: dict[bytes, dict[Label, int]] = {}
     for place, text in enumerate(texts):
@@ -261,7 +263,7 @@ def _label(place: Place) -> Label:
 
 
 def _note(noted: Noted, kind: str, here: Place, other: Place) -> None:
-    """Note a problem of a row, and tell it with the place of another row and, where they differ, of the files."""
+    """Record a problem of a row, with a message that names the other row and, if they differ, the files."""
     (file, row), (other_file, other_row) = here, other
     rows = noted.rows.setdefault(kind, [])
     rows.append(row)

@@ -1,4 +1,4 @@
-"""Rows to learn from, read from one or more tables, with the problems of the others."""
+"""Usable rows of one or more tables, and the problems of the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SAMPLE_SEED = 20210111
 
 
 class Source(NamedTuple):
-    """The format of a file, and how many of its rows were read."""
+    """The format of a file, and the number of its rows that were read."""
 
     name: str
     format: Format
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """One line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
+        """Return one line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
         parts = [
             self.format,
             value_text(self.encoding, READING["encoding"]) if self.encoding else "",
@@ -64,17 +64,17 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """The rows of one file that can be used, and the problems that drop the others.
+    """The usable rows of one file, and the problems of the others.
 
     Attributes:
-        encoding, dialect: None where there is none.
-        mapping: every field of the options filled in, as far as the format has it.
+        encoding, dialect: None if the format has none.
+        mapping: the options, with every field filled in that the format has.
         rows: in the order of the file.
-        lines: where each of them begins, from 1 (in a Parquet file, its number).
+        lines: first line of each row, from 1 (in a Parquet file, its number).
         problems: in the order of the file, the first 1,000 of each kind.
         counts: problems by kind; a row has at most one.
-        total: rows in the file, with those that cannot be used.
-        sampled: `rows` is a seeded sample of those that can be used.
+        total: number of rows in the file, including unusable ones.
+        sampled: `rows` is a seeded sample of the usable rows.
     """
 
     name: str
@@ -101,10 +101,10 @@ class CombinedFiles:
     """One or more readings that make one task.
 
     Attributes:
-        readings: the file with the rows to learn from first.
-        problems: file by file, in its order, the first 1,000 of each kind; a row may repeat one of a file before it.
-        counts: problems by kind; a row has at most one of those that drop it.
-        optional: for each reading, by kind of problem, its rows that have it and may stay.
+        readings: the training file first.
+        problems: file by file, in its order, the first 1,000 of each kind; a row may repeat one of an earlier file.
+        counts: problems by kind; a row has at most one of those that make it unusable.
+        optional: for each reading, by kind of problem, the rows with a problem that need not be dropped.
     """
 
     readings: tuple[Reading, ...]
@@ -113,9 +113,9 @@ class CombinedFiles:
     optional: tuple[Mapping[str, Sequence[int]], ...]
 
     def dropping(self, kinds: Collection[str]) -> list[Rows]:
-        """Return each file's rows without those that have a problem of these kinds; of repeated rows, the first stays.
+        """Return each file's rows without those that have a problem of these kinds. Of repeated rows, the first stays.
 
-        Raises: ConfigError for a kind that does not exist; TaskError when no row of a file is left.
+        Raises: ConfigError for a kind that does not exist; TaskError if no row of a file is left.
         """
         check_drop(kinds)
         kept = []
@@ -132,24 +132,24 @@ class CombinedFiles:
     @property
     @in_language(ENGLISH)
     def source(self) -> str:
-        """The source of the rows, in English, as the library stores it."""
+        """Return the source of the rows, in English, as the library stores it."""
         return "; ".join(reading.source.sentence for reading in self.readings) + "."
 
     @property
     def dropped(self) -> int:
-        """The number of rows that cannot be used."""
+        """Return the number of unusable rows."""
         return sum(sum(reading.counts.values()) for reading in self.readings)
 
 
 def unusual_names(dialect: Dialect) -> list[str]:
-    """Return the delimiter, and what else of a dialect most files do not have."""
+    """Return the names of the delimiter, and of a quotation mark or an escape that is unusual."""
     usual = {"quote": '"', "escape": ""}
     unusual = [name for name in usual if getattr(dialect, name) != usual[name]]
     return [value_text(getattr(dialect, name), READING[name]).lower() for name in ("delimiter", *unusual)]
 
 
 class Found(NamedTuple):
-    """A row that can be used."""
+    """A usable row."""
 
     line: int
     text: str
@@ -159,17 +159,17 @@ class Found(NamedTuple):
 
 
 def read_file(path: Path, options: ReadingConfig = GUESS_ALL) -> Reading:
-    """`read_rows` of the file at a path. Raises: TaskError, ConfigError."""
+    """Read the rows of the file at a path. Raises: TaskError or ConfigError, as `read_rows`."""
     return read_rows(open_table(Path(path), options=options), options)
 
 
 def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
-    """Read a table whole, check every row, and keep those that can be used, or a sample of them.
+    """Read a whole table, check every row, and keep the usable ones, or a sample of them.
 
     Args:
-        options: which columns hold what; None is guessed. Encoding, dialect and header went into the table.
-    Raises: ConfigError for a column that does not exist; TaskError for a table that cannot be read, exceeds a limit,
-        or has no row that can be used.
+        options: names of the columns; None is guessed. Encoding, dialect and header are those of the table.
+    Raises: ConfigError for a column that does not exist; TaskError for a table that cannot be read, exceeds a limit, or
+        has no usable row.
     """
     limits, name = settings(), shown(Path(table.name).name)
     mapping = _mapping(table, options, name)
@@ -222,7 +222,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
 
 
 def combine_readings(readings: Sequence[Reading]) -> CombinedFiles:
-    """Find repeated rows, texts with two labels and formulas over all files, beside the problems that drop rows."""
+    """Combine files. Find repeated rows, texts with two labels and formulas over all of them."""
     noted = optional_problems(
         [NumberedRows(one.name, "row" if one.format == "Parquet" else "line", one.rows, one.lines) for one in readings]
     )
@@ -254,7 +254,7 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
 
 
 class Checks:
-    """The rows of a table that can be used, and a count of the problems of the others."""
+    """The checks of a table: its usable rows, and a count of the problems of the others."""
 
     def __init__(self, table: Table, mapping: ReadingConfig, limits: Settings) -> None:
         self.total = 0
@@ -264,7 +264,7 @@ class Checks:
         self._most = (limits.max_text_chars, limits.max_label_chars)
 
     def usable_rows(self) -> Iterator[Found]:
-        """Yield the rows that can be used; each of the others is one problem more."""
+        """Yield the usable rows. Each of the others adds one problem."""
         table, mapping = self._table, self._mapping
         parts = [mapping.text, mapping.text_b, mapping.label, mapping.split]
         places = [table.columns.index(column) if column else None for column in parts]
@@ -294,7 +294,7 @@ class Checks:
             self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
 
     def no_rows(self, name: str) -> TaskError:
-        """Return the error of a table without a row that can be used."""
+        """Return the error for a table without a usable row."""
         if not self.total:
             return TaskError("{file} has columns but no rows: add rows with a text and a label.", file=name)
         kind, count = self.counts.most_common(1)[0]
@@ -311,7 +311,7 @@ class Checks:
 
 
 class Sampler:
-    """A uniform sample of the rows that come (Vitter 1985, algorithm R), the same for the same rows."""
+    """A uniform sample of a stream of rows (Vitter 1985, algorithm R), equal for equal rows."""
 
     def __init__(self, size: int) -> None:
         self.seen = 0

@@ -1,6 +1,6 @@
-"""A user's file as a table of texts: CSV, TSV, JSON lines or Parquet, in any encoding that is detected.
+"""A user's file as a table of texts: CSV, TSV, JSON lines or Parquet, in any detected encoding.
 
-Everything else is refused in one sentence, and so is whatever a damaged file makes a library raise.
+Other files are refused in one sentence. Errors that libraries raise for a damaged file become one sentence too.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ SAMPLE_CHARS = 2**18
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
 NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
-# Numbers stay as they are written.
+# Numbers keep their spelling in the file.
 DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file that was opened: its format, its columns and its first rows.
+    """An open file: its format, its columns and its first rows.
 
     Attributes:
         encoding: None for Parquet.
-        dialect: None where the format has none.
-        header: whether the first line names the columns; where not, they are column 1, column 2, …
-        preview: the first rows, at most 200, and of JSON lines those where another key comes up; long cells are cut.
+        dialect: None if the format has none.
+        header: whether the first line names the columns; otherwise they are column 1, column 2, …
+        preview: the first rows, at most 200, and of JSON lines those with a new key; long cells are cut.
         unread: columns of a Parquet file that are left out, each with its type.
     """
 
@@ -63,12 +63,12 @@ class Table:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
-        """Yield rows with their line (Parquet: their number), from 1; one reading at a time.
+        """Yield rows with their line (in a Parquet file, their number), from 1. Only one iteration may run at a time.
 
-        A row may have more or fewer fields than there are columns, and is `Unread` when it cannot be read at all.
+        A row may have more or fewer fields than there are columns. An unreadable row is `Unread`.
 
         Args:
-            used: columns that matter (None: all); others may be left empty to save time.
+            used: columns to read (None: all); others may be left empty to save time.
         Raises: TaskError for a file that turns out to be damaged.
         """
         return self.reader(None if used is None else {self.columns.index(column) for column in used})
@@ -79,17 +79,17 @@ class Table:
 
     @property
     def place(self) -> str:
-        """The unit of a record's number, as `place_words` takes it."""
+        """Return the unit of a record's number, for `place_words`."""
         return "row" if self.format == "Parquet" else "line"
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to be opened once or more.
+    """A file that can be opened repeatedly.
 
     Attributes:
         source: a path, or a stream of bytes that stays open.
-        name: with the suffix that tells the format.
+        name: file name, whose suffix determines the format.
     """
 
     source: Path | BinaryIO
@@ -101,7 +101,7 @@ class File:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Open the file; what libraries raise for a damaged one becomes a sentence. Raises: TaskError."""
+        """Open the file, and convert the errors of libraries into one sentence. Raises: TaskError."""
         with _in_words(self.shown_name):
             if not isinstance(self.source, str | Path):
                 yield self.source
@@ -120,7 +120,7 @@ class File:
 
     @contextmanager
     def text(self, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
-        """Open the file as text, line ends as they are. Raises: TaskError naming the line in another encoding."""
+        """Open the file as text with its own line ends. Raises: TaskError naming the first line in another encoding."""
         with self.opened() as stream:
             text = io.TextIOWrapper(stream, encoding=codec_of(stream, encoding), newline="")
             try:
@@ -139,9 +139,9 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
 
     Args:
         source: a path, or a stream of bytes, which stays open and is read from its start.
-        name: with the suffix that tells the format (None: the file's own).
+        name: file name, whose suffix determines the format (None: the file's own).
         options: settings that are not detected.
-    Raises: TaskError for what is no table, is too large or is damaged.
+    Raises: TaskError for a file that is no table, is too large or is damaged.
     """
     limits = settings()
     file = File(source, name or getattr(source, "name", None) or "file")
@@ -169,7 +169,7 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
 
 @contextmanager
 def _in_words(name: str) -> Iterator[None]:
-    """Turn what libraries raise for damaged files into one sentence."""
+    """Convert the errors that libraries raise for damaged files into one sentence."""
     try:
         yield
     except TaskError:
@@ -203,7 +203,7 @@ def _check_width(columns: int, name: str, limits: Settings) -> None:
 
 
 def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
-    """Names that are all there, all different and none too long."""
+    """Return unique column names, none of them empty or too long."""
     names: list[str] = []
     taken: set[str] = set()
     again: defaultdict[str, int] = defaultdict(lambda: 1)
@@ -230,7 +230,7 @@ def _delimited_table(file: File, encoding: Encoding, options: ReadingConfig, lim
     header = options.header
     if header is None:
         asked = {name for name in (options.text, options.text_b, options.label, options.split) if name}
-        header = bool(asked & set(first[0])) or has_header(first)  # a column that is asked for is one
+        header = bool(asked & set(first[0])) or has_header(first)  # a requested name makes the row a header
     width = len(first[0]) if header else Counter(map(len, first)).most_common(1)[0][0]
     _check_width(width, file.shown_name, limits)
     columns = named_columns(first[0] if header else [""] * width)
@@ -250,9 +250,9 @@ def _delimited_table(file: File, encoding: Encoding, options: ReadingConfig, lim
 
 
 def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str, ...]]:
-    """Return the rows of the preview and one for a header; the last row of a sample that was cut is left out."""
+    """Return the rows of the preview and one for a header. The last row of a cut sample is left out."""
     rows: list[tuple[str, ...]] = []
-    with suppress(TaskError):  # reading all of it will say where
+    with suppress(TaskError):  # reading the whole file raises the error with its line
         for _line, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
             rows.append(fields)
     if not whole and 1 < len(rows) < PREVIEW_ROWS + 2:
@@ -261,7 +261,7 @@ def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str
 
 
 def _json_table(file: File, encoding: Encoding, limits: Settings) -> Table:
-    """Open JSON lines; the whole file is read, as a key that comes late is a column too."""
+    """Open a file of JSON lines. The whole file is read, because a key of a late line is a column too."""
     keys: dict[str, None] = {}
     preview: list[dict[str, str]] = []
     first_line = 0
@@ -300,7 +300,7 @@ def _json_table(file: File, encoding: Encoding, limits: Settings) -> Table:
 
 
 def _json_lines(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str] | None]]:
-    """Yield the number of each line that is not blank, from 1, with its object's values; None for what is no object."""
+    """Yield the number of each line that is not blank, from 1, with the values of its object; None for other lines."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield number, _json_texts(line)
@@ -312,9 +312,9 @@ def _json_texts(line: str) -> dict[str, str] | None:
         if not isinstance(found, dict):
             return None
         if any(isinstance(value, list | dict) for value in found.values()):
-            # Numbers within other values differ from texts.
+            # Within nested values, numbers stay distinct from texts.
             found |= {key: value for key, value in json.loads(line).items() if isinstance(value, list | dict)}
-        if "\\u" in line:  # an escaped half of a character is no text
+        if "\\u" in line:  # a lone surrogate is no text
             json.dumps(found, ensure_ascii=False).encode()
         return {
             key: value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""Data sets of the Hugging Face Hub: which are known, where they are, and reading them without running their code."""
+"""Data sets of the Hugging Face Hub: a list of known ones, their location, and reading without running their code."""

@@ -1,8 +1,8 @@
-"""Fetching a data set of the Hugging Face Hub by `datasets`. No code of a repository is ever run.
+"""Download of data sets from the Hugging Face Hub by `datasets`. Code of a repository is never run.
 
-`datasets` is imported when something is fetched, in a process of its own (`core.workers`). A small split is downloaded
-whole, into the Hub client's cache, so that a second time costs nothing and a limit takes a fair sample. A large one is
-streamed in a seeded, shuffled order until there are rows enough.
+`datasets` is imported on demand, in a separate process (`core.workers`). A small split is downloaded completely into
+the Hub client's cache, so that a second download is free and a limited number of rows is a fair sample. A large split
+is streamed in a seeded, shuffled order until it has enough rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from core.tasks.rows import Rows, SplitName
 
 Progress = Callable[[int, int | None, Text], None]
 
-# One sample for everybody, as with the splits of a task.
+# One sample for all users, as with the splits of a task.
 SEED = 20210111
-# A split of at most this size is downloaded whole.
+# A split up to this size is downloaded completely.
 WHOLE_BYTES = 64 * 2**20
-# Rows among which the next one is drawn while a split is streamed.
+# Size of the shuffle buffer of a streamed split, in rows.
 BUFFER_ROWS = 10_000
 PROGRESS_EVERY_ROWS = 500
-# A file of the Hub as `datasets` names it.
+# Address of a file on the Hub in `datasets`.
 ADDRESS = re.compile(r"hf://datasets/(?P<repository>[^@]+)@(?P<commit>[^/]+)/(?P<path>.+)")
 
 
@@ -42,9 +42,9 @@ class Fetched:
     """Rows fetched for a request.
 
     Attributes:
-        source: one sentence on where the rows come from, in English, as it is kept.
-        left_out: rows that cannot be used, by reason.
-        note: what was sampled and left out, in English too; empty when every row is here.
+        source: one sentence on the source of the rows, stored in English.
+        left_out: number of unusable rows, by reason.
+        note: sampled and left-out rows, in English; empty if all rows are included.
     """
 
     rows: Rows
@@ -54,12 +54,12 @@ class Fetched:
 
 
 def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
-    """Return the rows of the splits that a request names, in the repository's order unless they were sampled.
+    """Fetch the rows of the splits that a request names, in the repository's order unless they are sampled.
 
     Args:
-        progress: given rows read, rows in all (None while unknown) and what is being done.
-    Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
-        nothing that can be used.
+        progress: called with the rows read, the total of rows (None while unknown) and the current activity.
+    Raises: TaskError in one sentence: no network, no such repository, configuration, split or column, no access, or no
+        usable row.
     """
     progress(0, None, Message("contacting the Hub"))
     with plain_errors(request):
@@ -108,8 +108,8 @@ class SplitRead:
     """Usable rows of a split, and facts about how they were read.
 
     Attributes:
-        classes: classes that the repository names, 0 if it names none.
-        sampled_from: usable rows, or rows, that the split has; None if unknown.
+        classes: number of classes that the repository names; 0 if it names none.
+        sampled_from: number of usable rows, or of rows, in the split; None if unknown.
     """
 
     rows: list[Row]
@@ -122,7 +122,7 @@ class SplitRead:
 
 @dataclass
 class Steps:
-    """Says how many rows were read, over all splits."""
+    """Progress reports on the rows read, over all splits."""
 
     request: HubRequest
     place: Place
@@ -136,7 +136,7 @@ class Steps:
         self.total = None if None in known else sum(min(rows or 0, most) for rows in known)
 
     def rows(self, split_rows: int, split: str) -> None:
-        """`split_rows` of this split were read so far."""
+        """Report that `split_rows` rows of this split were read so far."""
         done = self.done + min(split_rows, self.request.max_rows)
         total = None if self.total is None else max(self.total, done)
         self.report(done, total, Message("reading {split}", split=split))
@@ -179,7 +179,7 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
 
 
 def _sizes(files: Sequence[str]) -> list[int] | None:
-    """Bytes of each file; None where they lie outside the Hub."""
+    """Return the bytes of each file; None for files outside the Hub."""
     from huggingface_hub import HfFileSystem
 
     if not all(ADDRESS.fullmatch(address) and "::" not in address for address in files):
@@ -189,7 +189,7 @@ def _sizes(files: Sequence[str]) -> list[int] | None:
 
 
 def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[int], steps: Steps) -> SplitRead:
-    """Every row of a split, from files in the client's cache; a seeded sample of them where there are too many."""
+    """Read every row of a split from files in the client's cache. Keep a seeded sample if there are too many."""
     local = _downloaded(place.files[split], split, sizes, steps)
     dataset = _opened(request, place.builder, split, local)
     read = SplitRead([], Counter())
@@ -203,10 +203,10 @@ def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[i
 
 
 def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
-    """Read as many rows of a streamed split as are wanted.
+    """Read as many rows of a streamed split as requested.
 
-    Files are read side by side from their beginnings. Where that misses a class, because they are sorted by it, row
-    groups are read here and there instead, which costs more requests.
+    Files are read side by side from their beginnings. If these rows miss a class, because the files are sorted by
+    class, scattered row groups are read instead, which costs more requests.
     """
     known = place.known_rows(split)
     if known is not None and known > request.max_rows:
@@ -234,7 +234,7 @@ def _streamed(request: HubRequest, place: Place, split: str, steps: Steps, *, sc
     known = place.known_rows(split)
     if known is None or known > request.max_rows:
         if scattered:
-            dataset = dataset.reshard()  # to one shard for each row group, so that their order is shuffled
+            dataset = dataset.reshard()  # one shard per row group, so that their order is shuffled
         dataset = dataset.shuffle(seed=SEED, buffer_size=min(BUFFER_ROWS, request.max_rows))
     read = SplitRead([], Counter(), streamed=True)
     read.sampled = _take(request, dataset, read, request.max_rows, lambda rows: steps.rows(rows, split))
@@ -242,7 +242,7 @@ def _streamed(request: HubRequest, place: Place, split: str, steps: Steps, *, sc
 
 
 def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
-    """Refuse a split with more rows than are kept, where the settings allow no sample."""
+    """Check the number of rows, if the settings do not allow a sample. Raises: TaskError for too many rows."""
     limits = settings()
     if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
         has = Message("more than {rows:,} rows", rows=limits.max_rows)
@@ -258,7 +258,7 @@ def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
 
 
 def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: Steps) -> list[str]:
-    """The files in the client's cache."""
+    """Download files into the client's cache, and return their paths."""
     from huggingface_hub import hf_hub_download
     from tqdm import tqdm
 
@@ -266,7 +266,7 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
     got = 0
 
     class Bar(tqdm):  # type: ignore[misc] # tqdm has no types
-        """Reports bytes instead of drawing them."""
+        """A progress bar that reports bytes instead of drawing them."""
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **(more | {"disable": True}))
@@ -279,7 +279,7 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
             return None
 
         def update_transfer(self, n: float | None = 1) -> None:
-            """Bytes on the wire, which Xet counts besides those of the file: they are not counted twice."""
+            """Ignore bytes on the wire, which Xet reports in addition to those of the file."""
 
         def set_transfer_postfix_str(self, *args: Any, **more: Any) -> None:
             """Ignore the speed, which is not shown."""
@@ -287,10 +287,10 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
     local = []
     for number, address in enumerate(files):
         match = ADDRESS.fullmatch(address)
-        assert match is not None  # a file elsewhere has no known size, and is streamed
+        assert match is not None  # files outside the Hub have no known size, and are streamed
         repository, commit, path = match["repository"], match["commit"], match["path"]
         local.append(str(hf_hub_download(repository, path, repo_type="dataset", revision=commit, tqdm_class=Bar)))
-        got = sum(sizes[: number + 1])  # one that was in the cache had no bytes to report
+        got = sum(sizes[: number + 1])  # a cached file reports no bytes
     return local
 
 
@@ -299,7 +299,7 @@ def _is_parquet(builder: Any) -> bool:
 
 
 def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str]) -> Any:
-    """A split as a stream of rows, from files here or on the Hub; of Parquet files the wanted columns only."""
+    """Open a split as a stream of rows, from local files or the Hub. Parquet files yield the requested columns only."""
     from datasets.data_files import DataFilesDict, DataFilesList
     from pyarrow.dataset import ParquetFragmentScanOptions
 
@@ -309,14 +309,14 @@ def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str])
         check_columns(request, list(dataset.features))
         if _is_parquet(builder):
             builder.config.columns = columns_of(request)
-            # Row groups are read when their turn comes; pre-buffering would fetch most of a file for its first rows.
+            # Pre-buffering would fetch most of a file for its first rows.
             builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
             dataset = builder.as_streaming_dataset(split=split)
     return dataset
 
 
 def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, report: Callable[[int], None]) -> bool:
-    """Read rows until there are `most` that can be used. Returns: whether there are more."""
+    """Read rows until `most` of them are usable. Return whether there are more."""
     names = getattr((dataset.features or {}).get(request.label), "names", None)
     into.classes = len({request.label_names.get(name, name) for name in names or ()})
     reader = RowReader(request, names)

@@ -1,4 +1,4 @@
-"""A row of the Hub as a row of ours: the name of its label, its texts, or why it is left out."""
+"""Conversion of a row of the Hub into a row of a task, or the reason why it is left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.tasks.hub.registry import HubRequest
 NO_LABEL, EMPTY, TOO_LONG = "no label", "empty text", "over-long"
 NO_SCORES = N_("Column {column} of {repository} holds {values}: choose the column with the scores.")
 NO_LABELS = N_("Column {column} of {repository} holds {values}: choose the column with the labels.")
-# What a column holds, by the name of its values' type.
+# Contents of a column, by the type name of its values.
 VALUES = {
     "list": N_("lists"),
     "dict": N_("records"),
@@ -25,7 +25,7 @@ VALUES = {
 
 
 def described(reason: str) -> Message:
-    """Return the reason why a row was left out, as a part of a sentence."""
+    """Return the reason why a row was left out, as part of a sentence."""
     limit = Message("more than {most:,} characters", most=settings().max_text_chars)
     return {NO_LABEL: Message("no label"), EMPTY: Message("an empty text"), TOO_LONG: limit}[reason]
 
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Converts rows of the Hub into rows of a task."""
+    """A converter from rows of the Hub to rows of a task."""
 
     def __init__(self, request: HubRequest, names: Sequence[str] | None) -> None:
         self._request = request
@@ -48,7 +48,10 @@ class RowReader:
         self._seen: set[str] = set()
 
     def read(self, row: Mapping[str, Any]) -> Row | str:
-        """The row, or why it is left out. Raises: TaskError when the column cannot be the right one."""
+        """Convert a row, or return the reason why it is left out.
+
+        Raises: TaskError if a column cannot be the right one.
+        """
         asked = self._request
         label = self._label(row[asked.label])
         if label is None:
@@ -74,8 +77,8 @@ class RowReader:
 
     def _label(self, value: Any) -> str | None:
         if isinstance(value, float) and value.is_integer():
-            value = int(value)  # 3.0 is written where other rows of the column are empty
-        # The Hub's sign for a label that is kept secret.
+            value = int(value)  # whole numbers become 3.0 if other rows of the column are empty
+        # On the Hub, -1 marks a label that is kept secret.
         if value is None or (not isinstance(value, str) and value == -1) or value != value:  # noqa: PLR0124
             return None
         if self._request.kind == "similarity":
@@ -84,7 +87,7 @@ class RowReader:
             raise self._no_label_column(_kind_of(value))
         if self._names is not None and isinstance(value, int):
             if not 0 <= value < len(self._names):
-                return None  # a number of no class, as other negative ones than -1 are used too
+                return None  # not the number of a class; some data sets use other negative numbers than -1
             value = self._names[value]
         return self._class(" ".join(str(value).split())) or None
 
@@ -105,7 +108,7 @@ class RowReader:
             score = float(value)
         except (TypeError, ValueError):
             raise self._no_label_column(shown(value)) from None
-        # Six digits, so that a score stored in single precision reads as it was given.
+        # Six digits, so that a score stored in single precision reads as in its source.
         return f"{score:.6g}" if math.isfinite(score) else None
 
     def _no_label_column(self, holds: Text) -> TaskError:

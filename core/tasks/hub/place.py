@@ -1,4 +1,4 @@
-"""Location of a data set on the Hub, and a sentence for every error on the way. `datasets` is imported on demand."""
+"""Location of a data set on the Hub, and a one-sentence message for each error. `datasets` is imported on demand."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 
 REQUEST_TIMEOUT_S = 10.0
-# Bytes that are read ahead in each streamed file; with the client's own 5 MB a few rows would cost as much as all.
+# Bytes read ahead in each streamed file. With the client's default of 5 MB, a few rows would cost as much as all.
 STORAGE_OPTIONS = {"hf": {"block_size": 2**19}}
-# What the Hub's conversion to Parquet calls its files: config/split/0000.parquet, config/partial-split/0000.parquet for
-# the first part of a very large one, and formerly config/name-split.parquet.
+# File names of the Hub's conversion to Parquet: config/split/0000.parquet, config/partial-split/0000.parquet for the
+# first part of a very large one, and formerly config/name-split.parquet.
 CONVERTED = re.compile(r"(?P<config>[^/]+)/(?:(?:partial[-/])?(?P<split>[^/]+)/\d+|[^/]*?(?P<old>[A-Za-z_]+))\.parquet")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A data set that was found: the commit that is read, and the files of each split.
+    """The location of a data set: its commit, and the files of each split.
 
     Attributes:
-        builder: what reads it, of `datasets`.
-        converted: whether the Hub's conversion to Parquet is read.
+        builder: builder of `datasets` that reads the files.
+        converted: whether the files are the Hub's conversion to Parquet.
     """
 
     builder: Any
@@ -40,7 +40,7 @@ class Place:
     files: Mapping[str, tuple[str, ...]]
 
     def known_rows(self, split: str) -> int | None:
-        """Rows of a split where the repository says how many."""
+        """Return the number of rows of a split, if the repository states it."""
         said = (self.builder.info.splits or {}).get(split)
         return int(said.num_examples) if said is not None and said.num_examples else None
 
@@ -58,13 +58,13 @@ def located(request: HubRequest) -> Place:
     script = f"{request.repository.rpartition('/')[2]}.py"
     if request.revision == PARQUET_REVISION or any(file.rfilename == script for file in found.siblings or ()):
         return _converted(request)
-    address = f"hf://datasets/{request.repository}"  # a name alone may be a folder of the working directory
+    address = f"hf://datasets/{request.repository}"  # a bare name may match a folder of the working directory
     try:
         builder = datasets.load_dataset_builder(
             address, request.config, revision=found.sha, storage_options=STORAGE_OPTIONS
         )
     except (datasets.exceptions.DataFilesNotFoundError, datasets.data_files.EmptyDatasetError):
-        return _converted(request)  # files of a kind that is not read, which the Hub may have converted
+        return _converted(request)  # unsupported files, which the Hub may have converted
     except ValueError:
         _check_config(request, datasets.get_dataset_config_names(address, revision=found.sha))
         raise
@@ -73,24 +73,24 @@ def located(request: HubRequest) -> Place:
 
 
 def _import_datasets() -> None:
-    """Import the clients so that they fail within seconds and print nothing but warnings."""
+    """Import the clients, and set them to fail within seconds and to print errors only."""
     import datasets
     import huggingface_hub
 
     datasets.disable_progress_bars()
-    datasets.config.TORCH_AVAILABLE = False  # it would be imported to look for a training loop's workers
-    # The Hub's client tries a request several times by itself; trying that 20 times would take many minutes.
+    datasets.config.TORCH_AVAILABLE = False  # `datasets` would import torch to look for data loader workers
+    # The Hub's client retries each request by itself. Another 20 attempts would take many minutes.
     datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 1
     datasets.config.STREAMING_READ_RETRY_INTERVAL = datasets.config.STREAMING_OPEN_RETRY_INTERVAL = 0
     datasets.config.STREAMING_READ_SERVER_UNAVAILABLE_RETRY_INTERVAL = 0
     datasets.config.STREAMING_READ_RATE_LIMIT_RETRY_INTERVAL = 0
-    huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 2**20  # bytes of a file between two words of progress
+    huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 2**20  # bytes between two progress reports
     datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0.5
     logging.getLogger("datasets").setLevel(logging.ERROR)
 
 
 def _converted(request: HubRequest) -> Place:
-    """The Hub's own conversion to Parquet, of repositories that hold a script or files that are not read."""
+    """Find the Hub's own conversion to Parquet, for repositories with a script or unsupported files."""
     import datasets
     from huggingface_hub import HfApi, RepoFile
     from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
@@ -172,7 +172,7 @@ def _listed(names: Sequence[str], most: int = 20) -> Message | tuple[str, ...]:
 
 @contextmanager
 def plain_errors(request: HubRequest) -> Iterator[None]:
-    """Turn the clients' errors into one sentence."""
+    """Convert the clients' errors into one sentence."""
     try:
         yield
     except (PlaygroundError, MemoryError):
@@ -185,7 +185,13 @@ def plain_errors(request: HubRequest) -> Iterator[None]:
 
 
 def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
-    """`chain` begins with what was raised. Classes go by name: the clients bring several libraries of one kind."""
+    """Return the message for an error.
+
+    Classes are compared by name, because the clients use several libraries for the same purpose.
+
+    Args:
+        chain: the raised error, followed by its causes.
+    """
     error, name = chain[0], shown(request.repository)
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
     if "GatedRepoError" in kinds or "gated dataset" in str(error):

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub: the literal list of those offered by one click, and the request for any other."""
+"""Data sets of the Hugging Face Hub: the literal list of suggested ones, and the request for any other."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
 
 Language = Literal["en", "zh", "ko"]
 
-# The Hub writes every public data set out as Parquet under this revision, also those that a script used to make.
+# The Hub converts every public data set to Parquet under this revision, including those made by a script.
 PARQUET_REVISION = "refs/convert/parquet"
 MAX_NAME_CHARS = 80
 
-# owner/name, or a bare name, of the letters that the Hub allows.
+# owner/name, or a bare name, in characters that the Hub allows.
 REPOSITORY = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?\Z", re.ASCII)
-# Names of configurations, splits and revisions reach an address: no control characters, no way up, no end in "/".
+# Names of configurations, splits and revisions become part of a URL: no control characters, "..", or trailing "/".
 PLAIN_NAME = re.compile(r"(?!.*\.\.)[^\x00-\x1f\x7f?#%*\[\]{}\\]{1,200}(?<!/)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class HubEntry:
-    """A data set of the Hub, ready to be asked for.
+    """A data set that the app suggests.
 
     Attributes:
-        title: what it is called in every language; about: one sentence, translated where it is shown.
+        title: name of the data set, equal in every language.
+        about: one sentence, translated for display.
         source: the paper.
         request: fields of its `HubRequest`.
     """
@@ -56,11 +57,11 @@ class HubRequest(Section):
     """Request for a data set: repository, columns and splits.
 
     Attributes:
-        validation, test: None where that split is cut from the training rows.
-        max_rows: rows kept of each split, the setting's by default and at most.
-        kind: "similarity" where the label is a number that says how alike two texts are.
-        label_names: what a label is called where the repository has codes.
-        name: what the data set is called here; the repository's name by default.
+        validation, test: name of the split; None takes it from the training rows.
+        max_rows: maximum number of rows of each split; the setting is both the default and the limit.
+        kind: "similarity" if the label is a number that says how similar two texts are.
+        label_names: class names for the repository's codes.
+        name: name of the data set in the app; the repository's name by default.
     """
 
     repository: Annotated[str, Field(title=N_("Repository"), description=N_("owner/name, as shown on the Hub."))]
@@ -112,7 +113,7 @@ class HubRequest(Section):
     @field_validator("config", "revision", "text_b", "validation", "test", mode="before")
     @classmethod
     def _nothing_is_none(cls, given: Any) -> Any:
-        """A field of a form that was left empty."""
+        """Convert an empty field of a form to None."""
         return None if isinstance(given, str) and not given.strip() else given
 
     @field_validator("config", "revision", "train", "validation", "test")
@@ -146,20 +147,20 @@ class HubRequest(Section):
 
     @property
     def shown_name(self) -> str:
-        """Name of the data set in the app."""
+        """Return the name of the data set in the app."""
         given = " ".join(filter(None, (self.repository.rpartition("/")[2], self.config)))
         return self.name or given[:MAX_NAME_CHARS]
 
     @property
     def wanted(self) -> dict[SplitName, str]:
-        """Our splits that are fetched, each with the repository's name for it."""
+        """Return the splits to fetch, each with its name in the repository."""
         return {ours: theirs for ours in SPLIT_NAMES if (theirs := getattr(self, ours)) is not None}
 
 
 def _glue(
     name: str, title: str, about: str, text: str, text_b: str | None, source: str, test: str = "validation"
 ) -> HubEntry:
-    """A task of GLUE, which keeps its test labels to itself: its validation rows are our test split."""
+    """Return a task of GLUE. Its test labels are not public, so its validation rows are the test split."""
     request = {"repository": "nyu-mll/glue", "config": name, "text": text, "text_b": text_b, "label": "label"}
     return HubEntry(name, title, about, f"{source}; GLUE, Wang et al. 2019", request | {"test": test})
 
@@ -191,7 +192,7 @@ TNEWS_TOPICS = {
 }
 OPINIONS = {"0": "negative", "1": "positive"}
 
-# Where a set keeps its test labels to itself, its validation rows are our test split.
+# If the test labels of a data set are not public, its validation rows are the test split.
 _ENTRIES = (
     _glue("sst2", "SST-2", N_("Film reviews."), "sentence", None, "Socher et al. 2013"),
     _glue("cola", "CoLA", N_("Is it a sentence?"), "sentence", None, "Warstadt et al. 2019"),
@@ -350,5 +351,5 @@ HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def request_of(entry: HubEntry) -> HubRequest:
-    """The request that fetches an entry, with as many rows as the settings allow."""
+    """Return the request that fetches an entry, with as many rows as the settings allow."""
     return HubRequest(**entry.request, name=entry.title)
