@@ -66,7 +66,7 @@ def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
 
 
 def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...]:
-    """Number the examples 0, 1, 2, … in the order of the first run, then those that only later runs have.
+    """Assign the ids 0, 1, 2, … to examples in the order of the first run, then to those that only later runs have.
 
     Appending a run leaves the ids of earlier runs unchanged. A key that occurs twice in a run stands for two examples:
     the first one matches the first occurrence in the other runs.

@@ -267,10 +267,10 @@ def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
 
 
 def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:
-    """A draft from command-line options; what is not given keeps its default.
+    """Build a draft from command-line options. Fields without an option keep their defaults.
 
     Args:
-        own: where a task that is neither bundled nor a file is looked up by its name.
+        own: library of added tasks, for names that are neither bundled tasks nor files.
     Raises: ConfigError naming the field, the value and the remedy.
     """
 

@@ -52,10 +52,10 @@ def print_json(found: Mapping[str, Any]) -> None:
 
 
 def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) -> Callable[[Command], Command]:
-    """The option for a field of a config: its type, help and default come from there.
+    """Build the option for a field of a config, with the type, help and default of the field.
 
     Args:
-        more: as `click.option` takes it; `default_text` says what is taken where the field does not.
+        more: arguments of `click.option`; `default_text` replaces the default of the field in the help.
     """
     field = fields_of(section)[name]
     taken = field.words.get(None, "none").lower() if field.default is None else value_text(field.default)
@@ -69,7 +69,7 @@ def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) 
 
 
 def column_options(default: str = "") -> Callable[[Command], Command]:
-    """The options that name the columns with texts and labels; `default` says what is taken without them."""
+    """Build the options for the columns with texts and labels. `default` is the default in the help."""
 
     def with_columns(command: Command) -> Command:
         for flag in ("--label-column", "--second-column", "--text-column"):
@@ -90,7 +90,7 @@ DIALECT = {
 
 
 def dialect_options(command: Command) -> Command:
-    """The options that name a file's delimiter, quotes, escapes and header; what they give is that of a reading."""
+    """Add the options for a file's delimiter, quotes, escapes and header. Their values are those of ReadingConfig."""
     for option, names in reversed(DIALECT.items()):
         command = click.option(
             f"--{option}",
@@ -119,5 +119,5 @@ def whole_model(name: str) -> str:
 
 
 def kinds_to_drop(given: Sequence[str]) -> list[str]:
-    """The kinds of problems whose rows may go; "all" means every kind."""
+    """Return the kinds of problems whose rows may be dropped; "all" means every kind."""
     return list(PROBLEMS) if "all" in given else list(given)

@@ -192,7 +192,7 @@ def _open(folder: str | None) -> Experiments:
 
 
 def _design(file: Path) -> Design:
-    """Raises: ConfigError for a file that cannot be read or is no design."""
+    """Read a design from a YAML file. Raises: ConfigError for a file that cannot be read or is no design."""
     try:
         given = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
@@ -248,7 +248,7 @@ def _run(found: Experiments, design: Design, **shown: Any) -> None:
 
 
 def _follow(found: Experiments, experiment_id: str) -> None:
-    """A bar until every run has ended; Ctrl-C stops the experiment, which the same command resumes."""
+    """Show a progress bar until every run has ended. Ctrl-C stops the experiment; the same command resumes it."""
     experiment = found.table.experiment(experiment_id)
     design = found.design(experiment_id)
     click.echo(f"{experiment.title} ({experiment_id}) in {found.engine.store.folder}", err=True)

@@ -1,4 +1,4 @@
 """Pre-trained encoders: loading, and the forward pass with taps.
 
-May import: errors, events, models, quantities. Training owns trainable parameters, losses and steps.
+May import: errors, events, models, quantities. Trainable parameters, losses and steps belong to training.
 """

@@ -1,7 +1,7 @@
 """Differences between encoder families, as one literal table.
 
-A family defines its classification head on a pooled vector, the path of its blocks, if texts may share a row, and the
-first position number.
+A family defines its classification head on a pooled vector, the path of its blocks, whether texts may share a row, and
+the first position number.
 """
 
 from __future__ import annotations

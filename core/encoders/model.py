@@ -54,7 +54,7 @@ class PlainEncoder(nn.Module):
 
     @property
     def base(self) -> Any:
-        """The base model, without the head."""
+        """Return the base model, without the head."""
         return self.model.base_model
 
     @property
@@ -62,7 +62,7 @@ class PlainEncoder(nn.Module):
         return cast(nn.ModuleList, self.base.get_submodule(self.family.blocks))
 
     def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
-        """Group the numbers of the texts that share a forward pass."""
+        """Divide the numbers of the texts into groups that share a forward pass."""
         if self.family.packs:
             return [list(range(len(texts)))]
         return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
@@ -92,7 +92,7 @@ class PlainEncoder(nn.Module):
 
     @property
     def first_position(self) -> int:
-        """Number of a text's first position. RoBERTa and MPNet start after the padding index."""
+        """Return the number of a text's first position. RoBERTa and MPNet start after the padding index."""
         if self.family.first_position == "zero":
             return 0
         return int(self.base.embeddings.padding_idx) + 1
@@ -111,7 +111,11 @@ class Encoder(PlainEncoder):
     """An encoder with taps: `pooled` and `logits` are the halves of its forward pass, `encode` returns more."""
 
     def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
-        """Wrap a model. Args: folder: source of the weights."""
+        """Wrap a model.
+
+        Args:
+            folder: source of the weights.
+        """
         super().__init__(model, family_of(model.config.model_type), pooling)
         self.folder = folder
         self.special_ids: frozenset[int] = frozenset()
@@ -119,7 +123,7 @@ class Encoder(PlainEncoder):
         self.projections = nn.ModuleDict()
 
     def train_only(self, modules: Sequence[nn.Module]) -> None:
-        """Switch modules that learn to training mode, and all others, whose dropout is then off, to evaluation mode."""
+        """Set the given modules to training mode, and all others to evaluation mode, in which their dropout is off."""
         self.eval()
         for module in modules:
             module.train()

@@ -1,4 +1,4 @@
-"""Pack several texts into one row: little padding, without sorting batches by length.
+"""Packing of several texts into one row: little padding, without sorting batches by length.
 
 Texts are laid end to end in rows. The row length is the cheapest between the longest text and its double. The mask
 restricts a token to its own text and positions restart with each text, so every vector equals that of the text alone
@@ -59,12 +59,12 @@ class PackedBatch:
 
     @property
     def first(self) -> Tensor:
-        """Index of each text's first token in the flattened tokens, [B]."""
+        """Return the index of each text's first token in the flattened tokens, [B]."""
         return self.places[:, 0]
 
     @property
     def real(self) -> Tensor:
-        """Mask [B, longest text] of the entries of `places` that are tokens."""
+        """Return the mask [B, longest text] of the entries of `places` that are tokens."""
         return self.places != NO_TEXT
 
     def by_text(self, values: Tensor) -> Tensor:

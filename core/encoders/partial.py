@@ -1,9 +1,9 @@
 """Forward passes through some of the blocks, or through the last block for first tokens only.
 
 A partial pass takes the output of the lower blocks as given and skips the upper ones. With [CLS] pooling, only the
-first tokens of the last block's output are used. Keys and values then still come from every token, but queries,
-feed-forward and normalisation are computed for one token per text. Vectors and gradients equal those of the whole block
-(tested), for a sixth of its work.
+first tokens of the last block's output are used. Keys and values still come from every token, but queries, feed-forward
+and normalisation are computed for one token per text. Vectors and gradients equal those of the whole block (tested),
+for a sixth of its work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Outputs of a forward pass: which are tapped, pooled vectors, the tokens most attended by [CLS], and its attention.
+"""Outputs of a forward pass: taps, pooled vectors, the tokens most attended by [CLS], and the attention of [CLS].
 
-The attention of [CLS] is row 0 of a block's attention matrix. A fused kernel does not expose its matrix, but one row
-costs a product of one query per text with the keys that the block has just computed, so hooks capture the two
+The attention of [CLS] is row 0 of a block's attention matrix. A fused kernel does not expose its matrix. One row costs
+only a product of one query per text with the keys that the block has just computed, so hooks capture the two
 projections. Eager attention passes the whole matrix through its dropout module, where a hook reads it before dropout.
 """
 
@@ -86,7 +86,11 @@ class Encoded(NamedTuple):
 
 
 def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
-    """Concatenate groups of texts in batch order. Args: order: batch number of each text, as the groups list them."""
+    """Concatenate groups of texts in batch order.
+
+    Args:
+        order: batch number of each text, as the groups list them.
+    """
     in_order = list(order) == list(range(len(order)))  # true if texts share rows
 
     def joined(tensors: Sequence[Tensor]) -> Tensor:

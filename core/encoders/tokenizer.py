@@ -1,4 +1,4 @@
-"""Tokenise texts and pairs of texts for an encoder."""
+"""Tokenisation of texts and pairs of texts for an encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses: vectors in, a scalar out; plain torch, one loss per file.
+"""Losses: from vectors to a scalar, in plain torch with one loss per file.
 
 May import: catalogue, errors, parameters, registry. The catalogue describes losses to forms and commands. Training
 turns texts into vectors and calls the losses.

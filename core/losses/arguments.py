@@ -1,4 +1,4 @@
-"""Arguments of the losses: checks that name argument, value and the expected values; vectors of unit length."""
+"""Arguments of the losses: checks that name the argument, its value and the expected values; unit vectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def check_shape(name: str, tensor: Tensor, expected: tuple[int, ...], what: str = "") -> None:
-    """Check that the tensor has exactly this shape. Args: what: explains the shape in the error. Raises: ValueError."""
+    """Check that the tensor has exactly this shape.
+
+    Args:
+        what: explains the shape in the error.
+    Raises: ValueError.
+    """
     if tuple(tensor.shape) != expected:
         shape = f"[{', '.join(map(str, expected))}]"
         raise ValueError(f"{name} of shape {tuple(tensor.shape)}: expected {shape}{what and ', ' + what}")
@@ -61,5 +66,5 @@ def unit_rows(rows: Tensor) -> Tensor:
 
 
 def mean_of(losses: Sequence[Tensor]) -> Tensor:
-    """Return the mean of scalars; a single one is returned unchanged, to the last bit."""
+    """Return the mean of scalars. A single scalar is returned unchanged, to the last bit."""
     return losses[0] if len(losses) == 1 else torch.stack(list(losses)).mean()

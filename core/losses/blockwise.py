@@ -1,6 +1,6 @@
 """Sums over all pairs of a batch without storing the matrix of all pairs.
 
-z·zᵀ is symmetric, so a strip of rows needs only the columns from its first row on; its entries count for both its rows
+z·zᵀ is symmetric, so a strip of rows needs only the columns from its first row on. Its entries count for both its rows
 and its columns. The backward pass recomputes the strips instead of storing them.
 """
 

@@ -72,7 +72,12 @@ class Objective:
         self.terms = tuple(terms)
 
     def __call__(self, read: Callable[[str], TermInput], labels: Tensor) -> ObjectiveValue:
-        """Compute the objective. Args: read: returns a term's input by its key; labels: [N]."""
+        """Compute the objective.
+
+        Args:
+            read: returns the input of a term by its key.
+            labels: [N].
+        """
         found: dict[str, dict[str, Tensor]] = {}
         total = torch.zeros((), device=labels.device)
         # Terms with a weight come first, so that inputs shared between terms are computed with their graph.
@@ -90,8 +95,8 @@ class ReferenceLines(NamedTuple):
     """Reference levels of a term's loss on a batch.
 
     Attributes:
-        collapse, bound: nats, float64 scalars; `bound` is None for a loss without a bound worth drawing.
-        active: fraction of the anchors, in [0, 1], that have a positive and a second candidate. Without any, the loss
+        collapse, bound: nats, float64 scalars; `bound` is None for a loss without a useful bound.
+        active: fraction of the anchors, in [0, 1], that have a positive and a second candidate; without any, the loss
             is 0 for all vectors. None if every anchor is active.
     """
 

@@ -1,4 +1,4 @@
-"""R-Drop: penalise disagreement between two dropout passes over the same batch."""
+"""R-Drop: a penalty on the disagreement between two dropout passes over the same batch."""
 
 from __future__ import annotations
 

@@ -163,7 +163,9 @@ def most_attended(weights: Array, most: int) -> tuple[int, ...]:
 
 
 def effective_words(weights: Array | Sequence[float]) -> float:
-    """Number of words that attention [W] is spread over: exp(entropy of its shares), from 1 to W; 0 if all are 0.
+    """Compute the number of words that attention [W] is spread over: exp(entropy of its shares), 1 to W.
+
+    It is 0 if all weights are 0.
 
     Raises: ValueError for a weight that is negative or not finite.
     """

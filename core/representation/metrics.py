@@ -219,7 +219,7 @@ def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) 
 
 
 def _scatter(rows: NDArray[np.float64]) -> float:
-    """The sum of squared distances of rows [n, d] from their mean."""
+    """Compute the sum of squared distances of rows [n, d] from their mean."""
     return float(np.square(rows - rows.mean(0)).sum())
 
 

@@ -1,7 +1,7 @@
-"""Views: sources of positives for contrastive learning; plain torch, one kind per file.
+"""Views: sources of positives for contrastive learning, in plain torch with one kind per file.
 
 May import: catalogue, errors, parameters, registry, texts, and the modules that define tokens and model files. Training
-decides when to draw a view. Views that edit a text's words are in texts, which needs no torch.
+decides when to draw a view. Views that edit the words of a text are in texts, which needs no torch.
 """
 
 from typing import Any

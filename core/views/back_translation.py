@@ -1,6 +1,6 @@
-"""Back-translation: translate a text into another language with one model, and back with a second one.
+"""Back-translation: a text is translated into another language by one model, and back by a second one.
 
-The models sample, so the wording varies with the temperature at the same meaning. Sources: Gunel et al. 2021,
+The models sample, so the wording varies with the temperature while the meaning stays. Sources: Gunel et al. 2021,
 arXiv:2011.01403 (noise of the training set by temperature); CERT, Fang et al. 2020, arXiv:2005.12766 (two round trips
 of one text as a pair).
 """
@@ -37,7 +37,7 @@ BUSY_TIMEOUT_S = 10.0
 
 
 class MemoryTranslationCache:
-    """An in-memory cache of translations, for the life of the process."""
+    """A cache of translations in the memory of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -154,7 +154,7 @@ class RoundTrip:
         if any(not 0 <= row < len(texts) for row in rows):
             raise IndexError(f"rows of {len(texts)} texts are 0 to {len(texts) - 1}: {list(rows)[:8]} were asked for.")
         batches = {start: list(texts[start : start + CANONICAL_ROWS]) for start in map(_batch_start, rows)}
-        # They differ for other weights and for other device types.
+        # Other weights and other device types give other translations, so the keys include both.
         digests = {
             start: _sha256([self._identity(batch), self._fingerprints, self.device.type])
             for start, batch in batches.items()
@@ -208,7 +208,7 @@ class RoundTrip:
 
     @cached_property
     def _fingerprints(self) -> list[str]:
-        """Names, sizes and modification times of the weight files of each model."""
+        """Return the names, sizes and modification times of each model's weight files."""
         weights = [sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]) for folder in self._folders]
         return [";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in files) for files in weights]
 
@@ -316,7 +316,7 @@ def round_trip(settings: Settings, seed: int, kept: Path | None, device: torch.d
 
 
 def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
-    """Translate texts there and back.
+    """Translate texts into another language and back.
 
     Args:
         request: texts, a seed, and forward, backward and temperature of the view.

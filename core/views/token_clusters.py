@@ -1,4 +1,4 @@
-"""Cluster the selected tokens of a text: the mean of each cluster is a view."""
+"""Clusters of the selected tokens of a text. The mean of each cluster is a view."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
 
 
 def validation_sets(runs: Sequence[Compared]) -> list[int]:
-    """Number the sets of validation rows. Return the number of each run's set; equal sets have equal numbers."""
+    """Return the number of each run's set of validation rows. Equal sets have equal numbers."""
     firsts: list[tuple[tuple[object, ...], dict[int, tuple[str, str]]]] = []
     found = []
     for one in runs:
