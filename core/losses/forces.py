@@ -77,7 +77,7 @@ class PushSpread(NamedTuple):
         entropy: of p over the candidate texts, nats; ln(N − 1) if all have equal weight and a single view. NaN without
             a softmax.
         effective_negatives: exp of the entropy of the negatives' shares of the push, from 1 to their number.
-        top_share: share of the push from the strongest 5 % of the negatives, at least one of them.
+        top_share: share of the push from the strongest 5% of the negatives, at least one of them.
     """
 
     losses: tuple[float, ...]
