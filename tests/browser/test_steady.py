@@ -111,7 +111,7 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
 @pytest.mark.slow
 def test_words_are_typed_while_explore_follows_a_run(page: Page, server: Server, going: str) -> None:
     settled(page, f"{server.url}/explore?run={going}")
-    field = page.get_by_role("textbox", name=re.compile("Find"))
+    field = page.get_by_role("textbox", name=re.compile("Search"))
     frames = "document.querySelector('.map-view').map.timeline.playable.length"
     typed = ""
     field.focus()

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
-from core.events import SHARED_COSINE, Step
+from core.events import SHARED_COSINE, OfTerm, Step
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.workers.processes import ROOT
@@ -134,9 +134,11 @@ def test_two_processes_take_the_steps_of_one(
     assert len(curve) == len(alone) == sum(phase.steps or 0 for phase in config.phases)
     for ours, theirs in zip(curve, alone, strict=True):
         assert ours.keys() == theirs.keys()
+        # A cosine divides by the norms of its gradients, so their differences move it by as much over these norms.
+        norms = [value for measure, value in theirs.items() if measure.startswith(f"{OfTerm.SHARED_GRADIENT}.")]
+        cosine = TOLERANCE * (1 + sum(1 / norm for norm in norms if norm))
         for measure in ours.keys() - {"step_s"}:
-            # A cosine divides by small gradients. Micro-batches in one process change it as much.
-            close = 10 * TOLERANCE if measure == SHARED_COSINE else TOLERANCE
+            close = cosine if measure == SHARED_COSINE else TOLERANCE
             assert ours[measure] == pytest.approx(theirs[measure], rel=TOLERANCE, abs=close), measure
     reference = load_file(tmp_path / "checkpoint.safetensors")
     assert together[name].weights.keys() == reference.keys()
