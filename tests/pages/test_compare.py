@@ -204,7 +204,7 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Opened, made: Made) -
     runs += [made(f"small {i}", seed=i, batch_size=4, test_accuracy=0.83) for i in range(3)]
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
-    assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "How it is measured"]
+    assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "Definition"]
     # The test split must not select the best.
     reported = f"{mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
     assert found.loc["↑ Test accuracy"].tolist()[:2] == [reported, "83.0% ± 0.0%"]
@@ -291,7 +291,7 @@ def test_measures_that_are_there_are_told_with_their_settings_and_ranked_where_o
     app = opened(runs=",".join(runs))
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Silhouette"].tolist()[:2] == ["0.000", "★ 1.000"]
-    assert "labels as clusters" in found.loc["↑ Silhouette"]["How it is measured"]
+    assert "labels as clusters" in found.loc["↑ Silhouette"]["Definition"]
     assert found.loc["Alignment"].tolist()[:2] == ["0.000", "1.000"]
     assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
     assert not any(b.label == "Measure the representations" for b in app.button)

@@ -164,7 +164,7 @@ class TestFetch:
         result = call(runs, "fetch", "sst2")
         assert asked == [request_of(HUB_SETS["sst2"])]
         (task,) = library.tasks()
-        assert (task.name, task.source) == ("SST-2", "from the Hub; cannot be used: 2 with no label")
+        assert (task.name, task.source) == ("SST-2", "from the Hub; left out: 2 with no label")
         assert result.stdout == f"SST-2 ({task.id}): 20 rows. Use it with --task {task.id}.\n"
         assert "Left out: 2 with no label.\n" in result.stderr
 
