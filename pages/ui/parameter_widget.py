@@ -78,7 +78,7 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
         span = parameter.slider or (0.0, 1.0)
         start = span[0] if value == AUTO else float(value)
         if parameter.kind == "integer":
-            # Translators: a number that somebody chose, where it could have been left to the app.
+            # Translators: a value that the user sets, instead of leaving it to the app.
             number = replace(parameter, label=N_("Chosen"), help="", automatic="")
             return int(number_field(place, number, int(start), key=f"{key}.chosen"))
         return number_slider(place, Knob(N_("Chosen"), start, span), "", f"{key}.chosen")

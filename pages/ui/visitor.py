@@ -135,7 +135,7 @@ def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
 def default_name(visitor_id: str) -> str:
     """Return the name of a visitor who has given none. It is made of digits, as random letters may spell a word."""
     number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS
-    # Translators: somebody without a name, such as "visitor 0381".
+    # Translators: a visitor without a name, such as "visitor 0381".
     return _("visitor {number}", number=f"{number:04d}")
 
 
