@@ -46,7 +46,7 @@ def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
 
 def task_names(own: Mapping[str, LibraryTask], start: TaskConfig | None = None) -> dict[str, str]:
     """Return the displayed names of the bundled tasks, of the users' own and, if it is one, of the file `start`."""
-    # Translators: a task that somebody brought, in the list of all tasks.
+    # Translators: a task that the user added, in the list of all tasks.
     yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
     names = {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
     if start is not None and start.id == FILE_TASK:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.seen import JOB_MS, quiet
-from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
+from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, points_at_rest, step_of
 
 TABLE = ".text-table"
 
@@ -83,6 +83,26 @@ def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostil
     assert page.url == address
     assert chosen(page) == ids
     assert picture(page) == before
+
+
+@pytest.mark.slow
+def test_a_selection_outlives_another_map_which_a_second_browser_sees_too(
+    page: Page, browser: Browser, server: Server, hostile_run: str
+) -> None:
+    opened(page, server, hostile_run)
+    example = click_point(page)
+    page.get_by_text("t-SNE", exact=True).click()
+    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
+    drawn(page)
+    assert chosen(page) == [example]
+    other = browser.new_context(viewport=page.viewport_size)
+    second = other.new_page()
+    second.goto(page.url)
+    drawn(second)
+    expect(second.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
+    assert chosen(second) == [example]
+    assert points_at_rest(second) == points_at_rest(page)
+    other.close()
 
 
 def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(

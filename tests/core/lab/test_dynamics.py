@@ -198,3 +198,13 @@ def test_a_loss_that_a_space_does_not_have_is_refused() -> None:
     vectors = Vectors(np.zeros((9, 1, 3)), None)
     with pytest.raises(ConfigError, match=r"loss = 'out'.*on the simplex, choose one of rdrop, ce"):
         play(stage, setting, vectors, 1)
+
+
+def test_identical_points_of_a_class_stay_together() -> None:
+    stage, setting = stage_of("plane", "duplicates", 30), Setting(loss="out", temperature=1.0, learning_rate=0.1)
+    labels = start_of(stage).labels
+    moments = play(stage, setting, first_vectors(stage, setting), 10).moments
+    first, last = (moment.places[:, 0] for moment in (moments[0], moments[-1]))
+    twins = [(i, j) for i in range(30) for j in range(i) if (first[i] == first[j]).all() and labels[i] == labels[j]]
+    assert twins
+    assert all(np.allclose(last[i], last[j]) for i, j in twins)

@@ -210,6 +210,17 @@ class TestRepeatable:
         with torch.autocast("cpu", torch.bfloat16):
             assert trip().translate(TEXTS[:3]) == first
 
+    def test_a_failure_leaves_the_random_state_too(self, trip: Trip, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(*given: Any) -> None:
+            torch.rand(3)
+            raise RuntimeError("out of memory")
+
+        monkeypatch.setattr(RoundTrip, "_sampled", fails)
+        state = torch.get_rng_state()
+        with pytest.raises(RuntimeError, match="out of memory"):
+            trip().translate(TEXTS[:1])
+        assert torch.equal(torch.get_rng_state(), state)
+
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
     def test_a_gpus_random_state_stays(self, trip: Trip) -> None:
         state = torch.cuda.get_rng_state()
