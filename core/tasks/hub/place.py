@@ -196,7 +196,7 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
     if "GatedRepoError" in kinds or "gated dataset" in str(error):
         return Message(
-            "Data set {name} asks for an account: accept its terms on the Hub, then set HF_TOKEN.", name=name
+            "Data set {name} requires an account: accept its terms on the Hub, then set HF_TOKEN.", name=name
         )
     if "RepositoryNotFoundError" in kinds:
         return Message(
