@@ -57,7 +57,7 @@ def main() -> None:
         if page.url_path != LESSONS:
             lesson_panel(page.url_path)
         else:
-            EveryPage.LESSON.read(read_place, None)  # no panel here, but a wrong name is reported
+            EveryPage.LESSON.read(read_place, None)  # this page has no panel, but reports an invalid name
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

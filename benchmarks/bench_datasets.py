@@ -1,4 +1,4 @@
-"""Real labelled sets, handled like a user's files: read, columns detected, stored, used for a fine-tune.
+"""Labelled data sets, handled like a user's files: detect the columns, store the rows, fine-tune on them.
 
     python -m benchmarks.bench_datasets [DIR [SET …]] [--steps 30]
 

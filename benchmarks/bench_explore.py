@@ -13,7 +13,7 @@ While UMAP computes: one visitor has started UMAP for another such run, whose pa
 points and changes the colours of the first run. A response counts only if the same UMAP job is active before and
 after it.
 
-The page's own clock takes the times. Targets: at most 2 s, 100 ms and 300 ms.
+The page's clock measures all times. Targets: at most 2 s, 100 ms and 300 ms.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tests.browser.test_map_view import lonely, place
 
 STEPS, WIDTH = 400, 384
 SMALL_FRAMES, SMALL_POINTS = 2, 60
-# The run whose points are clicked and the run that UMAP maps, with the largest number of frames that UMAP fits.
+# Sizes of the run whose points are clicked, and the frames of the run that UMAP maps: the most that UMAP fits.
 CLICKED_FRAMES, CLICKED_WIDTH, UMAP_FRAMES = 4, 768, 24
 JOB_LIMIT_S = 240.0
 PAUSE_MS = 300
@@ -191,10 +191,10 @@ class UmapAtWork:
         self._jobs, self._table = Jobs(folder), JobTable(folder)
         page = new_page(browser)
         open_map(page, f"{url}/explore?run={run}")
-        end_jobs(self._jobs)  # measuring PCA would come first
+        end_jobs(self._jobs)  # otherwise the measures of PCA would run first
         page.get_by_text("UMAP", exact=True).click()
         deadline = time.monotonic() + JOB_LIMIT_S
-        while (job := self._at_work()) is None or not job.done:  # code is compiled and one frame placed
+        while (job := self._at_work()) is None or not job.done:  # until the code is compiled and one frame is mapped
             if time.monotonic() > deadline:
                 raise RuntimeError("No UMAP job started.")
             time.sleep(0.2)
@@ -219,7 +219,7 @@ class UmapAtWork:
         return job if is_umap and job is not None and job.active else None
 
     def beside(self, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Measure a call. Raises: RuntimeError unless the job places frames before and after the call."""
+        """Measure a call while UMAP runs. Raises: RuntimeError unless the job is active before and after the call."""
         self._check()
         taken = call()
         self._check()

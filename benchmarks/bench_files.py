@@ -54,7 +54,7 @@ def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
     pool = " ".join(rng.choices(words, k=400_000))
     text = ""
     for row in range(rows):
-        if row % 100 or not row:  # one in a hundred repeats the previous text
+        if row % 100 or not row:
             start = rng.randrange(len(pool) - 2 * chars)
             text = pool[start : start + rng.randint(chars // 2, chars * 3 // 2)]
         yield text, str(row % 5)

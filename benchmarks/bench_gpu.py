@@ -98,7 +98,7 @@ def our_seconds(config: RunConfig, data: TaskData, cache: VectorCache) -> float:
 
 
 class SynchronisedClock(Clock):
-    """A clock that waits for the GPU, whose steps end after their launch returns."""
+    """A clock that waits for the GPU, because a launch returns before its work is complete."""
 
     def on_step_end(self, *given: object, **more: object) -> None:
         if torch.cuda.is_available():

@@ -18,7 +18,7 @@ from benchmarks.measure import options, own_folders, report
 PLAY_S = 5.0
 DRAGS = 20
 READY = "() => document.querySelector('.lab-view[data-answered]') && !document.querySelector('.lab-view').lab.asked"
-# Sets each value as a pointer would, and waits for the answer before the next.
+# Set each value as a pointer would, and wait for the answer before the next.
 TURN = """async (drags) => {
     const lab = document.querySelector('.lab-view').lab;
     const slider = document.querySelector('input[aria-label="Temperature τ"]');

@@ -24,7 +24,7 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 
 TIMEOUT_S, REST_MS = 400.0, 1_000
-# Records every change of the line that counts steps: the time, by the store's clock, and the step.
+# Record the step and the time, by the store's clock, of every change of the line that counts steps.
 WATCH_STEPS = r"""() => {
     window.steps = [];
     new MutationObserver(() => {

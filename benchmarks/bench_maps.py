@@ -67,7 +67,7 @@ print(time.perf_counter() - begun)
 
 
 def drifting(points: int, classes: int, frames: int = KEYFRAMES, seed: int = 0) -> Frames:
-    """Frames of [N, 384]: topics and noise with a decaying spectrum, then classes, wrong ones for up to a tenth."""
+    """Synthetic frames [N, 384]: topics and noise, then class clusters; up to a tenth of the texts join a wrong one."""
     rng = np.random.default_rng(seed)
     spectrum = np.arange(1, WIDTH + 1) ** -0.7
     turn = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
@@ -219,7 +219,7 @@ def divergence(points: Points, graph: Graph) -> float:
 def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
     ratios: dict[str, list[float]] = {}
     times: list[float] = []
-    timed(spec, drifting(50, 2, frames=1)[0], None)  # compiles, if no method did before
+    timed(spec, drifting(50, 2, frames=1)[0], None)  # compiles, unless an earlier method has
     for seed in range(seeds):
         for name, vectors in data_sets(points, seed).items():
             graph = affinities(vectors, float(spec.settings["perplexity"]))

@@ -22,7 +22,7 @@ from core.store import Store
 SMALL_RUNS, SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS = 49, 60, 8, 60
 FRAMES, POINTS = 200, 1_000
 PAGES = {"Runs": "pages/runs.py", "Fine-tune": "pages/fine_tune.py", "Explore": "pages/explore.py"}
-# An element that must be on the page, so that no empty page is measured.
+# An element that each page must have, so that no empty page is measured.
 SHOWN = {"Runs": "dataframe", "Fine-tune": "bidi_component", "Explore": "bidi_component"}
 TIMEOUT_S = 120.0
 

@@ -30,7 +30,7 @@ COUNT_CONTEXTS = """
       return context;
     };
 """
-# Requests each frame only after the previous one has been drawn and shown.
+# Request each frame only after the browser has shown the previous one.
 DRAG = """async () => {
     const { map } = document.querySelector('.map-view');
     const { slider } = map.player;

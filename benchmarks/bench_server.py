@@ -74,7 +74,7 @@ def _free_port() -> int:
 
 
 def _wait_healthy(server: subprocess.Popen[bytes], port: int) -> float:
-    """Wait for the server. Returns: the time at which it first reported to be up."""
+    """Wait for the server. Returns: the time at which it first reported itself healthy."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline and server.poll() is None:
         try:

@@ -1,6 +1,6 @@
-"""Shared parts of the browser benchmarks: the browser, the app's server, and a stopwatch inside the page.
+"""Shared helpers of the browser benchmarks: the browser, the app's server, and a stopwatch inside the page.
 
-Times are taken inside the page, because a round trip between Python and the browser costs more than some of them.
+Times are measured inside the page, because a round trip between Python and the browser takes longer than some of them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ VIEW = {"width": 1400, "height": 1000}
 TIMEOUT_MS = 60_000
 REST_S, REST_LIMIT_S, REST_SHARE = 1.0, 180.0, 0.15
 # Records when the map was first on the screen and when the page exchanged messages with the server, in milliseconds
-# since the navigation. A change is on the screen once the next picture has been drawn. Results are promises, because
-# Playwright's own waiting requests picture after picture, which takes the page's time.
+# since the navigation. A change is on the screen once the next frame has been drawn. Results are promises, because
+# Playwright's own waiting requests frame after frame, which slows the page.
 WATCH = """
     window.traffic = { sent: [], heard: [] };
     window.afterPicture = (call) => requestAnimationFrame(() => setTimeout(() => call(performance.now())));
@@ -46,7 +46,7 @@ WATCH = """
       }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-updates'] });
     });
 """
-# Times the next press until the value of `look` differs from its current one.
+# Measure the time from the next press until the value of `look` changes.
 ARM = """(look) => {
     const [seen, marks] = [eval(look), {}];
     const before = seen();

@@ -71,7 +71,7 @@ PROMISES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row. `group` names rows that share a first text on purpose, the three of a premise."""
+    """A row. Rows that share a first text on purpose, such as the three of a premise, have the same `group`."""
 
     text: str
     text_b: str | None
@@ -203,7 +203,7 @@ def probe_vectors(task: Task) -> Any:
     from core.encoders.model import load_encoder
     from core.models.source import BUNDLED
 
-    torch.set_num_threads(1)  # a fixed order of sums, so the same last digit
+    torch.set_num_threads(1)  # fixes the order of sums, so that all digits are reproducible
     encoder, tokenizer = load_encoder(BUNDLED, classes=task.labels, pooling="mean", max_length=MAX_TOKENS)
     encoder.eval()
     texts = [row.text if row.text_b is None else (row.text, row.text_b) for row in task.rows]

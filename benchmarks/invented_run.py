@@ -14,7 +14,7 @@ from core.tasks import TaskData, load_task
 
 # Drift of values from frame to frame. Vectors and map positions start with a standard deviation of 1.
 DRIFT = 0.02
-# Those of the bundled encoder.
+# As in the bundled encoder.
 BLOCKS, HEADS = 6, 12
 MEASURES = (
     *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "shared_grad.cross_entropy", "shared_grad.supcon"),

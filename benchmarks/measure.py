@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: data, a temporary runs folder, and the final line of each measure."""
+"""Shared helpers of the benchmarks: data, a temporary runs folder, and the final line of each measure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def report(kind: str, name: str, values: Sequence[float], target: str, digits: i
 
 
 class WarmEngine(LocalEngine):
-    """Starts runs only by the warm process, because a fallback to a new interpreter would be measured as warm."""
+    """Starts runs only in the warm process, because a fallback to a new interpreter would be measured as warm."""
 
     def __init__(self, store: Store) -> None:
         """Wait for the warm process. Raises: RuntimeError if there is none."""

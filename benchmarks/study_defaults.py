@@ -9,8 +9,8 @@ PART is a list of trials:
 - `length`: steps, warm-up and batch
 - `parts`: rates by trained weights
 - `confirm`: the defaults, with three seeds, at 20, 100 and 1,000 training rows
-- `precision`: those with 100 rows again in float32, for comparison with those computed in bfloat16
-- `classes`: 20 to 80 intents: start of the classifier, drawing and size of batches, and τ
+- `precision`: the trials of `confirm` with 100 rows in float32, for comparison with bfloat16
+- `classes`: start of the classifier, sampling and size of batches, and τ, with 20 to 80 intents
 - `many`: the defaults chosen by `classes`, on held-out classes and seeds, with 7 to 99 classes
 
 DIR has a folder for each public set with train.csv and test.csv; without DIR, only the bundled tasks are used. Trials

@@ -34,7 +34,7 @@ def page() -> None:
     if run.probe is None or not store.frame_steps(run.id):
         st.info(_("This run has no frames yet. The first appears right after the first step."))
         return
-    steps_with_layers: list[int] = []  # computed already, or computable from kept weights
+    steps_with_layers: list[int] = []  # computed already, or computable from stored weights
     try:
         steps_with_layers = sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))})
     except PlaygroundError as error:

@@ -103,7 +103,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         st.rerun()
     if draft is not None and ready is not None:
         seeds_or_grid(engine, draft)
-        # Below the buttons: a table of many classes would push them out of sight.
+        # Below the buttons, because a table of many classes would push them off the screen.
         task_audit(*ready)
         classifier_audit(ready[0], len(ready[1].classes))
         batch_audit(*ready)

@@ -86,7 +86,7 @@ def _list(engine: Engine, polling: bool) -> None:
         placeholder="",
         on_select="rerun",
         selection_mode=["multi-row", "single-cell"],
-        key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # selections are row numbers: new runs, new table
+        key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection holds row numbers
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config=_columns(),
     )
@@ -294,7 +294,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
                 delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
         message = run.message
         if is_first_note(message, run.config):
-            # The first note may name a knob, and an ended run has no knobs.
+            # The note from launch may name a knob, but an ended run has no knobs.
             message = classifier_note(run.effective, over=run.status.ended)
         if message:
             st.caption(escaped(message))

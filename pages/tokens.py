@@ -1,4 +1,4 @@
-"""Tokens: attention of [CLS] before and after training, the effect of deleting a word, and selected words by class."""
+"""Tokens: attention of [CLS] before and after training, effects of deleting words, and selected words by class."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _text(known: TokenRun, view: str) -> None:
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
-    """Say that the run goes on; rerun the page once a frame is added or the run ends."""
+    """Tell the visitor that the run is still training; rerun the page once a frame is added or the run ends."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
     known = ngettext("{count} frame", "{count} frames", len(frames))

@@ -66,7 +66,7 @@ WIDTH = 120
 
 @functools.cache
 def code_messages(*functions: str) -> Catalog:
-    """Return the English messages that the code passes to these functions, or to all of them."""
+    """Return the English messages that the code passes to these functions, or to every translating function."""
     found = Catalog(project="SCL Playground", charset="utf-8", fuzzy=False)
     for path, _line, message, comments, context in extract_from_dir(
         ROOT,
@@ -93,7 +93,7 @@ def updated(code: str) -> Catalog:
 
 
 def written(catalogue: Catalog) -> str:
-    """Return the text of a catalogue's file, without dates and line numbers, which every edit would change."""
+    """Return the text of a catalogue's file. It omits dates and line numbers, which every edit would change."""
     out = BytesIO()
     write_po(out, catalogue, width=WIDTH, sort_by_file=True, omit_header=False, include_lineno=False)
     dated = ("POT-Creation-Date", "PO-Revision-Date", "Last-Translator", "Generated-By", "Report-Msgid-Bugs-To")

@@ -18,12 +18,12 @@ from core.messages import in_language
 from core.store import Store, database
 from tests.foreign import Foreign
 
-# Threads do not speed up tiny models, and waiting threads slow a busy machine down.
+# Threads do not speed up tiny models, and waiting threads slow down a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Durability against power cuts would make each of a thousand new stores wait for the disk a dozen times.
+# To survive a power cut, each of a thousand new stores would wait for the disk a dozen times.
 database.SYNCHRONOUS = "OFF"
 
-# Collection would scan millions of live objects of libraries and of the test suite.
+# Garbage collection would scan millions of live objects in libraries and the test suite.
 gc.set_threshold(50_000)
 
 WORDS = {
@@ -127,7 +127,10 @@ def elsewhere(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
-    """Return a function that makes a draft on the tiny encoder. Keyword arguments replace phase fields, or sections."""
+    """Return a function that makes a draft on the tiny encoder.
+
+    Keyword arguments set fields of the phase; `more` replaces whole sections, and `task` updates the task section.
+    """
 
     def make(*, task: dict[str, Any] | None = None, more: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
         given: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gettext import NullTranslations
 
-# Nouns after a number, whose translations contain a placeholder for it.
+# Nouns that follow a number. Their translations contain a placeholder for the number.
 NOUNS = ("row",)
 
 

@@ -100,7 +100,7 @@ class HubServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def environment(self, home: Path) -> dict[str, str]:
-        """Return environment variables with which a process uses this server as the Hub, with a cache in `home`."""
+        """Return environment variables that make a process use this server as the Hub and cache in `home`."""
         return {
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(home),
@@ -152,7 +152,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are two packets, and the second would wait
+    disable_nagle_algorithm = True  # else the body, a second packet, is delayed
     server: _Server
 
     def do_GET(self) -> None:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _answer(self) -> None:
-        self.__dict__.pop("_body", None)  # one handler serves all requests of its connection
+        self.__dict__.pop("_body", None)  # a handler serves every request of its connection
         _ = self._body
         time.sleep(self.server.hub.delay_s)
         if self.server.hub.broken:

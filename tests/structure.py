@@ -1,7 +1,7 @@
 """Print the size of the project and how spread out its code is: `python -m tests.structure`.
 
-The tables give lines and files of each folder, the share of private functions that are called once, and the number of
-files that take a config in training and a draft on its way to a run.
+It prints the files and lines of each folder, the share of private functions that are called once, and how many files
+take a `config` below the training loop, or a `draft` below the engine.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def sizes() -> list[tuple[str, int, int]]:
 
 
 def called_once(folder: str) -> tuple[int, int]:
-    """Count the functions of a folder, and its private functions that their file mentions once, in a call.
+    """Count the functions of a folder, and the private ones that their file mentions only once.
 
-    Special methods (`__init__`) are called by Python and do not count.
+    Special methods such as `__init__` are called by Python and not counted.
     """
     every = once = 0
     for _, tree in sources(folder):
@@ -55,7 +55,7 @@ def called_once(folder: str) -> tuple[int, int]:
 
 
 def takers(start: str, parameter: str) -> list[str]:
-    """Return the files with a parameter of this name, among a file and its direct and indirect imports."""
+    """Search a file and its direct and indirect imports. Returns: the files that have a parameter of this name."""
     trees = dict(sources("core"))
     seen, ahead = {start}, [start]
     while ahead:

@@ -16,7 +16,7 @@ ACTOR = re.compile(r"\b(somebody|nobody|whoever|people|what is there|the one tha
 
 @cache
 def docstrings() -> list[tuple[str, str]]:
-    """Return the place and text of every docstring."""
+    """Return the file, line and text of every docstring."""
     found = []
     for path in [ROOT / "app.py", *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

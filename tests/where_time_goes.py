@@ -3,7 +3,7 @@
     python -m pytest … --junitxml=FILE
     python -m tests.where_time_goes FILE…
 
-Seconds are those of a test with its fixtures, on its worker. Two workers halve the elapsed time.
+Seconds include a test's fixtures and are measured on its worker. Two workers halve the elapsed time.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-// From a place on the map to a place on the screen, and how a view is written down.
+// Projection of map coordinates onto the screen, and the text form of a view.
 
 const HOME_3D = { yaw: 0.6, pitch: 0.35, zoom: 1 };
-const EYE = 4; // distance of the eye from the middle, in half widths of the box
+const EYE = 4; // distance of the eye from the centre, in half widths of the box
 const ZOOM_LIMIT = 200;
-const EDGE_PX = 10; // the home view leaves room for the marks of the outermost points
-const MOST_MAGNIFIED = 4; // a frame whose points lie closer together than this looks it
+const EDGE_PX = 10; // margin of the home view, for the marks of the outermost points
+const MOST_MAGNIFIED = 4; // maximum zoom of the home view, so that collapsed points look collapsed
 const HOME_MARGIN = 1.04;
 const EASE_MS = 120;
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
-// What the camera of a panel shows: { x, y, reach } in the map's own units, reach to the nearer edge; or the 3-D one.
+// Camera of a panel: { x, y, reach } in map units, where `reach` extends to the nearer edge, or a 3-D camera.
 function cameraOf(panel) {
   if (panel.camera) return panel.camera;
   if (panel.places.axes === 3) return HOME_3D;
@@ -20,8 +20,8 @@ function cameraOf(panel) {
   return { x: middle[0], y: middle[1], reach: (perPixel * Math.min(panel.width, panel.height)) / 2 };
 }
 
-// What the home view of flat maps holds: the points of the frame that is shown, or, while frames follow each other,
-// those of all frames, so that the scale stays the same. Maps in one space have one view, so that they can be compared.
+// Bounds of the home view of 2-D maps: the points of the current frame or, during playback and scrubbing, of all
+// frames, so that the scale stays constant. Maps in one space share a view, so that they can be compared.
 function homeOf(panels, moments, steady) {
   const boxes = panels.map(({ places }, i) => {
     places.boxes ??= boxesOf(places);
@@ -34,7 +34,7 @@ function homeOf(panels, moments, steady) {
   return { middle: [0, 1].map((i) => (low[i] + high[i]) / 2), reach: [0, 1].map((i) => (high[i] - low[i]) / 2) };
 }
 
-// The box around the points of each frame that has a map, in the map's own units.
+// Bounding box, in map units, of the points of each frame that has a map.
 function boxesOf(places) {
   const { axes, points, half, middle, reach } = places;
   const unit = (2 * half) / PLACE_STEPS;
@@ -53,7 +53,7 @@ function boxesOf(places) {
   });
 }
 
-// Move the home view of panels in one space towards what it has to hold; returns whether it is still on its way.
+// Move the home view of panels in one space towards its bounds. Returns whether it is still moving.
 function easeHome(panels, moments, steady, ms) {
   const [panel] = panels;
   if (panel.places.axes === 3) return false;
@@ -71,7 +71,7 @@ function easeHome(panels, moments, steady, ms) {
   return far;
 }
 
-// Returns a function (x, y, z, out) that writes screen x, y and nearness (1 in the middle, more is nearer) to out.
+// Return a function (x, y, z, out) that writes screen x, y and nearness to `out`. Nearness is 1 at the centre.
 function projector(panel) {
   const camera = cameraOf(panel);
   const [halfW, halfH] = [panel.width / 2, panel.height / 2];
@@ -110,7 +110,7 @@ function zoomed(panel, factor, x = panel.width / 2, y = panel.height / 2) {
   if (panel.places.axes === 3) return { ...camera, zoom: clamp(camera.zoom * factor, 0.3, 20) };
   const { half } = panel.places;
   const reach = clamp(camera.reach / factor, half / ZOOM_LIMIT, half * 4);
-  // What lies under the pointer stays under it.
+  // The map position under the pointer stays there.
   const perPixel = (camera.reach - reach) / (Math.min(panel.width, panel.height) / 2);
   return {
     x: camera.x + (x - panel.width / 2) * perPixel,
@@ -127,7 +127,7 @@ function dragged(panel, start, dx, dy) {
   return { ...start, x: start.x - dx * perPixel, y: start.y + dy * perPixel };
 }
 
-// A camera in the few digits that its text has, so that an address gives back the very same picture.
+// Round a camera to the digits of its text form, so that the address restores exactly the same view.
 function inFewDigits(camera) {
   const round = (value, digits) => +value.toFixed(clamp(digits, 0, 12));
   if ("yaw" in camera) return { yaw: round(camera.yaw, 3), pitch: round(camera.pitch, 3), zoom: round(camera.zoom, 3) };
@@ -135,7 +135,7 @@ function inFewDigits(camera) {
   return { x: round(camera.x, digits), y: round(camera.y, digits), reach: round(camera.reach, digits) };
 }
 
-// Views of all panels in one short text for an address: numbers of a panel with "_" between them, panels with "~".
+// Encode the views of all panels for the address: "_" separates the numbers of a panel, "~" separates panels.
 function writeViews(panels) {
   const parts = panels.map(({ camera }) =>
     camera ? Object.values(camera).join("_") : "",
@@ -143,7 +143,7 @@ function writeViews(panels) {
   return parts.some(Boolean) ? parts.join("~") : "";
 }
 
-// The camera that a text gives to a panel; nonsense gives the home view.
+// Parse the camera of a panel. Invalid text gives null, the home view.
 function readView(text, index, axes) {
   const numbers = (text.split("~")[index] || "").split("_").map(Number);
   if (numbers.length !== 3 || !numbers.every(Number.isFinite) || numbers[2] <= 0) return null;

@@ -1,4 +1,4 @@
-// What is shown, as an SVG file, or as a PNG made from it with twice the pixels.
+// Export of the current view as an SVG file, or as a PNG with twice the pixels.
 
 const TITLE_PX = 26;
 const LEGEND_LINE_PX = 20;

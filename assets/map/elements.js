@@ -1,4 +1,4 @@
-// The component's own nodes. Text from outside is only ever set as textContent.
+// DOM nodes of the component. Untrusted text is only set as textContent.
 
 function make(tag, { className, text, ...attributes } = {}, ...children) {
   const node = document.createElement(tag);
@@ -9,7 +9,7 @@ function make(tag, { className, text, ...attributes } = {}, ...children) {
   return node;
 }
 
-// Text that differs from what is there: the browser lays the page out again for any that is set.
+// Set a node's text only if it differs, because setting it always triggers a layout.
 function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -45,7 +45,7 @@ function textButton(text, label, act) {
   return button;
 }
 
-// A page's theme, as Streamlit gives it in CSS variables.
+// Read the page's theme from Streamlit's CSS variables.
 function readTheme(node) {
   const style = getComputedStyle(node);
   const read = (name, fallback) => style.getPropertyValue(name).trim() || fallback;

@@ -1,19 +1,19 @@
-// What colours and symbols mean. A category can be lit up among many, hidden, or shown alone.
+// Legend of colours and symbols. A category can be highlighted, hidden, or shown alone.
 
-const MANY_NAMES = 12; // beyond, the line scrolls on most screens, and says how many there are
+const MANY_NAMES = 12; // a longer line scrolls on most screens, so its title includes the count
 
-// Whether colour and symbol say the same, so that one entry can show both.
+// Return whether colour and symbol have the same meaning, so that one entry can show both.
 const coloursAreClasses = (colours, panel) => !colours.frames && JSON.stringify(colours.names) === JSON.stringify(panel.examples.classes);
 
-// The panels that have the same colouring, or the same task, together.
+// Group panels by a field, such as their colouring or task.
 function panelsBy(panels, field) {
   const found = new Map();
   for (const panel of panels) found.set(panel[field], [...(found.get(panel[field]) ?? []), panel]);
   return [...found.values()];
 }
 
-// Entries as { group, of, name, colour, symbol, open, colouring, code }; one with a code can be hidden. Where not all
-// panels are alike, `of` names those that an entry is about.
+// Entries { group, of, name, colour, symbol, open, colouring, code }. An entry with a code can be hidden. If the panels
+// differ, `of` names those that the entry applies to.
 function legendEntries(view) {
   const entries = [...colourEntries(view), ...symbolEntries(view)];
   if (view.panels.some((one) => one.examples.splits)) {
@@ -39,7 +39,7 @@ function colourEntries(view) {
   });
 }
 
-// Of every task whose symbols the colours do not explain already.
+// Entries for the symbols of every task whose colour entries do not already show them.
 function symbolEntries(view) {
   return panelsBy(view.panels, "task").flatMap((panels) => {
     const [{ examples }] = panels;
@@ -103,7 +103,7 @@ function anchorItem(view) {
   return make("span", { className: "map-legend-item" }, drawing, _("anchor"));
 }
 
-// One line that scrolls; where panels differ in what they show, one for each kind of them.
+// Draw a scrolling line, or one for each group of panels if the panels differ.
 function drawLegend(view) {
   const rows = new Map([["", panelsBy(view.panels, "colouring").map(([{ colours }]) => colours).filter(({ kind }) => kind === "values").map(colourBar)]]);
   let last = null;
@@ -128,10 +128,10 @@ function drawLegend(view) {
   const filled = [...rows, ["", all]].filter(([, items]) => items.length);
   const lines = filled.map(([, items]) => make("div", { className: "map-legend-row" }, ...items));
   const shown = JSON.stringify([lines.map((line) => line.outerHTML), entries.map(({ colouring, code }) => [colouring, code])]);
-  if (shown === view.legend.shown) return; // what is drawn keeps the focus, and a press that has begun
+  if (shown === view.legend.shown) return; // keeps the focus, and a press that has begun
   view.legend.shown = shown;
   const focused = [...view.legend.querySelectorAll("button")].indexOf(view.legend.getRootNode().activeElement);
-  const places = [...view.legend.children].map((row) => row.scrollLeft); // another look does not scroll a long line back
+  const places = [...view.legend.children].map((row) => row.scrollLeft); // a redraw keeps the scroll position
   view.legend.replaceChildren(...lines);
   [...view.legend.children].forEach((row, at) => (row.scrollLeft = places[at] ?? 0));
   if (focused >= 0) view.legend.querySelectorAll("button")[focused]?.focus({ preventScroll: true });

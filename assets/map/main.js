@@ -1,4 +1,4 @@
-// Streamlit calls this again for every change of the data, on the same node.
+// Streamlit calls the default export for every change of the data, on the same node.
 
 export default function ({ data: sent, parentElement, setStateValue }) {
   const node = parentElement.querySelector(".map-view");

@@ -1,6 +1,6 @@
-// Draws a scene on a canvas. A mark is drawn once for each look that it can have, and copied from then on.
+// Draws a scene on a canvas. Each appearance of a mark is drawn once and then copied.
 
-const sprites = new Map(); // look of a mark → { image, reach }
+const sprites = new Map(); // appearance of a mark → { image, reach }
 const MOST_SPRITES = 4000;
 const SMOOTH_POINTS = 4000;
 
@@ -87,7 +87,7 @@ function paint(panel, view) {
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  // Many marks are copied pixel for pixel, which is faster than placing them between pixels.
+  // With many marks, align copies to whole pixels, which is faster than interpolating.
   const crisp = view.panels.reduce((sum, one) => sum + one.places.points, 0) > SMOOTH_POINTS;
   pen.imageSmoothingEnabled = !crisp;
   const look = { ratio, width, height, crisp, font: view.theme.font };
@@ -95,7 +95,7 @@ function paint(panel, view) {
   if (panel.drawn) drawRegion(pen, panel.drawn, view.theme);
 }
 
-// Rings around what is selected, on the picture as it is.
+// Draw rings around the selected points, without redrawing the map.
 function paintRings(panel, view) {
   if (view.chosen.size > MOST_RINGS) return;
   const pen = panel.canvas.getContext("2d");
@@ -104,7 +104,7 @@ function paintRings(panel, view) {
   for (const id of view.chosen) if (screenOf(panel, id)) PAINTERS.ring(pen, ringOf(emphasisedMark(panel, view, panel.rowOf.get(id)), view));
 }
 
-// The box or lasso that is being drawn.
+// Draw the unfinished box or lasso.
 function drawRegion(pen, points, theme) {
   PAINTERS.line(pen, { points: [...points, points[0]], colour: theme.accent, width: 1.5, alpha: 1, dash: [4, 3] });
   pen.globalAlpha = 0.1;

@@ -1,15 +1,15 @@
-// The panels of a view: their nodes, and what of the page's data each of them shows.
+// The panels of a view: their nodes and their data.
 
 const neededBundles = (data) => [...new Set(data.panels.flatMap(({ examples, places, colours }) => [examples, places, colours]))];
 
-// Which slot of the array holds which frame; -1 for one that has no map.
+// Array slot of each frame; -1 for a frame without a map.
 function slotsOf(places) {
   const slots = new Int32Array(places.frames).fill(-1);
   places.present.forEach((frame, slot) => (slots[frame] = slot));
   return slots;
 }
 
-// Returns whether a camera had to go home.
+// Create, update or remove panels. Returns whether a camera was reset.
 function makePanels(view, given) {
   while (view.panels.length > given.length) removePanel(view, view.panels.pop());
   let moved = false;
@@ -50,7 +50,7 @@ function removePanel(view, panel) {
 function fillPanel(panel, data) {
   const [examples, places, colours] = [data.examples, data.places, data.colours].map((id) => shelf.ready.get(id));
   places.slots ??= slotsOf(places);
-  // Another space has other axes, and what was zoomed to means nothing there.
+  // Another space has other axes, so the zoom is meaningless there.
   const space = `${data.space} ${places.axes}`;
   const moved = panel.camera !== null && panel.space !== space;
   if (moved) panel.camera = null;

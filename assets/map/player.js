@@ -1,8 +1,8 @@
 // The scrubber: play, step, drag, speed.
 
 const SPEEDS = [0.5, 1, 2, 4];
-const WHOLE_PLAY_MS = 20_000; // a long run in about this long at speed 1,
-const FRAME_MS = [90, 600]; //  a frame never shorter or longer than these
+const WHOLE_PLAY_MS = 20_000; // approximate playback time of a long run at speed 1
+const FRAME_MS = [90, 600]; // minimum and maximum time per frame
 
 const frameMs = (frames) => clamp(WHOLE_PLAY_MS / Math.max(1, frames - 1), ...FRAME_MS);
 
@@ -31,7 +31,7 @@ function makePlayer(view) {
     view.scrubbing = false;
     view.draw();
   });
-  // Arrow keys go from frame to frame, over frames that have no map yet.
+  // Arrow keys move between frames and skip those without a map.
   slider.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
     if (!by) return;
@@ -46,7 +46,7 @@ function makePlayer(view) {
   return { node, play, slider, strip, label, trails, box, previous, next };
 }
 
-// The strip under the slider: steps that have a map in the accent colour, others grey.
+// Draw the strip under the slider: steps with a map in the accent colour, others in grey.
 function drawStrip(view) {
   const { steps, playable } = view.timeline;
   const known = new Set(playable);
@@ -60,7 +60,7 @@ function drawStrip(view) {
 }
 
 const thousands = (value) => value.toLocaleString("en-GB");
-// A frame by what it is the number of, within a line and where it begins one.
+// Name of a frame by its unit, in lower case and capitalised.
 const UNITS = {
   step: [N_("step {number}"), N_("Step {number}")],
   layer: [N_("layer {number}"), N_("Layer {number}")],
@@ -90,7 +90,7 @@ function updatePlayer(view) {
     label.title = words;
     slider.setAttribute("aria-valuetext", words);
   }
-  // Not `disabled`, which would take the keyboard's focus from whoever has just pressed it.
+  // Not `disabled`, which would remove the keyboard focus from a button that was just pressed.
   previous.setAttribute("aria-disabled", String(view.at <= 0));
   next.setAttribute("aria-disabled", String(view.at >= last || view.gliding !== null));
   if (play.playing === view.playing) return;

@@ -1,11 +1,11 @@
-// Mouse, touch, pen and keys on one panel: look around, read a point, select points.
+// Mouse, touch, pen and keyboard input of one panel: move the camera, hover a point, select points.
 
 const CLICK_PX = 4;
 const REACH_PX = 14;
 const FINGER_PX = 24;
 const KEY_PX = 40;
 
-// The row of the point nearest to a place on the screen, null when none is near enough.
+// Row of the point nearest to a screen position, null if none is within `reach`.
 function rowAt(panel, x, y, reach) {
   let [best, nearest] = [null, reach * reach];
   for (let row = 0; row < panel.places.points; row += 1) {
@@ -38,7 +38,7 @@ const boxOutline = ([x, y], [u, v]) => [[x, y], [u, y], [u, v], [x, v]];
 
 function listenToPointer(panel, view) {
   const { canvas } = panel;
-  const fingers = new Map(); // pointer id → place
+  const fingers = new Map(); // pointer id → position
   let drag = null;
   let pinch = null;
   const placeIn = (event) => {
@@ -130,7 +130,7 @@ function listenToPointer(panel, view) {
   canvas.addEventListener("dblclick", (event) => {
     if (rowAt(panel, ...placeIn(event), REACH_PX) === null) view.choose([], false);
   });
-  // A wheel scrolls the page, and zooms where Ctrl or ⌘ is held, as a pinch on a trackpad does.
+  // The wheel scrolls the page; with Ctrl or ⌘, as in a trackpad pinch, it zooms.
   canvas.addEventListener(
     "wheel",
     (event) => {

@@ -1,4 +1,4 @@
-// What the page hears: one value per field, each with a number that grows, sent when it has come to rest.
+// Reports to the page: one value per field with an increasing number, sent once the value has settled.
 
 class Reports {
   constructor() {
@@ -8,13 +8,13 @@ class Reports {
     this.send = () => {};
   }
 
-  // A value that goes out with the next report, so that the page hears both at once.
+  // Store a value for the next report, so that the page receives both at once.
   note(field, value) {
     this.last = Math.max(this.last + 1, Date.now());
     this.sent = { ...this.sent, [field]: { number: this.last, value } };
   }
 
-  // Later reports of a field replace the earlier one. `delay` 0 sends at once.
+  // Send a value after `delay` ms, or at once if 0. A later report of the same field replaces a pending one.
   report(field, value, delay) {
     this.last = Math.max(this.last + 1, Date.now());
     const report = { number: this.last, value };

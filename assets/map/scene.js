@@ -1,16 +1,16 @@
-// What a panel shows at a moment, as a list of marks, lines and texts that canvas and SVG draw alike.
+// The content of a panel at one moment: a list of marks, lines and texts, which canvas and SVG draw alike.
 
 const PULL = { colour: "#0072b2", dash: [] };
 const PUSH = { colour: "#d55e00", dash: [6, 4] };
 const MOST_TRAILS = 60;
-const MOST_RINGS = 60; // a larger selection stands out well enough among dimmed points
+const MOST_RINGS = 60; // a larger selection stands out without rings, because other points are dimmed
 const ANCHOR_WIDTH = 2.2;
 const ANCHOR_TICK = 5;
 const OWN_COLOUR = "#cc3377";
 
 const markSize = (points, width) => (points <= 400 ? 5 : points <= 1000 ? 4.2 : points <= 4000 ? 3.6 : 2.6) * (width < 330 ? 0.8 : 1);
 
-// Fills panel.screen with x, y, nearness of every point that can be seen now, NaN for others.
+// Fill panel.screen with x, y and nearness of every visible point, NaN for the others.
 function project(panel, view) {
   const { points } = panel.places;
   if (panel.screen?.length !== 3 * points) panel.screen = new Float32Array(3 * points);
@@ -29,7 +29,7 @@ function project(panel, view) {
   }
 }
 
-// Rows that can be seen, those farther away first.
+// Rows of the visible points, farthest first.
 function visibleRows(panel) {
   const rows = [];
   for (let row = 0; row < panel.places.points; row += 1) if (!Number.isNaN(panel.screen[3 * row])) rows.push(row);
@@ -83,7 +83,7 @@ function markOf(panel, view, row, size) {
     kind: "mark",
     x,
     y,
-    // A few sizes are enough for depth, and each is drawn once and copied.
+    // A few sizes suffice to show depth, so that sprites can be reused.
     r: nearness === 1 ? size : Math.round(size * nearness * 4) / 4,
     symbol: examples.symbols[examples.labels[row]] ?? "circle",
     colour,
@@ -116,7 +116,7 @@ function trailLines(panel, view) {
   });
 }
 
-// An arrow keeps out of the mark at either end, and out of the anchor's ring: its head would not be seen there.
+// Arrows end outside the marks and the anchor's ring, which would cover their heads.
 function arrowLines(panel, size, view) {
   const clear = (id) => (id === panel.anchor ? anchorRadius(size) + ANCHOR_WIDTH + 1 : size + 1);
   return panel.arrows.flatMap(({ start, end, weight }) => {
@@ -156,7 +156,7 @@ function screenOf(panel, id) {
   return panel.screen.subarray(3 * row, 3 * row + 3);
 }
 
-// The middle of every class on the map, over the points that can be seen.
+// Marks at the mean position of each class, over the visible points.
 function centroidMarks(panel, view, size) {
   const { examples, places } = panel;
   const sums = examples.classes.map(() => [0, 0, 0, 0]);
@@ -187,7 +187,7 @@ function centroidMarks(panel, view, size) {
 
 const anchorRadius = (size) => 1.25 * size + 4.5;
 
-// A ring with four ticks around the anchor: other selected points have a plain, narrow one.
+// Ring with four ticks around the anchor. Other selected points have a plain, thin ring.
 function anchorMarks(panel, view, size) {
   const place = panel.anchor === null ? null : screenOf(panel, panel.anchor);
   if (!place) return [];
@@ -207,10 +207,10 @@ function anchorMarks(panel, view, size) {
   return [...drawn(view.theme.background, ANCHOR_WIDTH, 2), ...drawn(view.theme.text, ANCHOR_WIDTH, 0)];
 }
 
-// Ends of the ticks, from the middle of the ring.
+// Ends of the ticks, relative to the centre of the ring.
 const anchorTicks = (r) => [[0, -1], [1, 0], [0, 1], [-1, 0]].map(([x, y]) => [r - 1, r + ANCHOR_TICK].map((far) => [x * far, y * far]));
 
-// A star where one's own sentence lies, with its path so far; hollow where its place is an estimate.
+// Star at the position of the visitor's sentence, with its path so far; hollow if the position is an estimate.
 function ownMarks(panel, view, own, size) {
   const see = projector(panel);
   const out = [0, 0, 0];
@@ -232,7 +232,7 @@ function ownMarks(panel, view, own, size) {
   ];
 }
 
-// A name beside a mark, on the side where there is room.
+// Name beside a mark, on the side with more space.
 function nameMark(panel, view, name, x, y, gap) {
   const leftwards = x > panel.width * 0.6;
   const { text: colour, background: halo } = view.theme;

@@ -1,4 +1,4 @@
-// The marks of a map as SVG paths, which the canvas and a downloaded SVG share.
+// Marks as SVG paths, shared by the canvas and the exported SVG.
 
 const polygon = (points) => `M${points.map(([x, y]) => `${+x.toFixed(2)} ${+y.toFixed(2)}`).join("L")}Z`;
 
@@ -15,7 +15,7 @@ const star = (r) =>
     return [Math.cos(angle) * reach, Math.sin(angle) * reach];
   });
 
-// Sizes are chosen so that all marks look about as large as the circle of radius r.
+// All marks look about as large as a circle of radius r.
 const SYMBOLS = {
   circle: (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
   diamond: (r) => polygon([[0, -1.3 * r], [1.15 * r, 0], [0, 1.3 * r], [-1.15 * r, 0]]),

@@ -1,16 +1,16 @@
-// Which frame of which panel is shown at which step, and the places and colours there.
+// The frame of each panel at each step, with the positions and colours of its points.
 
-const PLACE_STEPS = 65534; // the number after it says that a point has no place
+const PLACE_STEPS = 65534; // the next number marks a point without a position
 const NO_COLOUR = 255;
 
-// The latest frame of a panel that has a map and is not after a step; -1 where there is none.
+// Latest frame of a panel up to a step that has a map; -1 if there is none.
 function latestFrame(panel, step) {
   let found = -1;
   for (const frame of panel.places.present) if (panel.steps[frame] <= step) found = frame;
   return found;
 }
 
-// All steps of all panels in order, and which of them can be played: those at which some panel has a map of its own.
+// All steps of all panels in order, and the playable ones, at which a panel has a new map.
 function makeTimeline(panels) {
   const known = new Map();
   for (const panel of panels) {
@@ -22,7 +22,7 @@ function makeTimeline(panels) {
   return { steps, playable: steps.flatMap((step, index) => (known.get(step) ? [index] : [])) };
 }
 
-// Where in `playable` the index nearest to `index` stands; of two as near, the one ahead when one comes from before.
+// Position in `playable` of the index nearest to `index`. On a tie, `forwards` chooses the later one.
 function nearestPlayable(playable, index, forwards) {
   let best = 0;
   playable.forEach((candidate, at) => {
@@ -32,14 +32,14 @@ function nearestPlayable(playable, index, forwards) {
   return best;
 }
 
-// The frames of a panel between which position `at` of the timeline lies: { from, to, share of the way }.
+// Frames of a panel around position `at` of the timeline: { from, to, share }, with the fraction of the way to `to`.
 function momentOf(panel, timeline, at) {
   const [low, high] = [Math.floor(at), Math.min(Math.ceil(at), timeline.playable.length - 1)];
   const [from, to] = [panel.frameAt[timeline.playable[low]], panel.frameAt[timeline.playable[high]]];
   return { from, to, share: from < 0 || from === to ? 0 : at - low };
 }
 
-// Calls `take(x, y, z)` with the place of one point in the map's units; not where it has none.
+// Call `take(x, y, z)` with the position of a point in map units, if it has one.
 function placeOf(places, row, { from, to, share }, take) {
   const { axes, points, half, middle, slots } = places;
   const [p, q] = [(slots[from] * points + row) * axes, (slots[to] * points + row) * axes];
@@ -68,14 +68,14 @@ const mixed = (a, b, share) =>
     })
     .join("")}`;
 
-// The colour of every code that a bundle of colours can hold.
+// Colour of every code in a colour bundle.
 function paletteOf(colours) {
   const palette = new Array(256).fill(colours.none);
   if (colours.kind === "categories") colours.colours.forEach((colour, code) => (palette[code] = colour));
   else {
     const { scale } = colours;
     for (let code = 0; code < NO_COLOUR; code += 1) {
-      // A few colours are enough for the eye, and each is drawn once and copied.
+      // A few colours suffice, so that sprites can be reused.
       const at = (Math.round(code / 8) / Math.round((NO_COLOUR - 1) / 8)) * (scale.length - 1);
       const low = Math.min(Math.floor(at), scale.length - 2);
       palette[code] = mixed(scale[low], scale[low + 1], at - low);
@@ -84,7 +84,7 @@ function paletteOf(colours) {
   return palette;
 }
 
-// What the colour of a point says, in words.
+// Describe the colour of a point.
 function colourWords(colours, code) {
   if (code === NO_COLOUR) return _("{label}: none", { label: colours.label });
   if (colours.kind === "categories") return _("{what}: {value}", { what: colours.label, value: colours.names[code] });

@@ -1,4 +1,4 @@
-// What a point says of itself when the pointer is over it.
+// Tooltip of a point.
 
 const ARROWS_IN_TIP = 4;
 

@@ -1,13 +1,13 @@
-// The maps of one node: what is shown, and what changes it.
+// The maps of one node: their state and the actions that change it.
 
 const FRAME_REST_MS = 150;
 const PLAY_REPORT_MS = 700;
 const VIEW_REST_MS = 400;
 const SAY_REST_MS = 500;
-const GLIDE_MS = 450; // from one frame to a newer one,
-const GLIDE_REST_MS = 33; //  with rests, since it is drawn on the cores that train
-const LOOP_REST_MS = 2500; // on the last frame, before a replay begins again
-// A picture of more points takes longer than 5 ms. How long one waits for an answer at most, and for what comes with it.
+const GLIDE_MS = 450; // transition to a newer frame
+const GLIDE_REST_MS = 33; // pause between its drawings, which use the cores that train
+const LOOP_REST_MS = 2500; // pause on the last frame before a replay restarts
+// Drawing more points takes over 5 ms. It then waits for the server's answer and for the elements beside the map.
 const SLOW_POINTS = 1500;
 const ANSWER_MS = 250;
 const BESIDE_MS = 60;
@@ -63,7 +63,7 @@ class MapView {
     return bar;
   }
 
-  // Take what the page says; bundles that are still on their way come later.
+  // Apply the page's data once all of its bundles have arrived.
   update(data, send) {
     this.data = data;
     this.reports.send = send;
@@ -99,7 +99,7 @@ class MapView {
     if (moved) this.reports.report("view", writeViews(this.panels), VIEW_REST_MS);
     this.showAllOfOtherColours();
     this.player.node.hidden = this.timeline.steps.length < 2;
-    // At once, not when it is drawn: End is pressed for the newest frame.
+    // Set before the next drawing, so that the End key reaches the newest frame.
     this.player.slider.max = String(this.timeline.steps.length - 1);
     this.player.trails.hidden = !data.trails;
     drawStrip(this);
@@ -110,8 +110,8 @@ class MapView {
     this.updates += 1;
   }
 
-  // Whether it differs from what is drawn: most answers of the page are about what stands beside the map. What page and
-  // visitor both set counts when its number has grown.
+  // Return whether the data differ from what is drawn. Most updates concern only elements beside the map. Values that
+  // both page and visitor set are compared by their numbers instead, see `takeFromPage`.
   isNews({ selected, frame, view, ...rest }) {
     const shown = JSON.stringify([rest, frame === null, this.theme]);
     const news = shown !== this.shown;
@@ -119,24 +119,24 @@ class MapView {
     return news;
   }
 
-  // What was hidden of one colouring says nothing about another.
+  // Hidden categories apply to one colouring only.
   showAllOfOtherColours() {
     const shown = new Set(this.panels.map((panel) => panel.colouring));
     for (const colouring of this.hidden.keys()) if (!shown.has(colouring)) this.hidden.delete(colouring);
   }
 
-  // Stay at the step that was shown; at the newest when the newest was.
+  // Stay at the current step, or follow the newest one.
   followStep(step, newest) {
     const last = this.timeline.playable.length - 1;
     this.at = step === null || this.follows(newest) ? last : this.placeOfStep(step);
   }
 
-  // Whether to show a newer frame: only to somebody who was at the newest one.
+  // Return whether to move to a newer frame, only if the visitor was at the newest one.
   follows(newest) {
     return newest && (this.data.frame === null || this.data.follow);
   }
 
-  // A value of the page counts when the page has changed its mind, which Python numbers.
+  // Apply a value of the page if its number shows that the page requested a new one.
   takeFromPage(field, take) {
     const number = this.data.numbers[field];
     if (this.applied[field] === number) return;
@@ -170,7 +170,7 @@ class MapView {
     this.draw();
   }
 
-  // Draw before the next picture of the screen, however often it is asked for.
+  // Draw at the next animation frame, once for any number of calls.
   draw() {
     this.pending ??= requestAnimationFrame(() => {
       this.pending = null;
@@ -178,7 +178,7 @@ class MapView {
     });
   }
 
-  // A picture of many points takes the time in which an answer would be shown, so it lets that pass.
+  // Delay a slow drawing, which would otherwise hold up the display of the server's answer.
   drawLater(ms) {
     clearTimeout(this.later);
     this.later = setTimeout(() => this.measure(), this.isSlow() ? ms : 0);
@@ -211,7 +211,7 @@ class MapView {
     if (moving.includes(true) && !this.gliding) this.draw();
   }
 
-  // Move the points smoothly from a frame to the newest one.
+  // Animate the points from a frame to the newest one.
   glide(from) {
     const to = this.at;
     this.stopGliding();
@@ -233,7 +233,7 @@ class MapView {
     this.gliding = null;
   }
 
-  // Play from the first frame, again and again, until somebody pauses it or goes somewhere.
+  // Play in a loop until the visitor pauses or moves to a frame.
   loop() {
     this.pause();
     this.at = 0;
@@ -324,7 +324,7 @@ class MapView {
     this.draw();
   }
 
-  // Hide every other category of a colouring; all are shown again when only this one was.
+  // Hide all other categories of a colouring, or show all if only this one is visible.
   showAlone(colouring, code) {
     const panel = this.panels.find((one) => one.colouring === colouring);
     const others = panel.colours.names.map((_, other) => other).filter((other) => other !== code);
@@ -335,7 +335,7 @@ class MapView {
     this.draw();
   }
 
-  // Light a category up while the pointer, or the keyboard's focus, is on its name.
+  // Highlight a category while its name is hovered or focused.
   spot(category) {
     this.spotted = category;
     this.draw();

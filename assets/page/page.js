@@ -1,8 +1,8 @@
-// A run, or two side by side, on a page of its own: the app's map, and beside it texts, words and curves.
+// A standalone page of one run or of two side by side: the app's map, with texts, words and curves beside it.
 
 const FOUND_MAX = 30;
 const TEXTS_MAX = 12;
-const RGB = "74, 144, 194"; // of attention, as on the page Tokens
+const RGB = "74, 144, 194"; // colour of attention, as on the Tokens page
 const OPACITY_MAX = 0.5;
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
@@ -20,13 +20,13 @@ class Page {
     this.colour = known.colourings[0].name;
     this.selected = [];
     this.lit = null;
-    this.hits = new Map(); // by the id of a text that was found, where its predictions are
+    this.hits = new Map(); // id of a found text → node of its predictions
     this.numbers = { selected: 0, frame: 0, clicked: 0, view: 0 };
     this.rows = known.runs.map((run) => new Map(run.ids.map((id, row) => [id, row])));
     for (const [id, bundle] of Object.entries(known.bundles)) keepBundle(id, bytesOf(bundle), this.node);
     this.map = new MapView(this.node);
     this.draw();
-    // The map says on its node which step it shows.
+    // The map writes the current step to its node.
     new MutationObserver(() => this.stepped()).observe(this.node, { attributes: true, attributeFilter: ["data-step"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.map.show());
     this.makeTools();
@@ -66,7 +66,7 @@ class Page {
     this.showTexts();
   }
 
-  // Texts that hold every word that is asked for.
+  // Find the texts that contain all words.
   search(asked) {
     const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
     const found = new Map();
@@ -91,7 +91,7 @@ class Page {
     this.step = Number(this.node.dataset.step);
     for (const svg of document.querySelectorAll("figure svg")) this.moveCursor(svg);
     if (this.selected.length) this.showTexts();
-    // Their buttons stay, so that no click is lost between two steps.
+    // Keep the buttons, so that no click is lost between two steps.
     else for (const [id, node] of this.hits) this.say(id, node);
   }
 
@@ -139,7 +139,7 @@ class Page {
     return button;
   }
 
-  // A line for each run, in a node that takes no paragraphs.
+  // Write one line per run, as spans, because the node may not contain paragraphs.
   say(id, node) {
     node.replaceChildren(...this.linesOf(id).map((line) => make("span", {}, line)));
   }
@@ -151,12 +151,12 @@ class Page {
     return make("div", { className: "text" }, words, ...this.linesOf(id).map((line) => make("p", { className: "quiet" }, line)));
   }
 
-  // The last frame up to the step that is shown, -1 for none.
+  // Last frame up to the current step, -1 if there is none.
   frameOf(run) {
     return run.steps.findLastIndex((step) => step <= (this.step ?? run.steps.at(-1)));
   }
 
-  // What each run predicts of a text at the step that is shown.
+  // Predictions of each run for a text at the current step.
   linesOf(id) {
     return this.known.runs.flatMap((run, at) => {
       const [row, frame] = [this.rows[at].get(id), this.frameOf(run)];
@@ -172,7 +172,7 @@ class Page {
     });
   }
 
-  // The text as the encoder reads it, each word as dark as [CLS] attends to it; plain where that was not recorded.
+  // The text as the encoder reads it, shaded by the attention of [CLS] to each word if that was stored.
   wordsNode(run, row, frame) {
     const line = make("p", { className: "words" });
     const read = run.words?.[row];
@@ -183,7 +183,7 @@ class Page {
     run.shares ??= bytesOf(run.attention);
     const first = run.places[row] + frame * read.spans.length;
     let at = [0, 0];
-    const sides = read.sides.map((side) => Array.from(side)); // by characters, as Python counts them
+    const sides = read.sides.map((side) => Array.from(side)); // split by code points, as in Python
     const upTo = (side, end) => {
       while (at[0] < side) {
         line.append(sides[at[0]].slice(at[1]).join(""), " ¦ ");

@@ -1,4 +1,4 @@
-"""Values that are computed once from a run and cached in its folder, one safetensors file each.
+"""Cached values of a run: each is computed once and stored in the run's folder as one safetensors file.
 
 Each kind of value is a dataclass. Its arrays become the file's tensors; its other fields become JSON metadata.
 """
@@ -35,7 +35,7 @@ def cached(
     compute: Callable[[Kept | None], Kept],
     is_current: Callable[[Kept], bool] = lambda _known: True,
 ) -> Kept:
-    """Return the value of a file; compute and write it if the file is missing or outdated.
+    """Return the value in a file; compute and write it if the file is missing or outdated.
 
     Args:
         compute: receives the outdated value, or None.
@@ -50,7 +50,7 @@ def cached(
 
 
 def read(kind: type[Kept], path: Path) -> Kept | None:
-    """Return the value of a file, or None if the file is missing or damaged."""
+    """Return the value in a file, or None if the file is missing or damaged."""
     try:
         with safe_open(path, "np") as file:
             return _read_fields(kind, file, json.loads((file.metadata() or {})[ABOUT]))
@@ -59,13 +59,13 @@ def read(kind: type[Kept], path: Path) -> Kept | None:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a value, a dataclass, to a file. Raises: StoreError."""
+    """Write a dataclass to a file. Raises: StoreError."""
     arrays, about = _split_fields(value)
     write_arrays(path, arrays, about)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
-    """Write under a temporary name, then rename, so that a reader finds a complete file or none.
+    """Write a file atomically, so that a reader finds a complete file or none.
 
     The run's folder must exist; the folder of a deleted run is not created again.
 
@@ -89,7 +89,7 @@ def numbered(folder: Path, number: int) -> Path:
 
 
 def numbers(folder: Path) -> tuple[int, ...]:
-    """Return the steps or layers that have a file in a folder, in order; none if the folder does not exist."""
+    """Return the steps or layers that have a file in a folder, ascending; empty if the folder does not exist."""
     return tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdecimal()))
 
 

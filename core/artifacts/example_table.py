@@ -12,7 +12,7 @@ from core.events import FloatArray, Probe
 
 
 def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> list[dict[str, str]]:
-    """Return one record per example at one frame, with values as text by column name.
+    """Return one record (column name → text) per example of a frame.
 
     Args:
         logits: [N, C].

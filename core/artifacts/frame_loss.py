@@ -1,4 +1,4 @@
-"""The contrastive loss of a run at a frame, and the part of it that the frame's vectors can show.
+"""The contrastive loss of a run at a frame, as far as the frame's vectors can show it.
 
 A frame holds one pooled vector and the logits of each text, computed without dropout. It lacks other inputs of a term
 (tokens, other layers, projected vectors, further views); remarks name the missing ones.
@@ -22,7 +22,7 @@ from core.parameters import resolve_layers, whole
 
 # Temperature shown if the run's own loss has no forces: the best one in Gunel et al. (2021).
 USUAL_TAU = 0.3
-# Stands for the last layer if the number of blocks is unknown.
+# Layer number of the last layer if the number of blocks is unknown.
 LAST = -1
 # Labels of layers, by their name in a term, if the number of blocks is unknown.
 NAMED_LAYERS = {
@@ -38,10 +38,10 @@ class ShownContrast:
 
     Attributes:
         law: the loss, on one vector per text.
-        own: whether the run used this loss at that step.
+        own: whether the run itself used this loss at that step.
         source: the arrays of a frame that the loss compares.
         about: a sentence that names the loss.
-        remarks: sentences on how the run's own loss differs; none if the shown loss is exactly the run's.
+        remarks: sentences on how the run's own loss differs; empty if it is exactly the shown one.
         batch_size: batch size of the step's phase.
     """
 
@@ -59,7 +59,7 @@ class ShownContrast:
 
 
 def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:
-    """Draw the rows of a batch from `count` examples, including the anchor. The same draw gives the same batch."""
+    """Sample the rows of a batch from `count` examples, including the anchor. The same `draw` gives the same batch."""
     order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
     if anchor is None:
         return sorted(order[:size])
@@ -78,10 +78,10 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     """Return the loss that the force view shows at a frame.
 
     Args:
-        config: prepared, with the knob turns of the run.
+        config: prepared config with the knob turns of the run.
         step: the frame's step; its vectors come from the weights after that step.
-        layer: the block whose pooled vectors are shown, None for the last.
-        blocks: number of encoder blocks, None if unknown; layers then keep their names from the config.
+        layer: the block whose pooled vectors are shown; None for the last.
+        blocks: number of encoder blocks; if None, remarks name layers as the config does.
     """
     used = objective_at(config, step)
     batch_size = config.phases[used.phase].batch_size
@@ -143,7 +143,7 @@ def _views(term: TermConfig, blocks: int | None) -> int:
 
 
 def _layer_views(chosen: object, blocks: int | None) -> int:
-    """Count the other layers that a view of layers adds, as the plan of a step does."""
+    """Count the layers that a view of layers adds, by the rule that plans a step."""
     if blocks is None:
         return len(chosen) if isinstance(chosen, tuple) else 1
     layers = resolve_layers(chosen, blocks)  # type: ignore[arg-type]
@@ -151,7 +151,7 @@ def _layer_views(chosen: object, blocks: int | None) -> int:
 
 
 def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:
-    """Remarks on the level, the layers and the projection head."""
+    """Return remarks on the level, the layers and the projection head."""
     if term.level == "logits":
         return [_("The classifier's outputs are compared, as in the run.")]
     numbers, layers = _layers(term, blocks)
@@ -202,7 +202,7 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
 
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
-    """Remarks on further views and the queue."""
+    """Return remarks on further views and the queue."""
     remarks, names = [], listed(_(view.entry.label).lower() for view in term.views)
     if term.level == "token" and term.views:
         remarks.append(_("Frames do not hold its other views either ({views}).", views=names))

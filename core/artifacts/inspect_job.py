@@ -1,4 +1,4 @@
-"""A job that inspects a run's model in a separate process: a text, its deletions, the layers, or similarity."""
+"""The job that applies a run's model to a text, its deletions, the probe set by layer, or a similarity task."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from core.workers import Progress
 from core.workers.run_rows import TaskSource
 
 Text = str | tuple[str, str]
-# The file that holds a result, and its steps.
+# The file that holds a result, and the steps it covers.
 Answer = tuple[Path, Iterable[int]]
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Inspect a run's model. Results that exist in the run's folder are reused.
+    """Inspect a run's model, reusing results in the run's folder.
 
     Args:
         request: "run": its id; "what": one of
             "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
-            "layers" with "step": the probe set behind every block;
+            "layers" with "step": the probe set after every block;
             "deletions" with "text", "second" and "step": the text without each of its words;
             "similarity" with "task", the id of a library task with scores: the correlation at every step with weights.
     Returns: "file", the file in the run's folder that holds the result, and its "steps".
     Raises: TaskError for a text that cannot be read, ConfigError for an invalid request, StoreError for a step without
-        weights, EncoderError or TrainingError for weights that cannot be loaded; each in one sentence.
+        weights, EncoderError or TrainingError for weights that cannot be loaded.
     """
     kind = request.get("what")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -76,7 +76,7 @@ def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress
 
     def compute(known: Inspected | None) -> Inspected:
         rows: dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]] = {}
-        if known is not None:  # results from unchanged weights are reused
+        if known is not None:  # reuse results from unchanged weights
             arrays = zip(known.vectors, known.logits, known.attention, strict=True)
             rows = dict(zip(known.weights.items(), arrays, strict=True))
         tokenizer = load_at(store, run, 0)[1]
@@ -111,7 +111,7 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         done = iter(range(0, len(texts), ENCODE_BATCH))
 
         def interrupted() -> bool:
-            # Called before every batch. A cancelled job stops because `progress` raises.
+            # Runs before every batch; `progress` raises if the job is cancelled.
             progress(next(done), len(texts), Message("Encoding the text without each of its words"))
             return False
 
@@ -140,7 +140,7 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
 def _all_layers(
     encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], precision: Precision, progress: Progress
 ) -> FloatArray:
-    """Compute pooled vectors [L, N, H] behind every block, in batches like those of a frame."""
+    """Compute the pooled vectors [L, N, H] after every block, in batches like those of a frame."""
     tokens, every = tokenizer(texts), tuple(range(1, len(encoder.blocks) + 1))
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)

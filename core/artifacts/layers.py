@@ -1,4 +1,4 @@
-"""Vectors of the probe set behind every encoder block, computed by `inspect_job` and read one layer at a time."""
+"""Vectors of the probe set after every encoder block, computed by `inspect_job` and read one layer at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def layers_path(folder: Path, step: int) -> Path:
 
 
 def layer_steps(folder: Path) -> tuple[int, ...]:
-    """Return the steps whose layers are computed, in order. Layers outlive the weights. `folder` is the run's."""
+    """Return the steps with computed layers, ascending. Layers outlive the weights. Args: folder: the run's folder."""
     return numbers(folder / "layers")
 
 
@@ -36,13 +36,13 @@ def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> Non
 
 
 def layer_count(folder: Path, step: int, stamp: int | None = None) -> int:
-    """Return the number of layers stored for a step. With `stamp`, layers of other weights count as none."""
+    """Return the number of layers stored for a step; 0 for layers from weights other than `stamp`, if given."""
     found = read(LayerFile, layers_path(folder, step))
     return 0 if found is None or stamp not in (None, found.stamp) else found.layers
 
 
 def layer_vectors(folder: Path, step: int, layer: int) -> FloatArray | None:
-    """Return the pooled vectors [N, H] behind block `layer` (1 … L), or None before they are computed."""
+    """Return the pooled vectors [N, H] after block `layer` (1 … L), or None before they are computed."""
     try:
         with safe_open(layers_path(folder, step), "np") as file:
             vectors: FloatArray = file.get_tensor(_name(layer))

@@ -1,4 +1,4 @@
-"""The maps of a run: the job that places its frames, and their files."""
+"""The maps of a run: the job that computes them, and their files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from core.representation.projections import MapSpec, Points, map_frames
 from core.store import RunRecord, Store
 from core.workers import Progress
 
-# The map that a run's worker computes itself, so that it arrives with the frame.
+# The map that the run's worker computes with each frame.
 LIVE = MapSpec()
-# Map folders kept per run (one per method, parameters and layer step). Each takes up to 10 MB and can be recomputed.
+# Map folders kept per run (one per spec and layer step). Each takes up to 10 MB and can be recomputed.
 MOST_KEPT = 12
 
 
 @dataclass(frozen=True, slots=True)
 class MapSource:
-    """Frames in order: the steps of a run, or the layers of one step from first to last.
+    """The frames of a sequence of maps: the steps of a run, or the layers of one step.
 
     Attributes:
         planned: numbers of all planned frames (steps, or layers 1 … L); present: numbers of the frames that exist.
@@ -46,7 +46,7 @@ class MapSource:
     stamp: str
 
     def folder(self, run_folder: Path, spec: MapSpec) -> Path:
-        """Return the folder of its maps in the run's folder. In mode "once", each reference frame has its own."""
+        """Return the folder of the maps in the run's folder. In mode "once", there is one per reference frame."""
         reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
         return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
 
@@ -59,7 +59,7 @@ class FrameMap:
 
 
 def run_request(run: RunRecord) -> dict[str, Any]:
-    """Return the fields that identify a run in a request. The attempt tells a restarted run from the earlier one."""
+    """Return the fields that identify a run in a request. The attempt distinguishes a restarted run."""
     return {"run": run.id, "attempt": run.begun_attempt}
 
 
@@ -82,7 +82,7 @@ def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> 
 
 
 def readable_steps(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
-    """Return the steps with readable frames, and a sentence about the first unreadable one (empty if there is none)."""
+    """Return the steps with readable frames, and a sentence on the first unreadable frame ("" if all are readable)."""
     readable, problem = [], ""
     for step in store.frame_steps(run.id):
         try:
@@ -123,14 +123,14 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
 
 
 def drop_old_maps(run_folder: Path, keep: Path) -> None:
-    """Delete the maps of a run that were written longest ago, but never `keep` or the maps that come with frames."""
+    """Delete the oldest maps of a run, but never `keep` or the maps that come with frames."""
     folders = [folder for folder in run_folder.glob("maps-*") if folder != keep and LIVE.key not in folder.name]
     for folder in sorted(folders, key=_worked_at, reverse=True)[MOST_KEPT - 1 :]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _worked_at(folder: Path) -> float:
-    """Return when a folder last changed, in seconds since the epoch; 0 if it has been deleted."""
+    """Return the modification time of a folder in seconds since the epoch; 0 if it has been deleted."""
     try:
         return folder.stat().st_mtime
     except FileNotFoundError:
@@ -144,7 +144,7 @@ def read_points(folder: Path, number: int) -> Points | None:
 
 
 def read_maps(folder: Path, wanted: Sequence[int]) -> dict[int, Points]:
-    """Return the maps that exist, by frame number."""
+    """Return the existing maps of the wanted frames, by frame number."""
     found = ((number, read_points(folder, number)) for number in wanted)
     return {number: points for number, points in found if points is not None}
 
@@ -160,12 +160,12 @@ def read_honesty(folder: Path, number: int) -> Honesty | None:
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Place every frame that has no map yet, then measure the honesty of each map.
+    """Compute the missing maps, then measure the honesty of each map.
 
     Args:
         request: from `map_request`: "run" and "attempt"; "spec": a MapSpec as a dictionary; "layers_at": a step, for
             maps of its layers, or None.
-    Returns: "folder", the name of the maps' folder in the run's, and "frames", the number of frames present.
+    Returns: "folder", the name of the maps' folder, and "frames", the number of frames present.
     Raises: ConfigError for an invalid request, StoreError for frames that cannot be read or maps that cannot be
         written.
     """
@@ -177,7 +177,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         source = steps_source(store, run) if layers_at is None else layers_source(store, run, layers_at)
         folder, count = source.folder(store.run_folder(run.id), spec), len(source.present)
         maps = read_maps(folder, source.present)
-        if spec == LIVE and layers_at is None:  # the run's worker has computed these
+        if spec == LIVE and layers_at is None:  # already computed by the run's worker
             for step in set(source.present) - set(maps):
                 maps[step] = store.map_points(run.id, step)
                 write(numbered(folder, step), FrameMap(maps[step]))

@@ -22,7 +22,7 @@ from core.workers import Progress
 
 # Measures are computed for at most this many frames, including the first and the last; clusters for all frames.
 MEASURED_FRAMES = 24
-# Number of pairs read from a similarity task, spaced evenly over its rows.
+# Maximum number of pairs read from a similarity task, spaced evenly over its rows.
 PAIRS_MAX = 1_000
 
 
@@ -31,8 +31,7 @@ class FrameMeasures:
     """Measures and clusters of one frame.
 
     Attributes:
-        values: measures of the validation examples by name, None where undefined; empty for a frame that has clusters
-            only.
+        values: measures of the validation examples by name, None where undefined; empty if only clusters were computed.
         clusters: [N] cluster of every example.
     """
 
@@ -46,7 +45,7 @@ class SimilarityScores:
 
     Attributes:
         values: by step, None where undefined.
-        stamps: by step, the stamp that identifies its weights.
+        stamps: by step; each identifies the step's weights.
         pairs: number of pairs read.
     """
 
@@ -56,7 +55,7 @@ class SimilarityScores:
 
 
 def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:
-    """Return the scores that `inspect_job` computed for a task, or None before it has. `folder` is the run's."""
+    """Return the scores of a task, or None before `inspect_job` has computed them. Args: folder: the run's folder."""
     return read(SimilarityScores, similarity_path(folder, task_id))
 
 
@@ -66,7 +65,7 @@ def similarity_path(folder: Path, task_id: str) -> Path:
 
 
 def measures_path(run_folder: Path, attempt: int, step: int) -> Path:
-    """Return the file of a frame's measures. The attempt tells a restarted run from the earlier one."""
+    """Return the file of a frame's measures. The attempt distinguishes a restarted run."""
     return numbered(run_folder / f"measures-{attempt}", step)
 
 
@@ -101,7 +100,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:
-    """Order steps from coarse to fine, the first and the last first, so that a growing curve spans the whole run."""
+    """Order steps from coarse to fine, first and last first, so that any prefix spans the whole run."""
     order, gap = dict.fromkeys([*steps[:1], *steps[-1:]]), len(steps)
     while gap > 1:
         gap = -(-gap // 2)
@@ -110,10 +109,10 @@ def spread_out(steps: Sequence[int]) -> list[int]:
 
 
 def measure(store: Store, run: RunRecord, step: int, *, whole: bool) -> None:
-    """Cluster all examples of a frame, and match the cluster numbers to the labels, unless this has been done.
+    """Cluster the examples of a frame, unless a result exists, and match cluster numbers to the labels.
 
-    With `whole`, also compute the measures of the held-out examples.
-
+    Args:
+        whole: also compute the measures of the held-out examples.
     Raises: StoreError for a frame that cannot be read or measures that cannot be written.
     """
     probe = probe_of(run)

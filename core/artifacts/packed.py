@@ -1,4 +1,4 @@
-"""A zip of named members. The same content gives the same bytes, and files are read as untrusted input."""
+"""Zip archives of named members. Equal content gives equal bytes; files are read as untrusted input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.atomic import atomic_write
 from core.errors import StoreError, shown
 from core.messages import N_, _, listed
 
-# Maximum size of an archive, packed or unpacked. Archives written here are far smaller.
+# Maximum size of an archive, packed and unpacked; archives written here are far smaller.
 BYTES_MAX = 64 * 2**20
 # Maximum length of an error text, which may quote the file.
 CHARS_MAX = 300
@@ -31,17 +31,17 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 class StrictForm(BaseModel):
-    """A JSON object that is frozen, has exactly these fields and types, and holds finite numbers only."""
+    """A frozen JSON object with exactly the declared fields and types, and finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class DamagedError(Exception):
-    """A damaged file. The message says what is wrong, in a few words."""
+    """A damaged file. The message describes the damage in a few words."""
 
     @property
     def why(self) -> str:
-        """The message on one line, cut to fit into a sentence."""
+        """The message on one line, truncated to fit into a sentence."""
         return " ".join(str(self).split())[:CHARS_MAX]
 
 
@@ -49,14 +49,14 @@ def demand(condition: bool, otherwise: str, **values: object) -> None:
     """Raise DamagedError unless the condition holds.
 
     Args:
-        otherwise: what is wrong, marked for translation; values: for its placeholders.
+        otherwise: the message, marked for translation; values: for its placeholders.
     """
     if not condition:
         raise DamagedError(_(otherwise, **values))
 
 
 def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
-    """Write members, compressed, to reproducible bytes. Raises: StoreError if the file cannot be written."""
+    """Write members to a compressed, reproducible archive. Raises: StoreError if the file cannot be written."""
     try:
         with (
             atomic_write(path) as partial,
@@ -89,7 +89,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             members = {}
             for info in infos:
                 with file.open(info) as member:
-                    # Without a bound, the library unpacks everything before it checks the size.
+                    # Without a limit, the library unpacks the whole member before it checks the size.
                     members[info.filename] = member.read(info.file_size + 1)
                 demand(len(members[info.filename]) == info.file_size, N_("it states a wrong size"))
             return members
@@ -111,7 +111,7 @@ def arrays(text: bytes, name: str) -> dict[str, Array]:
     """Load the arrays of a safetensors member. Raises: DamagedError."""
     try:
         return load(text)
-    # For a type that NumPy lacks, the library raises a KeyError or the like.
+    # The library raises errors such as KeyError for types that NumPy lacks.
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(f"{name}: {error}") from error
 

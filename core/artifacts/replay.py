@@ -1,4 +1,4 @@
-"""A run as one small file, which plays on Home, can be sent to other users, and opens on every page like any run."""
+"""A run as one small file: it plays on Home, can be shared, and opens on every page like any other run."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def read_replay(path: Path) -> Replay:
 
 
 def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
-    """Import a replay as a run. Importing the same file again returns the same run.
+    """Import a replay as a run. A second import of the same file returns the same run.
 
-    The whole file is checked before anything is written, and a failed import leaves nothing behind.
+    The whole file is checked before anything is written; a failed import leaves no run.
 
     Args:
         owner: the visitor who owns the run; None on a server that is not shared, and for the project's own replays.
@@ -112,7 +112,7 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
 
 @contextmanager
 def adopted(store: Store, attempt: Attempt, about: Message) -> Iterator[None]:
-    """End an adopted run once the block has written its records; a failure leaves nothing of the run."""
+    """End an adopted run after the block has written its records, or delete the run if the block fails."""
     try:
         yield
         store.tag(attempt.run_id, [TAG])
@@ -136,7 +136,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if not run.status.ended:
         status = Message(str(run.status))
         raise StoreError("{title} is {status}: wait for its end, or stop it.", title=run.title, status=status)
-    # The last frames of a diverged run may hold no finite numbers.
+    # The last frames of a diverged run may hold non-finite numbers.
     reads = (store.embeddings, store.logits, store.map_points)
     frames = [s for s in store.frame_steps(run_id) if all(np.isfinite(read(run_id, s)).all() for read in reads)]
     if run.probe is None or not frames:
@@ -162,7 +162,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
 
 
 def made_with() -> dict[str, str]:
-    """Return the versions that affect the numbers, by name."""
+    """Return the versions of the libraries that affect the numbers, by name."""
     own = {"scl-playground": __version__, "python": platform.python_version()}
     return own | {name: version(name) for name in MADE_WITH}
 

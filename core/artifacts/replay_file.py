@@ -1,4 +1,4 @@
-"""The file format of a replay, and the checks that a file must pass before it is used.
+"""The file format of a replay, and the checks of a file before use.
 
 A replay is a zip of `run.json` (config, versions, steps, scores, probe), `maps.safetensors`, `frames.safetensors`
 (vectors and logits in half precision, attention as the mean over heads, the test split's logits) and `tokens.json`. It
@@ -91,7 +91,7 @@ class RunForm(StrictForm):
 
 
 class TokensForm(StrictForm):
-    """The contents of `tokens.json`, as `core.store.frames` writes it."""
+    """The contents of `tokens.json`, as written by `core.store.frames`."""
 
     rows: tuple[Row, ...]
     texts: tuple[tuple[tuple[str, ...], tuple[tuple[int, int, int, tuple[Row, ...]], ...], Row], ...]
@@ -99,7 +99,7 @@ class TokensForm(StrictForm):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A replay whose parts have been checked against each other.
+    """A replay whose members are valid and consistent with each other.
 
     Attributes:
         config: prepared, with the run's knob turns.
@@ -117,7 +117,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Read and check a replay. Raises: StoreError, in one sentence, if the file is damaged or not a replay."""
+    """Read and check a replay. Raises: StoreError if the file is damaged or not a replay."""
     try:
         members = packed.read_members(path, MEMBERS)
         run = parsed(RunForm, _from_format_1(members[RUN]), RUN)
@@ -147,7 +147,7 @@ def _from_format_1(text: bytes) -> bytes:
         given = json.loads(text)
         if isinstance(given, dict) and given.keys() == FORMER_FIELDS and given["format"] == 1:
             del given["id"]
-            with suppress(PlaygroundError):  # so is an unreadable config
+            with suppress(PlaygroundError):  # as is an invalid config
                 given["config"] = json.loads(without_folders(parse_config(given["config"])).to_json())
             return json.dumps(given | {"format": FORMAT, "status": "finished", "made_with": {}}).encode()
     return text

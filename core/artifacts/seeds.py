@@ -15,17 +15,17 @@ from core.representation.agreement import mean_std
 
 Better = Literal["higher", "lower"]
 
-# Relative and absolute tolerance: rounding makes equal means over seeds differ in their last bits.
+# Relative and absolute tolerance, because rounding makes equal means over seeds differ in their last bits.
 TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A score: its name in the runs, its label, and the better direction (None: neither).
+    """A score: its name in the runs, its label, and the better direction (None if neither is better).
 
     Attributes:
-        marked: whether the best value may be marked. Test scores are not marked, because choosing a run by them fits
-            it to the test split.
+        marked: whether the best value is marked. Test scores are not, because choosing a run by them fits the choice
+            to the test split.
     """
 
     name: str
@@ -52,8 +52,8 @@ class Spread:
         mean: over seeds.
         std: sample standard deviation over seeds, n − 1; None for one seed.
         seeds: number of seeds that have the score.
-        best: whether no other group has a better mean, if all groups have the same seeds. This says nothing about
-            significance: with few seeds, compare the ranges mean ± std, which are shown beside it.
+        best: whether no other group has a better mean; False unless all groups have the same seeds. It does not imply
+            significance: with few seeds, compare the ranges mean ± std.
     """
 
     mean: float
@@ -64,14 +64,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class SeedGroup:
-    """Numbers of the runs that differ only in the seed, and their scores by name (None: no run has one yet)."""
+    """Numbers of the runs that differ only in the seed, and their scores by name (None if no run has the score)."""
 
     runs: tuple[int, ...]
     scores: Mapping[str, Spread | None]
 
 
 def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
-    """Group the numbers of runs that differ only in the seed. Groups are in the order of their first run."""
+    """Group the numbers of runs that differ only in the seed; groups are in the order of their first run."""
     found = [settings(config) for config in configs]
     groups: list[list[int]] = []
     for number, config in enumerate(configs):
@@ -106,7 +106,7 @@ def scores_over_seeds(
 
 
 def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, ...]:
-    """Mark the best values, ties included; mark none if fewer than two can be compared."""
+    """Return True for each best value, ties included; all False if fewer than two values are comparable."""
     known = [value for value in values if value is not None]
     if better is None or len(known) < 2:
         return (False,) * len(values)

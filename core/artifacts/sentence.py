@@ -1,6 +1,6 @@
-"""A visitor's text as a run's model encodes it, computed by `inspect_job`.
+"""A visitor's text as encoded by a run's model, computed by `inspect_job`.
 
-Files are named after a hash of the text and lie in `inspected/` of the run's folder; only the newest KEPT remain.
+Files are named by a hash of the text, in `inspected/` of the run's folder; only the newest KEPT remain.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OF_SECOND_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A text at the S steps whose weights are kept.
+    """A text at the S steps with stored weights.
 
     Attributes:
         read: words and tokens of the text, or of both texts of a pair.
@@ -68,13 +68,13 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Class probabilities of a text without each of its W words.
+    """Class probabilities of a text with each of its W words deleted in turn.
 
     Attributes:
-        read: the text's words.
+        read: the words of the text.
         base: [C] probabilities of the whole text.
-        deleted: [W, C] probabilities without word w. In a truncated text, a word beyond the cut may replace the deleted
-            one.
+        deleted: [W, C] probabilities without word w. In a truncated text, deletion may bring in a word from beyond the
+            limit.
         stamp: identifies the weights.
     """
 
@@ -85,12 +85,12 @@ class Deletions:
 
 
 def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> str | tuple[str, str]:
-    """Return the text that the encoder reads, or both texts for a task on pairs.
+    """Validate a text, or both texts for a task on pairs, and return the encoder's input.
 
     Args:
         second: None for a task on single texts.
         most_chars: longer texts are rejected.
-    Raises: TaskError that names the problem in one sentence.
+    Raises: TaskError.
     """
     if pair and second is None:
         raise TaskError("The second text is missing: this task needs pairs.")
@@ -123,7 +123,7 @@ def takes_pairs(store: Store, run: RunSummary) -> bool:
 
 
 def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
-    """Return an inspected text, or None before `inspect_job` has run. `folder` is the run's."""
+    """Return an inspected text, or None before `inspect_job` has run. Args: folder: the run's folder."""
     return read(Inspected, inspected_path(folder, text, second))
 
 
@@ -133,7 +133,7 @@ def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
 
 
 def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int) -> Deletions | None:
-    """Return the deletions of a text at a step, or None if there are none for the weights `stamp`."""
+    """Return the deletions of a text at a step, or None if none were computed with the weights `stamp`."""
     found = read(Deletions, deletions_path(folder, text, second, step))
     return found if found is not None and found.stamp == stamp else None
 
@@ -158,7 +158,7 @@ def drop_old_texts(folder: Path) -> None:
 
 
 def without_each_word(read: TokenText) -> Iterator[str | tuple[str, str]]:
-    """Yield a text, or a pair, without each of its words in turn. One space is deleted with the word."""
+    """Yield a text or pair with each word deleted in turn, together with one space."""
     for word in read.words:
         sides = list(read.sides)
         sides[word.side] = _without(sides[word.side], word.start, word.end)

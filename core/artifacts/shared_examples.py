@@ -19,14 +19,13 @@ Exact = NDArray[np.float64]
 class Turn:
     """A transform that aligns one map with another: translation, and rotation or reflection.
 
-    A run gets one turn, fitted at one frame and applied to all of its frames, so that its maps still hold still from
-    frame to frame. Distances stay as they are on the run's own map, so that classes that lie further apart look further
-    apart.
+    A run has one turn, fitted at one frame and applied to all of its frames, so its maps stay stable. Distances within
+    a map do not change, so classes that are further apart also look further apart.
 
     Attributes:
         centre, onto: [D] mean position of the common examples on this map, and on the other.
         rotation: [D, D] orthogonal.
-        common: number of examples it was fitted to; with none, the map stays unchanged.
+        common: number of examples it was fitted to; with 0, the map stays unchanged.
     """
 
     centre: Exact
@@ -43,7 +42,7 @@ class Turn:
 def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
     """Return one key per example: its text, its class name and its split. Equal keys mean the same example.
 
-    A text that one run held out and another trained on is not the same example.
+    A text that one run held out and another trained on counts as two examples.
     """
     splits = probe.splits or (VALIDATION,) * len(probe.texts)
     names = [probe.classes[label] if 0 <= label < len(probe.classes) else str(label) for label in probe.labels]
@@ -51,7 +50,7 @@ def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
 
 
 def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
-    """Find the examples that all runs share.
+    """Find the rows of the examples that all runs share.
 
     Args:
         keys: one list per run; run r has N_r examples.
@@ -66,7 +65,7 @@ def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
 
 
 def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...]:
-    """Assign the ids 0, 1, 2, … to examples in the order of the first run, then to those that only later runs have.
+    """Assign the ids 0, 1, 2, … to examples in the order of the first run, then to examples that only later runs have.
 
     Appending a run leaves the ids of earlier runs unchanged. A key that occurs twice in a run stands for two examples:
     the first one matches the first occurrence in the other runs.
@@ -94,8 +93,8 @@ def find_turn(points: ArrayLike, onto: ArrayLike) -> Turn:
     Args:
         points, onto: [M, D] the common examples on both maps, in the same order.
     Raises: ValueError for maps of different shape.
-    Edge: with fewer than D + 1 examples, several turns are equally good; one of them is returned. With no examples, or
-        all at one point, the map is not rotated.
+    With fewer than D + 1 examples, several turns are equally good, and one of them is returned. With no examples, or
+    all at one point, the map is not rotated.
     Source: Schönemann 1966, the orthogonal Procrustes problem.
     """
     moving, still = np.asarray(points, np.float64), np.asarray(onto, np.float64)

@@ -1,4 +1,4 @@
-"""The replays shipped with the project: runs with one task, seed and probe set that differ in one respect."""
+"""The replays shipped with the project: runs with the same task, seed and probe set that differ in one respect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A shipped replay. Attributes: label: short name in lists; about: what to look at, in one sentence."""
+    """A shipped replay. Attributes: label: short name in lists; about: one sentence on what it shows."""
 
     name: str
     label: str
@@ -88,7 +88,7 @@ SHIPPED = {
 
 
 def make(config: RunConfig, path: Path) -> None:
-    """Train a run from its draft config, and write it as a replay.
+    """Train a run from a draft config and write it as a replay.
 
     Raises: PlaygroundError for a run that does not finish; errors of `write_replay`.
     """
@@ -112,7 +112,7 @@ def draft_of(one: Shipped) -> RunConfig:
 
 
 def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str], None], unknown: str) -> int:
-    """Rebuild the named files, or all. Args: unknown: says that a name is none of them. Returns: exit status."""
+    """Rebuild the named files, or all. Args: unknown: predicate of the error for other names. Returns: exit status."""
     for name in names or paths:
         if name not in paths:
             print(f"{name} {unknown}: choose {', '.join(paths)}.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Estimated time and memory of a run on this machine, at the speed of earlier runs."""
+"""Estimates of the time and memory of a run on this machine, from the speed of earlier runs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.tasks import TaskData
 
-# Number of steps used to measure a run's speed, and the number that a run must exceed to be used.
+# Number of steps that measure a run's speed, and number of steps that a run must exceed to be used.
 STEPS_READ, FEWEST_STEPS = 200, 5
 
 
 def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
-    """Estimate time and memory of a prepared run, at the speed of the newest similar run, else at an assumed speed."""
+    """Estimate time and memory of a prepared run from the speed of the newest similar run, or from an assumed speed."""
     flops = measured_speed(store, config)
     speed = flops or assumed_flops(gpu and config.device != "cpu")
     return estimate(config, data, encoder_shape(config.encoder.id), speed, measured=flops is not None)
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """Return the speed of the newest run that finished here with the same encoder, precision and hardware.
+    """Return the speed, in FLOP/s, of the newest run that finished here with the same encoder, precision and hardware.
 
-    Only runs that computed the whole encoder at every step count. None if there is no such run.
+    Only runs that computed the whole encoder at every step count. Returns: None if there is no such run.
     """
     arithmetic = attrgetter("encoder.id", "precision", "device", "processes")
     for run in store.runs():
@@ -40,7 +40,7 @@ def measured_speed(store: Store, config: RunConfig) -> float | None:
 
 @lru_cache(maxsize=256)
 def _computes_all(config: RunConfig) -> bool:
-    """Return whether a run's tokens account for all it computed: one phase, nothing frozen, nothing encoded twice."""
+    """Return whether the token count determines a run's work: one phase, nothing frozen, nothing encoded twice."""
     phase = config.phases[0]
     plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
     plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)

@@ -7,8 +7,8 @@ the distance of example i to the text on the unit sphere, and Σ w_i = 1. Then t
 
     v(f) = (1 − t)·[v_a + Σ w_i (e_i(f) − e_i(a))] + t·[the same from b],    t = (f − a)/(b − a)
 
-and likewise for logits. Before the first and after the last step with weights, that step alone gives the estimate. At
-a and b the result is the text's own vector. If the text is a probe example, the result is that example's vector.
+and likewise for logits. Before the first and after the last step with weights, the estimate uses that step alone. At
+a and b, the result is the text's own vector. If the text is a probe example, the result is that example's vector.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Biography:
         vectors: [F, H].
         logits: [F, C].
         neighbours: [F, k] rows of the probe set, the nearest by cosine first; ties go to the lowest row.
-        stayed: number of a frame's neighbours that were also neighbours at the first frame.
+        stayed: [F] number of neighbours that were also neighbours at the first frame.
     """
 
     steps: tuple[int, ...]
@@ -90,9 +90,9 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
     """Compute the history of a text over every frame.
 
     Args:
-        found: the text at the steps whose weights are kept; steps without a frame are ignored.
+        found: the text at the steps with stored weights; steps without a frame are ignored.
         frames: steps in order.
-        read: returns a frame; only one is held at a time.
+        read: returns a frame; only one frame is in memory at a time.
         k: number of neighbours, at most N.
     Raises: StoreError if no frame has weights; errors of `read`.
     """
@@ -164,7 +164,7 @@ def _at(
 
 
 def _near(embeddings: FloatArray, vector: FloatArray, k: int) -> NDArray[np.int64]:
-    """Return the k rows nearest by cosine. A scan in float32 first discards rows that are too far despite rounding."""
+    """Return the k rows nearest by cosine. A float32 scan first discards rows that rounding cannot make nearest."""
     lengths = np.sqrt(np.einsum("nh,nh->n", embeddings, embeddings)) * np.linalg.norm(vector)
     cosines = (embeddings @ vector) / np.maximum(lengths, np.finfo(np.float32).tiny)
     k = min(k, len(cosines))

@@ -1,4 +1,4 @@
-"""Start and end times of queued runs, from a simulation of the queue at the pace of earlier runs."""
+"""Predicted start and end times of queued runs, from a simulation of the queue at the pace of earlier runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ UNKNOWN = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Position of a queued run: the number of runs that begin before it, and the seconds until it begins and ends.
+    """Position of a queued run.
 
-    Unknown times are None.
+    Attributes:
+        before: number of runs that begin before it.
+        seconds, end_s: seconds until it begins and until it ends; None if unknown.
     """
 
     before: int
@@ -30,7 +32,7 @@ class Place:
 
 
 class RemainingTime(NamedTuple):
-    """Seconds until a set of runs has ended (None: unknown), and the number of other runs that begin before that."""
+    """Seconds until a set of runs has ended (None if unknown), and number of other runs that begin before its last."""
 
     seconds: float | None
     others: int
@@ -38,7 +40,7 @@ class RemainingTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds that a run takes before its first step, per step, and after its last step."""
+    """Time of a run before its first step, per step, and after its last step, in seconds."""
 
     head_s: float
     step_s: float
@@ -55,7 +57,7 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
 
 
 def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> RemainingTime:
-    """Return the time until the last of these runs has ended, including other runs that begin before it."""
+    """Return the time until all of `run_ids` have ended, including other runs that begin before them."""
     waiting, going = _played(store, slots, most_of_owner)
     of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
     ends = [place.end_s for place in of_these] + [left for run_id, left in going.items() if run_id in run_ids]
@@ -83,7 +85,7 @@ def simulate_queue(
     slots: int,
     most_of_owner: int | None,
 ) -> dict[str, Place]:
-    """Simulate the queue. Times are unknown for runs that wait for a run of unknown length.
+    """Simulate the queue. Times are unknown for runs that wait for a run of unknown duration.
 
     Args:
         line: the queued runs; takes_s: the seconds that each of them will take.
@@ -131,7 +133,7 @@ def _known(seconds: float) -> float | None:
 
 
 def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pace | None]:
-    """Return a function that gives the pace of the newest finished run most similar to a config, or None."""
+    """Return a function: config → pace of the newest similar finished run, or None."""
     newest = dict[tuple[object, ...], RunSummary]()
     for run in runs:
         if run.status == Status.FINISHED and run.worked_s > 0 and run.last_step:
@@ -151,12 +153,12 @@ def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pac
 
 
 def pace_of(run: RunSummary, recorded_at: Mapping[int, float]) -> Pace:
-    """Measure the pace of a finished run. Args: recorded_at: times of its newest steps, by step, ascending."""
+    """Measure the pace of a finished run. Args: recorded_at: step → time in seconds of its newest steps, ascending."""
     steps, times = list(recorded_at), list(recorded_at.values())
     average = run.worked_s / run.last_step
     if len(steps) < 2 or run.ended_at is None:
         return Pace(0.0, average, 0.0)
-    # A pause between these steps inflates the difference; the average is then the better estimate.
+    # A pause between these steps inflates the difference, so the average is an upper limit.
     step_s = min(average, (times[-1] - times[0]) / (steps[-1] - steps[0]))
     rest = run.worked_s - step_s * run.last_step
     tail_s = min(rest, max(0.0, run.ended_at - times[-1]))

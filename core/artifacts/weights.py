@@ -1,6 +1,6 @@
-"""A run's model at earlier steps: the steps whose weights are kept, and the encoder with those weights.
+"""A run's model at earlier steps: the steps with stored weights, and the encoder with those weights.
 
-Torch is imported on the first load, not with this module.
+Torch is imported at the first load, not with this module.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path, s
 if TYPE_CHECKING:
     from core.encoders.model import Encoder, Tokenizer
 
-# Models that a warm process keeps loaded. They share the weights that training did not change.
+# Numbers of models cached in a process. They share the weights that training did not change.
 ENCODERS_KEPT = 2
 MODELS_KEPT = 8
-# Stamp of the untrained encoder, which has no file whose date could identify its weights.
+# Stamp of the untrained encoder, which has no weight file and so no modification time.
 UNTRAINED = 0
 
 
 def weight_steps(store: Store, run: RunSummary) -> tuple[int, ...]:
-    """Return the steps whose weights are available, in order.
+    """Return the steps with available weights, ascending.
 
-    0 is the untrained encoder; then come the snapshots and, for a finished run, its last step. The rolling checkpoint
-    of an unfinished run does not count, because it may hold adapters. A damaged checkpoint does not count either.
+    These are 0 (the untrained encoder), the snapshots and, for a finished run, its last step. The rolling checkpoint of
+    an unfinished run is excluded, because it may hold adapters. A damaged checkpoint is excluded too.
     """
     return tuple(_files(store, run))
 
@@ -42,17 +42,18 @@ def weight_steps(store: Store, run: RunSummary) -> tuple[int, ...]:
 def weight_stamps(store: Store, run: RunSummary) -> dict[int, int]:
     """Return the stamp of each step of `weight_steps`: the time its weights were written, in ns; 0 if untrained.
 
-    Results from weights with the same stamp need not be computed again. Raises: TrainingError for a file that has been
-    deleted meanwhile.
+    Results from weights with the same stamp need not be computed again.
+
+    Raises: TrainingError for a file that has been deleted in the meantime.
     """
     return {step: UNTRAINED if path is None else _changed(path) for step, path in _files(store, run).items()}
 
 
 def all_known(run: RunSummary, stamps: Mapping[int, int], known: Mapping[int, int]) -> bool:
-    """Return whether results for the weights `known` cover all available `stamps`; both are stamps by step.
+    """Return whether results for the weights `known` cover the available `stamps`; both are stamps by step.
 
-    Results from weights that the disk budget has since dropped stay valid. Any other extra step belongs to an attempt
-    that was cut back.
+    Results from weights that the disk budget has since dropped stay valid. Any other extra step comes from an attempt
+    that was rolled back.
     """
     dropped = run.snapshots_dropped_at is not None or run.weights_dropped_at is not None
     return stamps.items() <= known.items() if dropped else dict(known) == dict(stamps)
@@ -68,7 +69,7 @@ def probe_of(run: RunRecord) -> Probe:
 def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer]:
     """Load a run's encoder at a step, in evaluation mode on the CPU, and its tokenizer.
 
-    Both are cached for the next call, so callers must not train or change them.
+    Both are cached, so callers must not modify them.
 
     Raises: StoreError for a step without weights, EncoderError, ConfigError or TrainingError for weights that cannot
         be loaded.
@@ -105,7 +106,7 @@ def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreE
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
     """Return the file of each step's weights, None for the untrained encoder."""
     folder = store.run_folder(run.id)
-    # A snapshot beyond the last step is left from an attempt that was cut back, and will be overwritten.
+    # A snapshot beyond the last step comes from an attempt that was rolled back, and will be overwritten.
     files: dict[int, Path | None] = {}
     files |= {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step <= run.last_step}
     with suppress(TrainingError):  # a full disk may have left an older or a damaged checkpoint
@@ -116,7 +117,7 @@ def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
 
 
 def _changed(path: Path) -> int:
-    """Return when a file was written, in ns. Raises: TrainingError for a missing file."""
+    """Return the modification time of a file in ns. Raises: TrainingError for a missing file."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:
@@ -134,7 +135,7 @@ class _Start(NamedTuple):
 
 @lru_cache(maxsize=ENCODERS_KEPT)
 def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
-    """Load the encoder as at the start of training: the seed draws the head, then the re-initialised blocks."""
+    """Load the encoder as before training: the seed determines the head, then the re-initialised blocks."""
     import torch
 
     from core.encoders.model import load_encoder
@@ -153,7 +154,7 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
 
 @lru_cache(maxsize=MODELS_KEPT)
 def _trained(start: _Start, path: Path, changed: int) -> Encoder:
-    """Load the encoder with a file's weights. `changed`, when the file was written, keeps the cache up to date."""
+    """Load the encoder with a file's weights. `changed`, its modification time, is part of the cache key."""
     from safetensors import SafetensorError, safe_open
 
     from core.training.checkpoints import WEIGHT, load_learned

@@ -1,4 +1,4 @@
-"""The same runs without a browser.
+"""The command line.
 
-May import everything of core but figures. What a page needs too belongs below.
+May import: all of core except figures. Code that pages also need belongs in a lower package.
 """

@@ -1,4 +1,4 @@
-"""Runs leave as files, and replays come in."""
+"""Commands that export runs and import replays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def export(
     knobs: str | None,
     as_json: bool,
 ) -> None:
-    """Write a run in one of the forms that `EXPORTS` lists."""
+    """Write a run in one of the formats in `EXPORTS`."""
     chosen = EXPORTS.entry(form)
     if knobs is not None and chosen.name != "config":
         raise click.UsageError(f"--knobs is of a config: leave it out with --format {chosen.name}.")
@@ -92,7 +92,7 @@ def _write_ended(_store: Store, run: RunRecord, path: Path) -> None:
 @runs_option
 @json_option
 def import_replay(file: str, folder: str | None, as_json: bool) -> None:
-    """Put a replay, made with `export --format replay`, among the runs."""
+    """Import a replay written by `export --format replay`."""
     path = Path(file)
     if not path.is_file():
         raise StoreError(f"{path.name} is not there: give a file that `export --format replay` wrote.")

@@ -1,4 +1,4 @@
-"""The same runs without a browser."""
+"""The command line: start, follow and manage runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 @click.version_option(__version__, prog_name="scl-playground")
 @runs_option
 def cli(folder: str | None) -> None:
-    """Fine-tune text encoders with contrastive losses, and keep every run."""
+    """Fine-tune text encoders with contrastive losses, and manage the runs."""
 
 
 @cli.command()
@@ -123,7 +123,7 @@ def cli(folder: str | None) -> None:
 @runs_option
 @json_option
 def fit(config_file: str | None, folder: str | None, as_json: bool, **options: Any) -> None:
-    """Start a fine-tune and follow it to its end."""
+    """Start a run and follow it to its end."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if config_file and given:
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
@@ -134,7 +134,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
     draft = with_whole_paths(draft)
     prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
-    # Checked before the store is opened: a refused run leaves nothing behind.
+    # Check before opening the store, so that a rejected run leaves nothing behind.
     config, data = prepared(draft)
     now = usual(len(data.classes), len(data.train))
     open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings"})
@@ -152,7 +152,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
 @cli.command()
 @json_option
 def presets(as_json: bool) -> None:
-    """List the objectives that have a name."""
+    """List the named objectives."""
     if as_json:
         listed = [
             {"name": p.name, "label": p.label, "group": p.group, "summary": p.summary, "source": p.source}
@@ -184,7 +184,7 @@ def resume(run: str, folder: str | None, as_json: bool) -> None:
 @runs_option
 @json_option
 def stop(run: str, folder: str | None, as_json: bool) -> None:
-    """End a run with a checkpoint, from which it can be resumed."""
+    """Stop a run after writing a checkpoint, from which it can be resumed."""
     engine = _engine(folder)
     run_id = engine.store.find(run)
     engine.stop(run_id)
@@ -228,7 +228,7 @@ def runs(folder: str | None, as_json: bool) -> None:
 @click.option("--off", is_flag=True, help="Let the disk budget take them again.")
 @runs_option
 def keep(run: str, off: bool, folder: str | None) -> None:
-    """Keep a run's weights, whatever SCL_DISK_GB says."""
+    """Exempt a run's weights from the disk budget SCL_DISK_GB."""
     store = Store(folder or default_folder())
     run_id = store.find(run)
     record = store.run(run_id)
@@ -245,7 +245,7 @@ def keep(run: str, off: bool, folder: str | None) -> None:
 @click.argument("name")
 @runs_option
 def rename(run: str, name: str, folder: str | None) -> None:
-    """Call a run NAME; an empty one goes back to its number."""
+    """Rename a run to NAME; an empty NAME restores the default."""
     store = Store(folder or default_folder())
     run_id = store.find(run)
     store.rename(run_id, name)
@@ -257,7 +257,7 @@ def rename(run: str, name: str, folder: str | None) -> None:
 @click.argument("tags", nargs=-1)
 @runs_option
 def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
-    """Give a run these tags, instead of those it had."""
+    """Replace the tags of a run."""
     store = Store(folder or default_folder())
     run_id = store.find(run)
     store.tag(run_id, tags)
@@ -271,7 +271,7 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
 
     Args:
         own: library of added tasks, for names that are neither bundled tasks nor files.
-    Raises: ConfigError naming the field, the value and the remedy.
+    Raises: ConfigError.
     """
 
     def picked(**names: str) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def _engine(folder: str | None) -> Engine:
 
 
 def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
-    """Show progress until the run ends; Ctrl-C asks it to stop. Exits with 0 only for a finished run."""
+    """Show progress until the run ends; Ctrl-C requests a stop. Exit with status 1 unless the run has finished."""
     store = engine.store
     click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
     stopping = False
@@ -362,11 +362,11 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
                     raise
                 stopping = True
                 click.echo("Stopping; press Ctrl-C again to leave it to itself.", err=True)
-                with suppress(EngineError):  # it may have ended by itself just now
+                with suppress(EngineError):  # the run may just have ended
                     engine.stop(run_id)
         show(run)
     result = _result(store, run_id)
-    if run.message and run.message != classifier_note(run.config):  # said before launch, and by the result
+    if run.message and run.message != classifier_note(run.config):  # printed before launch
         click.echo(f"{run.title}: {run.message}", err=True)
     if as_json:
         print_json(result)
@@ -422,7 +422,7 @@ for command in (export, import_replay, tasks, sweep, protocol, protocols, experi
 
 
 def main() -> int:
-    """Run the command line; an error is one line on standard error, and with --json an object on standard output."""
+    """Run the command line. Errors are one line on stderr and, with --json, an object on stdout."""
     ask_for_language(lambda: code if (code := os.environ.get(SPOKEN, ENGLISH)) in LANGUAGES else ENGLISH)
     try:
         cli.main(standalone_mode=False)
@@ -440,7 +440,7 @@ def main() -> int:
 
 
 def _say_error(message: str, more: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Args: more: what a program can read of the error beside its message."""
+    """Print an error. Args: more: further fields of the JSON object."""
     click.echo(f"error: {message}", err=True)
     if "--json" in sys.argv:
         print_json({"error": {"message": message, **more}})

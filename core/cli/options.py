@@ -1,4 +1,4 @@
-"""Options that several commands take alike."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from core.tasks.files.problems import PROBLEMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# What an option for a column is called in a reading or a request.
+# Column options → their fields in ReadingConfig and HubRequest.
 COLUMNS = {"text_column": "text", "second_column": "text_b", "label_column": "label", "split_column": "split"}
 
-# It rises when a name of the JSON output changes its meaning or goes.
+# Increase when a field of the JSON output changes its meaning or is removed.
 JSON_VERSION = 1
 
 
@@ -31,7 +31,7 @@ runs_option = click.option(
     "folder",
     metavar="DIR",
     default=None,
-    # The folder that was given after the command, else the one before it.
+    # The option after the command takes precedence over the one before it.
     callback=lambda context, _parameter, given: given or context.find_root().params.get("folder"),
     help="Folder with the runs, before or after the command. [default: SCL_RUNS, else runs/]",
 )
@@ -47,15 +47,15 @@ drop_option = click.option(
 
 
 def print_json(found: Mapping[str, Any]) -> None:
-    """Print an object as one line of JSON, with the version of its form."""
+    """Print an object as one line of JSON, with the version of the output format."""
     click.echo(json.dumps({"version": JSON_VERSION} | dict(found), ensure_ascii=False))
 
 
 def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) -> Callable[[Command], Command]:
-    """Build the option for a field of a config, with the type, help and default of the field.
+    """Build the option for a config field, with the field's type, help and default.
 
     Args:
-        more: arguments of `click.option`; `default_text` replaces the default of the field in the help.
+        more: arguments of `click.option`; `default_text` replaces the field's default in the help.
     """
     field = fields_of(section)[name]
     taken = field.words.get(None, "none").lower() if field.default is None else value_text(field.default)
@@ -69,7 +69,7 @@ def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) 
 
 
 def column_options(default: str = "") -> Callable[[Command], Command]:
-    """Build the options for the columns with texts and labels. `default` is the default in the help."""
+    """Build the options for the text and label columns. Args: default: default shown in the help."""
 
     def with_columns(command: Command) -> Command:
         for flag in ("--label-column", "--second-column", "--text-column"):
@@ -81,7 +81,7 @@ def column_options(default: str = "") -> Callable[[Command], Command]:
     return with_columns
 
 
-# How a delimited file is read: what the options take, and what it is in a reading.
+# Options for delimited files: value on the command line → value in ReadingConfig.
 DIALECT = {
     "delimiter": {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"},
     "quote": {"double": '"', "single": "'", "none": ""},
@@ -90,7 +90,7 @@ DIALECT = {
 
 
 def dialect_options(command: Command) -> Command:
-    """Add the options for a file's delimiter, quotes, escapes and header. Their values are those of ReadingConfig."""
+    """Add the options for a file's delimiter, quotes, escapes and header, with values as in ReadingConfig."""
     for option, names in reversed(DIALECT.items()):
         command = click.option(
             f"--{option}",
@@ -104,20 +104,20 @@ def dialect_options(command: Command) -> Command:
 
 
 def with_whole_paths(config: RunConfig) -> RunConfig:
-    """Return a user's config with the files and folders that it names relative to the working directory."""
+    """Return a config with relative paths of files and folders resolved against the working directory."""
     return with_paths(config, whole_path, whole_model)
 
 
 def whole_path(path: str) -> str:
-    """Return the whole path of a user's file."""
+    """Return the absolute path of a file; a path that starts with ~ is unchanged."""
     return path if path.startswith("~") else str(Path(path).absolute())
 
 
 def whole_model(name: str) -> str:
-    """Return the whole path of a model in a folder, and the name of any other."""
+    """Return the absolute path of a model in a folder; any other model name is unchanged."""
     return str(Path(name).absolute()) if name != EncoderConfig().id and os.path.isdir(name) else name
 
 
 def kinds_to_drop(given: Sequence[str]) -> list[str]:
-    """Return the kinds of problems whose rows may be dropped; "all" means every kind."""
+    """Return the kinds of problems whose rows are dropped; "all" means every kind."""
     return list(PROBLEMS) if "all" in given else list(given)

@@ -1,4 +1,4 @@
-"""Experiments without a browser: a grid from a file, a protocol by name, and what they show."""
+"""Commands for experiments: run a grid from a file or a protocol by name, and show results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ POLL_S = 0.5
 EXIT_FAILED = 1
 # Settings that name a file or a folder.
 PATHS = {"task.path": whole_path, "task.test_path": whole_path, "encoder.id": whole_model}
-# How a file that is the whole report ends.
+# Suffix of a file for the complete report.
 REPORT = "html"
 
 measure_option = click.option(
@@ -59,11 +59,11 @@ output_option = click.option(
 @output_option
 @json_option
 def sweep(file: Path, folder: str | None, **shown: Any) -> None:
-    """Run the experiment that a YAML FILE describes, and follow it to its end.
+    """Run the experiment described in a YAML FILE, and follow it to its end.
 
-    The same file goes on where it was: runs that are there are not repeated.
+    Running the same file again resumes the experiment; existing runs are not repeated.
     """
-    design = _design(file)  # a file that is refused leaves nothing behind
+    design = _design(file)  # before the store is opened, so that an invalid file leaves nothing behind
     _run(_open(folder), design, **shown)
 
 
@@ -79,7 +79,7 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 @output_option
 @json_option
 def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
-    """Run a protocol of the papers or notes, and follow it to its end; `protocols` lists them."""
+    """Run a protocol from a paper or the notes, and follow it to its end; `protocols` lists the names."""
     entry = PROTOCOLS.entry(name)
     base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
     given = entry.design(with_whole_paths(base)).model_dump(mode="json")
@@ -103,14 +103,14 @@ def protocols(as_json: bool) -> None:
 
 @click.group()
 def experiments() -> None:
-    """List experiments, show what they found, stop and resume them."""
+    """List, show, stop, resume and rename experiments."""
 
 
 @experiments.command("list")
 @runs_option
 @json_option
 def list_command(folder: str | None, as_json: bool) -> None:
-    """All experiments, the newest first."""
+    """List the experiments, newest first."""
     found = _open(folder)
     listed = []
     for one in found.table.experiments():
@@ -145,7 +145,7 @@ def show(experiment: str, folder: str | None, **shown: Any) -> None:
 @runs_option
 @json_option
 def stop(experiment: str, folder: str | None, as_json: bool) -> None:
-    """Make no more runs, and stop those that it started."""
+    """Stop an experiment and the runs that it started."""
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     count = found.stop(experiment_id)
@@ -165,7 +165,7 @@ def stop(experiment: str, folder: str | None, as_json: bool) -> None:
 @output_option
 @json_option
 def resume(experiment: str, more_seeds: int, folder: str | None, **shown: Any) -> None:
-    """Go on with an experiment that was stopped, and follow it to its end."""
+    """Resume a stopped experiment, and follow it to its end."""
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     if more_seeds:
@@ -180,7 +180,7 @@ def resume(experiment: str, more_seeds: int, folder: str | None, **shown: Any) -
 @click.argument("name")
 @runs_option
 def rename(experiment: str, name: str, folder: str | None) -> None:
-    """Call an experiment NAME; an empty one goes back to its number."""
+    """Rename an experiment to NAME; an empty NAME restores the default."""
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     found.table.rename(experiment_id, name)
@@ -192,7 +192,7 @@ def _open(folder: str | None) -> Experiments:
 
 
 def _design(file: Path) -> Design:
-    """Read a design from a YAML file. Raises: ConfigError for a file that cannot be read or is no design."""
+    """Read a design from a YAML file. Raises: ConfigError for a file that cannot be read or is not a design."""
     try:
         given = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
@@ -206,7 +206,7 @@ def _design(file: Path) -> Design:
 
 
 def _with_whole_paths(design: Design) -> Design:
-    """Return the design with the files and folders that it names relative to the working directory."""
+    """Return a design with relative paths of files and folders resolved against the working directory."""
     axes = [axis.model_copy(update={"levels": tuple(map(_whole_level, axis.levels))}) for axis in design.axes]
     return design.model_copy(
         update={
@@ -280,7 +280,7 @@ def _show(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Print or write the table. Exits with 0 only where every run that can be made has finished."""
+    """Print or write the table. Exit with status 1 if a run has failed."""
     experiment, design = found.table.experiment(experiment_id), found.design(experiment_id)
     protocol = PROTOCOLS.get(design.protocol)
     measure = measure or (protocol.measure if protocol else "accuracy")

@@ -1,4 +1,4 @@
-"""Added tasks without a browser: add a file or a Hub data set, list, rename, delete."""
+"""Commands for tasks: add a file or a Hub data set, list, rename, delete."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MAX_PROBLEMS = 20
 
 @click.group()
 def tasks() -> None:
-    """Tasks of your own, from a file or from the Hugging Face Hub."""
+    """Manage your tasks, from files or the Hugging Face Hub."""
 
 
 @tasks.command("list")
 @runs_option
 @json_option
 def list_tasks(folder: str | None, as_json: bool) -> None:
-    """List the bundled tasks and those of your own."""
+    """List the bundled tasks and your own."""
     library = _library(folder)
     own = library.tasks()
     if as_json:
@@ -76,7 +76,7 @@ def add(
     as_json: bool,
     **given: str | bool | None,
 ) -> None:
-    """Add the rows of a CSV, TSV, JSONL or Parquet file to the library, and say what is wrong with any."""
+    """Add a CSV, TSV, JSONL or Parquet file to the library, and report rows with problems."""
     options = build(ReadingConfig, {COLUMNS.get(key, key): value for key, value in given.items() if value is not None})
     kinds = kinds_to_drop(drop)
     paths = [Path(path) for path in (file, test) if path is not None]
@@ -111,11 +111,11 @@ def add(
 @runs_option
 @json_option
 def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **given: str | int | None) -> None:
-    """Fetch a data set of the Hugging Face Hub: one of those known here by name, or any by its repository.
+    """Download a data set from the Hugging Face Hub: a known data set by its name, or any by its repository.
 
     \b
     Known:
-    """  # noqa: D301 # the sign by which click keeps line breaks
+    """  # noqa: D301 # \b tells click to keep line breaks
     from core.workers.hub_job import fetch_into
 
     asked = {COLUMNS.get(key, key): value for key, value in given.items() if value is not None}
@@ -147,7 +147,7 @@ fetch.help += ", ".join(HUB_SETS)
 @click.argument("name")
 @runs_option
 def rename(task: str, name: str, folder: str | None) -> None:
-    """Give a task of your own another name."""
+    """Rename one of your tasks."""
     library = _library(folder)
     click.echo(f"It is now called {library.rename(library.find(task).id, name).name}.")
 
@@ -156,7 +156,7 @@ def rename(task: str, name: str, folder: str | None) -> None:
 @click.argument("task")
 @runs_option
 def delete(task: str, folder: str | None) -> None:
-    """Delete a task of your own; runs that were made with it keep their rows."""
+    """Delete one of your tasks; runs that used it keep their rows."""
     library = _library(folder)
     found = library.find(task)
     library.delete(found.id)

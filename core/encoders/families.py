@@ -1,7 +1,7 @@
 """Differences between encoder families, as one literal table.
 
 A family defines its classification head on a pooled vector, the path of its blocks, whether texts may share a row, and
-the first position number.
+the number of the first position.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Family:
         blocks: attribute path of the list of blocks, relative to the base model.
         packs: True if several texts may share a row. DeBERTa does not allow it: its embeddings take a mask of one text
             per row, and the convolution of its larger models mixes neighbours. Its batches run in length-sorted chunks.
-        bert_blocks: True if the blocks have BERT's structure, so that `first_tokens_only` fits the last one.
+        bert_blocks: True if the blocks have BERT's structure, so that `first_tokens_only` applies to the last one.
         first_position: "zero", or "after_padding" if positions begin at padding_idx + 1.
         token_types: True if the forward pass takes the token types of a pair.
-        query, key: paths of the two projections, relative to a block; the attention of a fused kernel is computed from
+        query, key: paths of the two projections, relative to a block; with a fused kernel, attention is computed from
             their outputs.
         attention_dropout: path, relative to a block, of the module that receives the attention; None for a fused
             kernel, which does not expose it.
@@ -90,7 +90,7 @@ ROBERTA = Family(
     bert_blocks=True,
     first_position="after_padding",
 )
-# One layer of DeBERTa's first version computes queries, keys and values: its adapter affects all three.
+# In DeBERTa's first version one layer computes queries, keys and values, so its adapter affects all three.
 DEBERTA = Family(
     _deberta_head,
     ("pooler", "classifier"),

@@ -42,7 +42,7 @@ UNPACKED_CHUNKS = 2
 
 
 class PlainEncoder(nn.Module):
-    """A standard `AutoModelForSequenceClassification`, split at the pooled vector, whose texts share rows.
+    """A standard `AutoModelForSequenceClassification`, split at the pooled vector. Several texts can share a row.
 
     transformers saves and loads the wrapped model unchanged.
     """
@@ -62,7 +62,7 @@ class PlainEncoder(nn.Module):
         return cast(nn.ModuleList, self.base.get_submodule(self.family.blocks))
 
     def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
-        """Divide the numbers of the texts into groups that share a forward pass."""
+        """Split the text numbers into groups that share a forward pass."""
         if self.family.packs:
             return [list(range(len(texts)))]
         return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
@@ -92,7 +92,7 @@ class PlainEncoder(nn.Module):
 
     @property
     def first_position(self) -> int:
-        """Return the number of a text's first position. RoBERTa and MPNet start after the padding index."""
+        """Return the position number of a text's first token. RoBERTa and MPNet start after the padding index."""
         if self.family.first_position == "zero":
             return 0
         return int(self.base.embeddings.padding_idx) + 1
@@ -254,8 +254,10 @@ def load_encoder(
     that comes with an encoder is never run.
 
     Args:
-        pooling: "auto" is the encoder's own pooling.
-    Raises: EncoderError or ConfigError in one sentence.
+        pooling: "auto" is the pooling that the encoder was trained with.
+        max_length: maximum number of tokens per text or pair; longer ones are truncated.
+    Raises: EncoderError if the encoder cannot be loaded; ConfigError for an invalid name, or a `max_length` above the
+        encoder's limit.
     """
     # Otherwise transformers warns about every fresh head and writes progress bars to the log.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,8 +1,8 @@
 """Packing of several texts into one row: little padding, without sorting batches by length.
 
-Texts are laid end to end in rows. The row length is the cheapest between the longest text and its double. The mask
-restricts a token to its own text and positions restart with each text, so every vector equals that of the text alone
-(tested per family).
+Texts are laid end to end in rows. The row length is the cheapest between one and two times the longest text. The
+mask restricts a token to its own text, and positions restart with each text, so every vector equals that of the text
+alone (tested per family).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 NO_TEXT = -1
 
-# Number of row lengths tried for a batch. A batch above SEARCHED_BATCH fills its rows well at the shortest.
+# Number of row lengths tried for a batch. Above SEARCHED_BATCH texts, the shortest already fills rows well.
 ROW_LENGTHS_TRIED = 16
 SEARCHED_BATCH = 64
 # The row length at which attention costs as much as everything else, on a CPU with blocks 384 wide.
@@ -125,7 +125,7 @@ def pack(
 
 
 def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:
-    """Return text numbers by row, for the cheapest of some row lengths from the longest text on.
+    """Return the text numbers of each row, for the cheapest of several row lengths.
 
     Longer rows reduce padding but increase the cost of attention, which is quadratic in their length.
     """

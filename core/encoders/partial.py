@@ -3,7 +3,7 @@
 A partial pass takes the output of the lower blocks as given and skips the upper ones. With [CLS] pooling, only the
 first tokens of the last block's output are used. Keys and values still come from every token, but queries, feed-forward
 and normalisation are computed for one token per text. Vectors and gradients equal those of the whole block (tested),
-for a sixth of its work.
+at a sixth of its cost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.encoders.families import Family
 def replaced_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """Run `forward` in place of the module's own inside the context; hooks stay active.
 
-    Gradient checkpointing wraps the class's forward, so a replaced one is neither checkpointed nor recomputed.
+    Gradient checkpointing wraps the class's forward, so `forward` is neither checkpointed nor recomputed.
     """
     module.forward = forward
     try:

@@ -32,7 +32,7 @@ class Taps:
 
     Attributes:
         layers: layers whose pooled vectors are returned; empty means the last one.
-        tokens: (layer, k) pairs: the outputs of that block at the k tokens that [CLS] attends to most in it.
+        tokens: (layer, k) pairs; each returns the block's outputs at the k tokens that [CLS] attends to most.
         attention: blocks whose attention of [CLS] is returned.
     """
 
@@ -43,7 +43,7 @@ class Taps:
     def checked(self, blocks: int, start: int) -> Taps:
         """Validate the taps and fill in the last layer.
 
-        Raises: ValueError for a layer outside start + 1 to blocks, one tapped twice, or k below 1.
+        Raises: ValueError for a layer outside start + 1 to blocks, a layer tapped twice, or k below 1.
         """
         layers = self.layers or (blocks,)
         token_layers = [layer for layer, _ in self.tokens]
@@ -89,7 +89,7 @@ def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
     """Concatenate groups of texts in batch order.
 
     Args:
-        order: batch number of each text, as the groups list them.
+        order: each text's position in the batch, in the order of the groups.
     """
     in_order = list(order) == list(range(len(order)))  # true if texts share rows
 
@@ -186,7 +186,7 @@ def topk_token_views(
 
 @contextmanager
 def attention_row(block: nn.Module, family: Family, heads: int, batch: PackedBatch) -> Iterator[Callable[[], Tensor]]:
-    """Capture the [CLS] attention of `block` inside the context; after the block has run, the function returns it.
+    """Capture the [CLS] attention of `block` inside the context; the yielded function returns it after the block ran.
 
     The row is [B, heads, longest text] float32 in text order: the softmax over the text's own tokens, without
     attention dropout and without gradient, 0 beyond a text's end.

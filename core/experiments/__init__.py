@@ -1,4 +1,4 @@
-"""Experiments: many runs that answer one question. A design of settings and seeds, its runs, and their results.
+"""Experiments: a design of settings and seeds, its runs, and their results.
 
 May import: all of core except cli; of figures, only the report's chart. Workers execute the runs.
 """

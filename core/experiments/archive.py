@@ -1,6 +1,6 @@
 """An experiment as one small file: its design, and the curves, scores and test predictions of every run.
 
-The file holds no weights, no frames and no folder names from configs. An opened experiment is read-only: its runs
+The file holds no weights, no frames and no folder names from configs. An imported experiment is read-only: its runs
 cannot be resumed.
 """
 
@@ -37,7 +37,7 @@ FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
 MEMBERS = (ABOUT, PREDICTIONS)
 MESSAGE = Message("Imported: it has curves and scores, but no map and no weights.")
-# Measures of a step that are kept, besides the losses of the terms.
+# Measures of a step that are stored, besides the losses of the terms.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
 Values = dict[str, float]
@@ -83,7 +83,7 @@ class _About(StrictForm):
 def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     """Write an experiment whose runs have all finished. The same experiment gives the same bytes.
 
-    Raises: StoreError if a run has not finished or kept no test predictions, or if the path cannot be written.
+    Raises: StoreError if a run has not finished or has no test predictions, or if the path cannot be written.
     """
     table = ExperimentTable(store.folder)
     experiment = table.experiment(experiment_id)
@@ -140,12 +140,12 @@ def _short(value: float) -> float:
 
 
 def open_archive(store: Store, path: Path) -> str:
-    """Add an experiment and its runs to a store. The id derives from the file, so opening it twice adds nothing.
+    """Import an experiment and its runs. The id derives from the file, so a second import adds nothing.
 
-    Runs of it that the store has stay; deleted ones are restored.
+    Existing runs of the experiment are unchanged; deleted runs are restored.
 
     Returns: the experiment's id.
-    Raises: StoreError for a file that is damaged or no experiment.
+    Raises: StoreError for a file that is damaged or not an experiment.
     """
     about, design, configs, arrays = _read(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

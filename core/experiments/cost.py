@@ -19,11 +19,11 @@ class Cost:
 
     Attributes:
         runs: number of runs in the experiment.
-        known: number of them that exist already; for large experiments only the first seed is checked.
-        seconds: sequential run time.
+        known: number of runs that exist already; large experiments are checked for the first seed only.
+        seconds: total run time, one run after another.
         disk_bytes: disk space the runs will occupy.
         measured: True if `seconds` is based on the speed of earlier runs, False if on an assumed speed.
-        refused: cells for which no run can be created, each with the reason.
+        refused: title of each cell for which no run can be created, and the reason.
     """
 
     runs: int
@@ -35,12 +35,12 @@ class Cost:
 
 
 def cost(engine: Engine, design: Design) -> Cost:
-    """Estimate the cost from one run per cell, assuming that its other seeds take as long.
+    """Estimate the cost from one run per cell, assuming that all seeds take equally long.
 
     Raises: ConfigError, TaskError or EncoderError if no cell can be run.
     """
     design.check_early_stopping()
-    # Checking every one of many runs would take too long.
+    # Checking every run of a large experiment would take too long.
     looked_at = design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None

@@ -1,4 +1,4 @@
-"""The design of an experiment: a base draft, the varied settings and the seeds. Frozen, validated, one JSON form."""
+"""The design of an experiment: a base draft, the varied settings and the seeds, with one JSON form."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from core.tasks.task_label import task_label
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60
 RUN_NAME_CHARS = 80
-# The first seed if a design gives only their number.
+# The first seed if a design gives only the number of seeds.
 FIRST_SEED = 0
-# Runs of an experiment are scored like any other, but keep only the first and last frame and no snapshots. These take
-# most of a short run's time and disk space.
+# Runs of an experiment store only the first and last frame and no snapshots, because frames and snapshots take most of
+# a short run's time and disk space. Scores are not affected.
 LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
 # Name of the setting in a level that names a source.
 START = "start"
-# Keys that an axis in a file may have instead of levels.
+# Keys that an axis in a file may have instead of name and levels.
 IN_FILE = ("setting", "values")
-# Labels of settings that are not fields. Fields have their own label.
+# Labels of settings that are not fields.
 NAMED = {PRESET: OBJECTIVE.label, LAMBDA: N_("Weight λ"), TEMPERATURE: N_("Temperature τ")}
 
 
@@ -49,7 +49,7 @@ class Level(Section):
 
     @property
     def title(self) -> str:
-        """The translated label. A level without settings is a user's run and keeps its name."""
+        """The translated label. A level without settings is a user's run, whose name is not translated."""
         return _spoken(self.label) if self.settings else self.label
 
 
@@ -132,13 +132,13 @@ class Design(Section):
     """The runs of an experiment: every combination of the axes' levels, and the reference, under every seed.
 
     Attributes:
-        protocol: the name of the protocol that made it; "" for a grid.
+        protocol: name of the protocol that created it; "" for a grid.
         base: the draft that levels modify.
-        seeds: the seeds of the runs; a file may give their number instead, counted from 0.
+        seeds: the seeds of the runs; a file may give their number n instead, for seeds 0 to n − 1.
         baseline: by axis name, a level label. Each cell is compared with the cell that has these levels instead.
         reference: an extra cell outside the grid; if set, all cells are compared with it.
         sources: runs that others start from, one per seed; a level's setting `start` names one by its label.
-        early_stopping: rule that ends poor runs early; None runs all to their end.
+        early_stopping: rule that ends poor runs early; None if all runs are completed.
     """
 
     version: Literal[1] = 1
@@ -157,7 +157,7 @@ class Design(Section):
     @field_validator("base", mode="before")
     @classmethod
     def _of_settings(cls, given: Any) -> Any:
-        """Accept a file that lists only settings unlike the defaults; runs are lean unless it says otherwise."""
+        """Accept a file that lists only settings that differ from the defaults, which include LEAN."""
         if not isinstance(given, dict) or "phases" in given or "version" in given:
             return given
         return changed(RunConfig(), {**LEAN, **given})
@@ -215,7 +215,7 @@ class Design(Section):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All combinations, the last axis varying fastest; then the reference."""
+        """All combinations, with the last axis varying fastest, then the reference."""
         grid = [Cell(number, levels) for number, levels in enumerate(product(*map(range, self.shape)))]
         return (*grid, *([Cell(len(grid), None)] if self.reference else []))
 
@@ -246,7 +246,7 @@ class Design(Section):
     def title_of(self, cell: Cell) -> str:
         """Return the English title of a cell: "CE + SCL, τ 0.3"; "all runs" for a design without axes.
 
-        Runs are named by it in every language; `spoken_title` is for display.
+        It names runs in every language; `spoken_title` is for display.
         """
         return self.spoken_title(cell)
 
@@ -266,7 +266,7 @@ class Design(Section):
         """Return the draft of one run.
 
         Args:
-            sources: ids of the source runs under this seed, by label. Without its source, the draft starts from the
+            sources: ids of the source runs under this seed, by label. Without one, the draft starts from the
                 pre-trained encoder.
         Raises: ConfigError if the cell's settings are incompatible.
         """
@@ -281,12 +281,12 @@ class Design(Section):
         return changed(draft, {"probe.frame_steps": frames})
 
     def check_early_stopping(self) -> None:
-        """Check that some run reaches the first comparison. Raises: ConfigError."""
+        """Check that at least one run reaches the first rung. Raises: ConfigError."""
         if self.early_stopping is None:
             return
         longest = 0
         for cell in self.cells:
-            with suppress(ConfigError):  # cells with incompatible settings are skipped here and reported elsewhere
+            with suppress(ConfigError):  # cells with incompatible settings are reported elsewhere
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
         if longest and not self.early_stopping.looks(longest):
             raise ConfigError(
@@ -346,7 +346,7 @@ class Design(Section):
         """Return the canonical JSON form, with sorted keys."""
         plain = self.model_dump(mode="json")
         if self.early_stopping is None:
-            del plain["early_stopping"]  # the form that older designs have
+            del plain["early_stopping"]  # older designs lack the field
         return json.dumps(plain, sort_keys=True, ensure_ascii=False)
 
 
@@ -359,7 +359,7 @@ def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) 
     """Return an axis over one setting, with its display name and level labels in English.
 
     Args:
-        base: the draft whose losses define the setting, if it is one of theirs.
+        base: the draft whose losses define the setting, if a loss does.
     Raises: ConfigError if the values are not a list of distinct values.
     """
     base = base or RunConfig()
@@ -370,7 +370,7 @@ def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) 
 
 @in_language(ENGLISH)
 def grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
-    """Return an English name for an experiment: its axes, or its losses without axes, and the task."""
+    """Return an English name for an experiment: its axes (its losses if it has none) and the task."""
     varied = " × ".join(axis.name for axis in axes) or objective_label(base)
     return f"{varied}, {task_label(base)}"[:RUN_NAME_CHARS]
 
@@ -405,14 +405,14 @@ def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
 
 
 def _by_key(found: re.Match[str], base: RunConfig) -> str:
-    """Return the path of a term with its number replaced by its key."""
+    """Return the path of a term, with the term's number replaced by its key."""
     phase, term = int(found[1]), int(found[2])
     keys = base.phases[phase].objective.keys if phase < len(base.phases) else ()
     return f"phases.{phase}.objective.terms.{keys[term]}." if term < len(keys) else found[0]
 
 
 def parse_design(given: Mapping[str, Any] | str) -> Design:
-    """Parse a design from its JSON form. Raises: ConfigError with one sentence on the first problem."""
+    """Parse a design from its JSON form. Raises: ConfigError for the first problem."""
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -422,7 +422,7 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
 
 
 def _spoken(name: str) -> str:
-    """Return a name in the user's language if it is one of the project's."""
+    """Return a name in the user's language, if it is a name from the project."""
     text = _(name)
     return name if "{" in text else text  # the translation is a counted noun with a placeholder
 

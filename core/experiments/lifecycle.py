@@ -1,4 +1,4 @@
-"""The life cycle of an experiment: begin, fill with runs, stop, resume, add seeds."""
+"""The life cycle of an experiment: create it and its runs, stop, resume, add seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.workers.limits import check_experiment, check_paths
 
 # The kind of the job that creates an experiment's runs.
 FILL = "experiment"
-# A failed job is retried only after this delay: its cause is likely to persist for a while.
+# A failed job is retried only after this delay, because its cause is likely to persist for a while.
 RETRY_S = 30.0
 Report = Callable[[int, int | None, Text], None]
 
@@ -26,8 +26,8 @@ Report = Callable[[int, int | None, Text], None]
 class Experiments:
     """The experiments of an engine's store.
 
-    A job creates the runs, so that no caller waits while a thousand of them are checked. Viewing an experiment that
-    still lacks runs starts the job again if it has ended.
+    A job creates the runs, so that the caller need not wait while a thousand runs are checked. Viewing an experiment
+    that lacks runs restarts the job if it has ended.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -40,18 +40,18 @@ class Experiments:
 
         Args:
             owner: the visitor who owns it, on a shared server.
-        Raises: ConfigError, TaskError or EncoderError if no run can be created, and EngineError or StoreError; then
-            nothing was created.
+        Raises: ConfigError, TaskError or EncoderError if no run can be created, and EngineError or StoreError. If
+            it raises, nothing was created.
         """
         design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)
         self._check_drafts(design)
-        # The design keeps the task's name, which may outlive the task.
+        # Store the task's name in the design, because the task may be deleted.
         task = TaskLibrary(self.engine.store.folder).named(design.base.task)
         design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
         experiment_id = self.table.create(design.name, design.to_json(), owner)
-        # The first run starts while the job that creates the others is still loading its imports.
+        # Create the first run here: it starts while the job is still loading its imports.
         make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)
         self.fill(experiment_id)
         return experiment_id
@@ -79,7 +79,7 @@ class Experiments:
                 self.fill(experiment.id)
 
     def stop(self, experiment_id: str) -> int:
-        """Stop creating runs. Stop or withdraw its own runs that no other experiment needs.
+        """Stop creating runs, and stop or withdraw the experiment's own runs that no other experiment needs.
 
         Returns: number of runs stopped or withdrawn. Raises: StoreError.
         """
@@ -89,7 +89,7 @@ class Experiments:
         stopped = 0
         for run in own:
             if run.run_id and run.run_id not in others:
-                with suppress(EngineError):  # the run may have ended in the meantime
+                with suppress(EngineError):  # the run may just have ended
                     if not self.engine.store.withdraw(run.run_id):
                         self.engine.stop(run.run_id)
                     stopped += 1
@@ -97,7 +97,7 @@ class Experiments:
         return stopped
 
     def resume(self, experiment_id: str) -> None:
-        """Resume runs that were stopped, failed or interrupted, and create missing and deleted ones.
+        """Resume stopped, failed and interrupted runs, and create missing and deleted runs.
 
         Raises: StoreError, EngineError.
         """
@@ -111,7 +111,7 @@ class Experiments:
         self.fill(experiment_id)
 
     def add_seeds(self, experiment_id: str, count: int) -> Design:
-        """Add this many seeds to every cell, counting on from the largest.
+        """Add `count` seeds to every cell, counting up from the largest.
 
         Raises: ConfigError, StoreError, EngineError.
         """
@@ -147,7 +147,7 @@ class Experiments:
 
 
 def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
-    """List the cells and seeds without a run, first seeds first. A deleted run does not count as missing.
+    """Return the cells and seeds without a run, ordered by seed. A deleted run does not count as missing.
 
     Sources come before the cells that start from them.
     """
@@ -159,7 +159,7 @@ def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, i
 def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | None = None) -> int:
     """Create the missing runs of an experiment, or reuse identical ones, until the experiment is stopped.
 
-    A cell whose run cannot be created keeps the reason.
+    If a run cannot be created, the reason is stored instead.
 
     Args:
         most: maximum number of missing runs to handle; None for all.
@@ -222,10 +222,10 @@ def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[s
 
 
 def is_over(design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Return True if every cell has a run, or a reason for none, under every seed, and all runs have ended."""
+    """Return True if every cell has an ended run, or a reason for having none, for every seed."""
     return not missing(design, runs) and all(run.ended for run in runs)
 
 
 def is_complete(design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Return True if every run has finished or was ended early in favour of better ones."""
+    """Return True if every run has finished, or was ended early in favour of better runs."""
     return is_over(design, runs) and all(run.status == Status.FINISHED or run.ended_early for run in runs)

@@ -1,4 +1,4 @@
-"""An experiment as one self-contained HTML page without scripts, to print, send and open anywhere."""
+"""A report on an experiment, as one self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     """Return the report in the user's language. The template escapes untrusted text.
 
     Args:
-        config: the effective config of one of its runs, whose settings are listed; the design's base if None.
+        config: the effective config of a run, whose settings are listed; the design's base if None.
     """
     design = results.design
     protocol = PROTOCOLS.get(design.protocol)
@@ -84,7 +84,7 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
 
 
 def summary(results: Results) -> list[str]:
-    """Return the results as sentences; a missing difference is stated as plainly as a difference."""
+    """Return the results as sentences, including comparisons that show no difference."""
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
     runs = ngettext("{count} run", "{count} runs", results.design.runs)
     words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]

@@ -29,7 +29,7 @@ LEAST_P = 0.001
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
 # A sentence gives the number of cells beyond this limit instead of naming them.
 MOST_NAMED = 6
-# With fewer seeds, a bootstrap over seeds is unreliable.
+# A bootstrap over fewer seeds is unreliable.
 FEW_SEEDS = 8
 HOW_BY_EXAMPLE = N_(
     "Differences are in {unit}, paired over seeds and examples, and rounded separately. Intervals are 95% "
@@ -53,7 +53,7 @@ def table_text(results: Results, form: Format) -> str:
         return _csv(results)
     header, rows = table_rows(results)
     if form == "markdown":
-        # An unescaped bar would start another cell.
+        # An unescaped bar would start a new cell.
         rows = [[text.replace("|", "\\|") for text in row] for row in rows]
         return tabulate(rows, header, tablefmt="github", disable_numparse=True) + "\n"
     text = tabulate(rows, header, tablefmt="latex_booktabs", disable_numparse=True) + "\n"
@@ -85,7 +85,7 @@ def score_name(results: Results) -> str:
 
 
 def in_phrase(label: str) -> str:
-    """Return a label in lower case for use in a phrase. A label that begins with a name, such as LoRA, is unchanged."""
+    """Return a label with a lower-case initial, for use in a phrase. A leading name such as LoRA is unchanged."""
     is_name = re.match(r"\w+[A-Z]", label) is not None
     return label if is_name else f"{label[0].lower()}{label[1:]}"
 
@@ -137,7 +137,7 @@ def findings(results: Results) -> list[str]:
             for cell in worse
         )
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
-        # "By the means alone": no test compares a cell with the probe.
+        # The sentence speaks of means only, because no test compares a cell with the probe.
         found.append(
             _("Means above this probe: {cells}.", cells=cells)
             if results.measure.better == "lower"
@@ -169,7 +169,7 @@ def strokes_text(results: Results) -> str:
 
 
 def _range_text(results: Results, values: Sequence[float | None]) -> str:
-    """Format the common value of all cells, or the lowest and the highest; empty without any."""
+    """Format the common value of all cells, or the lowest and the highest; "" if there are none."""
     texts = [score_text(results, value) for value in sorted(one for one in values if one is not None)]
     if not texts:
         return ""
@@ -229,7 +229,7 @@ def p_text(p: float | None) -> str:
 
 
 def needed_text(comparison: Comparison) -> str:
-    """Format the number of seeds that would show the difference; "> 1,000" for more, "enough" if it is shown."""
+    """Format the number of seeds that would show the difference: "enough" if it is significant, "> 1,000" for more."""
     if comparison.difference.seeds < 2 or comparison.is_zero:
         return NONE
     if comparison.verdict != "no difference shown":

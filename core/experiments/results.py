@@ -51,7 +51,7 @@ Values = NDArray[np.float64]
 
 
 class Reference(NamedTuple):
-    """Reference scores of the displayed split, without training the encoder; None if unknown.
+    """Reference scores on the displayed split without training the encoder; None if unknown.
 
     Attributes:
         probe: score of the linear probe of the untrained encoder, in the displayed measure.
@@ -66,9 +66,9 @@ class MainEffect(NamedTuple):
     """Means per level of one axis, over seeds and over combinations of the other axes' levels.
 
     Attributes:
-        axis: its number.
-        means: one per level, over the same combinations: those with a score at every level of the axis.
-        combinations, of: number of these combinations, and of all combinations; 1 of 1 without another axis.
+        axis: number of the axis.
+        means: one per level, each over the combinations that have a score at every level of the axis.
+        combinations, of: number of these combinations, and of all combinations; both 1 if there is no other axis.
     """
 
     axis: int
@@ -79,13 +79,13 @@ class MainEffect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A cell against its baseline, on the seeds that both have.
+    """Comparison of a cell with its baseline, over the seeds that both have.
 
     Attributes:
         baseline: the number of the baseline cell.
         corrected_p: Holm-corrected p over all comparisons of the table; None for one seed.
-        seeds_needed: number of seeds that would show such a difference with as many comparisons; None if a thousand
-            would not suffice, or if there is only one seed.
+        seeds_needed: number of seeds that would show this difference with the same number of comparisons; None if a
+            thousand would not suffice, or if there is only one seed.
     """
 
     baseline: int
@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def is_zero(self) -> bool:
-        """True if the means are equal: no number of seeds shows a difference of zero."""
+        """True if the means are equal."""
         return abs(self.difference.mean) <= NOTHING
 
     @property
@@ -112,15 +112,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """One cell.
+    """Results of one cell.
 
     Attributes:
-        title: in the user's language.
-        scores: by seed, of the runs that have the score.
-        mean, std: over seeds, n − 1; `mean` is None without a score, `std` also for one seed.
+        title: title of the cell in the user's language.
+        scores: score of each run that has one, by seed.
+        mean, std: mean and sample standard deviation (n − 1) over seeds; None without a score, `std` also for one seed.
         by_probe: True if any score is that of a linear probe, because the classifier was never trained.
-        runs: all runs of the cell, whatever their status.
-        reference: means over the seeds that have the score.
+        runs: all runs of the cell, with any status.
+        reference: means over the seeds that have a score.
     """
 
     cell: Cell
@@ -166,7 +166,7 @@ class Results:
 
     @property
     def main_effects(self) -> list[MainEffect]:
-        """Main effects of the axes with several levels for which some combination has a score at every level."""
+        """Main effects of all axes with several levels, if some combination has a score at every level."""
         means = {cell.cell.levels: cell.mean for cell in self.cells if cell.cell.levels is not None}
         shape, found = self.design.shape, []
         for axis, levels in enumerate(shape):
@@ -217,7 +217,7 @@ def _majority_rate(store: Store, run_id: str, attempt: int, split: str) -> float
 
 
 def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
-    """Return the vector measures of a finished run's last frame; None if they were not computed yet."""
+    """Return the vector measures of a finished run's last frame; None if they have not been computed."""
     if run.status != Status.FINISHED or run.run_id is None:
         return None
     found = read_measures(store.run_folder(run.run_id), run.begun_attempt, run.last_step)
@@ -288,9 +288,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _compared(
     store: Store, design: Design, ours: CellResult, cells: Sequence[CellResult], measure: str, split: str
 ) -> tuple[int | None, PairedDifference | None]:
-    """Return the number of a cell's baseline, and the difference on the seeds that both have; None without any.
+    """Return the number of a cell's baseline, and the difference over the seeds that both have, or None.
 
-    The difference is computed example by example if the predictions of both were kept.
+    The difference is computed example by example if the predictions of both are stored.
     """
     baseline = design.baseline_of(ours.cell)
     if baseline is None:
@@ -309,8 +309,8 @@ def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int]
     """Compare two finished runs on the rows of a split, row by row.
 
     Args:
-        first, second: the id of each run, and the number of the attempt that trained.
-    Returns: None if predictions for the same rows were not kept.
+        first, second: id of each run, and number of its attempt.
+    Returns: None unless both have stored predictions for the same rows.
     """
     found = [_outcomes(store, *run, "accuracy", split) for run in (first, second)]
     known = [one for one in found if one is not None]
@@ -338,7 +338,7 @@ def _by_example(
 def _outcomes(
     store: Store, run_id: str, attempt: int, measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
-    """Return the score of each example of a finished run, and the labels; None if not kept or damaged.
+    """Return the score of each example of a finished run, and the labels; None if missing or damaged.
 
     Validation uses the last frame, if it covers the whole split.
     """

@@ -28,7 +28,7 @@ class SharedSettings(NamedTuple):
 
 
 def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
-    """Describe the parts of a draft that no level changes. The objective may be described without its weights or τ."""
+    """Describe the settings of a draft that no level changes. The objective may be described without weights or τ."""
     drafts = [base]
     for level in (level for axis in axes for level in axis.levels):
         with suppress(ConfigError):  # a level may be valid only with another axis's level

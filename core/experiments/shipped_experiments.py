@@ -1,4 +1,4 @@
-"""The experiments that ship with the project: unmodified protocols and their results, for lessons and readers."""
+"""The experiments shipped with the project: unmodified protocols and their results."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ShippedExperiment:
     """A shipped experiment.
 
     Attributes:
-        name: of its protocol.
-        seeds: number of seeds; None for the number that can show a difference.
+        name: name of its protocol.
+        seeds: number of seeds; None for the protocol's default.
     """
 
     name: str
@@ -55,7 +55,7 @@ SHIPPED_EXPERIMENTS = {
 
 
 def make(design: Design, path: Path) -> None:
-    """Run an experiment and write its archive. Raises: PlaygroundError if one of its runs does not finish."""
+    """Run an experiment and write its archive. Raises: PlaygroundError if a run does not finish."""
     from core.workers import LocalEngine
 
     with (

@@ -1,4 +1,4 @@
-"""The job that measures the vectors of the last frame of an experiment's runs."""
+"""The job that measures the vectors in the last frame of each run of an experiment."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Export formats of a run: files for other programs, users and machines."""
+"""Export formats of a run."""

@@ -26,12 +26,12 @@ SPOKEN = "SCL_LANGUAGE"
 # The earliest date a zip file can hold. A fixed date makes the bytes reproducible.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
-# A run, or two.
+# A run, or a pair of runs.
 Exported = TypeVar("Exported")
 
 
 def always(store: Store, run: RunRecord) -> Message | None:
-    """Refuse no run."""
+    """Allow every run."""
     return None
 
 
@@ -41,14 +41,14 @@ class Export:
 
     Attributes:
         label, about: marked for translation; `about` is one sentence on its purpose.
-        suffix: suffix of the file name, or of the folder name.
+        suffix: suffix of the file or folder name.
         write: writes a run to a new path, as a file, or as a folder if `folder` is set.
-            Raises: PlaygroundError for a run that has no such export, OSError for a path that cannot be written.
-        refusal: returns the reason why a run cannot be exported now, None if it can. It is cheap to call.
+            Raises: PlaygroundError for a run that cannot be exported, OSError for a path that cannot be written.
+        refusal: returns the reason why a run cannot be exported now, or None. It must be fast.
         text: True for a few lines of text that can be printed.
         write_pair: writes two runs side by side; None if the format does not support it.
-        heavy: True if it loads torch; pages then write it in a separate process.
-        translated: True if it is written in the user's language; all other formats are in English.
+        heavy: True if the export loads torch; pages then run it in a separate process.
+        translated: True if the export is in the user's language; all others are in English.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Export:
 
 
 def text_writer(compose: Callable[[Store, Exported], str]) -> Callable[[Store, Exported, Path], None]:
-    """Return the `write` or `write_pair` of a format that is one text."""
+    """Return a `write` or `write_pair` function that stores the text returned by `compose`."""
 
     def write(store: Store, exported: Exported, path: Path) -> None:
         path.write_text(compose(store, exported), encoding="utf-8", newline="")
@@ -79,7 +79,7 @@ def text_writer(compose: Callable[[Store, Exported], str]) -> Callable[[Store, E
 
 
 def file_stem(run: RunSummary) -> str:
-    """Return the stem of a run's file names, the same in every language: its title in plain letters and its id."""
+    """Return the stem of a run's file names in every language: the words of its title, and its id."""
     title = run.name or f"run {run.number}"
     plain = "".join(sign if sign.isalnum() else " " for sign in title.casefold())
     return "-".join([*plain.split()[:STEM_WORDS], run.id])
@@ -89,7 +89,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
     """Write a run in one format, atomically.
 
     Args:
-        beside: a second run, side by side with the first.
+        beside: id of a second run, exported side by side with the first.
     Raises: StoreError for a run that cannot be exported, or a path that cannot be written.
     """
     runs = [store.run(one) for one in (run_id, beside) if one is not None]
@@ -101,7 +101,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
     if export.folder and path.exists():
         raise StoreError("{folder} exists already: give the name of a new folder.", folder=path.name)
     try:
-        # In the target's folder, so that the finished file only needs a rename.
+        # Use the target's folder, so that the finished file only needs a rename.
         with (
             tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made,
             in_language(language() if export.translated else ENGLISH),
@@ -123,7 +123,7 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         run = store.run(run_id)
         path = Path(folder) / export.file_name(run)
         if export.heavy:
-            # The command line would also refuse, but only after loading.
+            # The command line would also refuse, but only after it has loaded torch.
             if (why := export.refusal(store, run)) is not None:
                 raise StoreError(why)
             _write_apart(export, store, run_id, path)
@@ -137,7 +137,7 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
 
 
 def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
-    """Write an export through the command line, to keep torch out of the server's process."""
+    """Write an export through the command line, so that the server does not import torch."""
     command = [sys.executable, "-m", "core", "export", run_id, "--format", export.name, "--output", str(path)]
     done = subprocess.run(
         [*command, "--runs", str(store.folder)],
@@ -151,7 +151,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         said = (done.stderr.strip().splitlines() or [""])[-1]
         if said.startswith(ERROR):
             raise StoreError(said.removeprefix(ERROR))
-        # Not a reported error: the process was killed, or failed before it could report one.
+        # The process was killed, or failed before it could report an error.
         why = said or Message("it ended without a message")
         raise StoreError(
             "{form} could not be written ({why}): try again, or use the command line.",

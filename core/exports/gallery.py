@@ -1,4 +1,4 @@
-"""Write the project's replays as pages with an index, for any static host.
+"""Write the shipped replays as HTML pages with an index, for any static host.
 
 Usage: `python -m core.exports.gallery [FOLDER]`.
 """
@@ -31,7 +31,7 @@ PAIRS = (
 
 
 def write_gallery(folder: Path) -> list[Path]:
-    """Write a page for every replay and every pair, and an index of them.
+    """Write a page for every shipped replay and every pair, and an index.
 
     Returns: the files. Raises: StoreError if they cannot be written.
     """

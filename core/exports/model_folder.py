@@ -1,8 +1,8 @@
-"""Export a finished run's model in a standard format, with a model card.
+"""Export of a finished run's model in a standard format, with a model card.
 
 A model with [CLS] pooling is a standard `AutoModelForSequenceClassification`. A model with mean pooling is a
 sentence-transformers model with its classifier in a separate file: the class in transformers would apply the classifier
-to [CLS] and predict something else.
+to [CLS], which changes the predictions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.encoders.model import Encoder
 
 HEAD = "classifier.safetensors"
-# Fields that reveal paths of the machine that wrote these files.
+# Fields that reveal paths on the exporting machine.
 PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path"}
 
 

@@ -1,4 +1,4 @@
-"""Exports that repeat a run: its settings as JSON, a command, or a Python script."""
+"""Exports from which a run can be repeated: settings as JSON, a command, or a Python script."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COMMAND = "python -m core fit"
 
 
 def config_json(config: RunConfig) -> str:
-    """Return all settings as JSON, in the form that `fit --config` and the Fine-tune page take."""
+    """Return all settings as JSON, for `fit --config` and the Fine-tune page."""
     return json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
 def command_line(config: RunConfig) -> str:
-    """Return the command, one option per line, for every setting that is not at its default.
+    """Return a command with one option per line for every setting that is not at its default.
 
-    Settings resolved at launch are included, so that the result does not depend on another machine's defaults.
+    Settings resolved at launch are included, so that the result does not depend on the defaults of a machine.
     """
     return " \\\n  ".join([COMMAND, *(f"{flag} {shlex.quote(value)}" for flag, value in _options(config))]) + "\n"
 
@@ -64,7 +64,7 @@ def _script_refusal(store: Store, run: RunRecord) -> Message | None:
 
 
 def _script(store: Store, run: RunRecord) -> str:
-    from core.exports.script.writing import run_script  # lazy, because it loads torch
+    from core.exports.script.writing import run_script  # loads torch
 
     return run_script(store, run)
 

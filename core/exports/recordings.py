@@ -20,7 +20,7 @@ EVENTS = "events.out.tfevents"
 
 
 def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
-    """Return one row per step: its measures, and its scores by split if it was scored."""
+    """Return CSV with one row per step: its measures and, if it was scored, its scores by split."""
     rows: dict[int, dict[str, float]] = {}
     for step in steps:
         rows.setdefault(step.step, {}).update(step.values)
@@ -48,7 +48,7 @@ def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
                 tag = f"{scores.split}/{name}"
                 writer.add_scalar(tag, value, scores.step, times.get(scores.step, run.created_at))
     (written,) = path.glob(f"{EVENTS}.*")
-    # The library puts the host name into the file name.
+    # Replace the file name, because the library includes the host name in it.
     written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
 
 

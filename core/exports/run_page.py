@@ -1,7 +1,7 @@
 """A run, or two side by side, as one self-contained HTML file that needs no server and no network.
 
-The map uses the same script files as the app. The page embeds its data as compressed JSON. Untrusted text enters the
-page through the template, which escapes it, or through the script, which only sets text content.
+The map uses the same script files as the app. The page embeds its data as compressed JSON. Untrusted text enters
+only through the template, which escapes it, and through the script, which only sets text content.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ SPLITS = {
 }
 MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
-# A 20-second player cannot show more frames; the rest is thinned evenly.
+# The 20-second animation cannot show more frames; longer sequences are thinned evenly.
 FRAMES_MAX = 100
 # Curves are drawn twice, for wide and narrow screens: width and height by CSS class.
 CURVES = {"wide": (680, 700), "narrow": (350, 780)}
-# One map has its texts beside it. Two maps have them below; the height leaves the top of the texts visible.
+# Texts are beside one map, but below two maps; the height then leaves the top of the texts visible.
 HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
 
 
@@ -88,12 +88,12 @@ class _Shown:
 
 
 def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) -> str:
-    """Return the page of one run, or of two side by side, whose maps are aligned by shared examples.
+    """Return the page of one run, or of two side by side with maps aligned by shared examples.
 
     The page is in the user's language.
 
     Args:
-        index: the index file of a gallery, which the page links back to.
+        index: file name of a gallery's index, to which the page links.
     Raises: StoreError for a run without frames, or with frames that cannot be read.
     """
     shown = [_Shown(store, run) for run in runs]
@@ -201,7 +201,7 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
 
 
 def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
-    """Return the coordinates [F, N, 2] of each run, each run rotated as a whole onto the first by shared examples."""
+    """Return the coordinates [F, N, 2] of each run, rotated as a whole onto the first run by shared examples."""
     first = shown[0]
     stacks = [np.stack(first.maps)]
     for one in shown[1:]:
@@ -214,8 +214,9 @@ def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
 def _words(one: _Shown) -> dict[str, Any]:
     """Return the words of each text and their shares of the attention of [CLS] in the last block.
 
-    Returns: `words` by row of the example: its sides, [side, start, end] of each word, and its greatest share in
-        thousandths. `attention`: bytes, 255 for that share, frame by frame, starting at `places` of the row.
+    Returns: `words`: by row of an example, its sides, the [side, start, end] of each word, and its greatest share in
+        thousandths. `attention`: bytes, 255 for the greatest share, frame by frame. `places`: by row, the offset of
+        its first byte. Empty if attention was not recorded.
     """
     tokens = one.store.tokens(one.run.id)
     if not tokens.rows:
@@ -304,7 +305,7 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
     for path in order:
         texts = ["–" if path not in of_run else of_run[path].text for of_run in found]
         differs = len(set(texts)) > 1
-        # A setting that only one run has is listed if it is not at its default.
+        # A setting of only one run is listed if it is not at its default.
         if any(path in of_run and of_run[path].listed for of_run in found) or (
             differs and all(path in of_run for of_run in found)
         ):

@@ -38,10 +38,10 @@ TONES = ("rgba(47,111,159,1)", "rgba(47,111,159,0.65)", "rgba(47,111,159,0.4)")
 
 BINS = 40
 BAR_SHARE = 0.94
-# Texts beyond this percentile share the last bar if the longest text is much longer.
+# Texts beyond this percentile share an overflow bar if the longest text is much longer.
 SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
-# A mark that would stretch the axis to more than this multiple of its length is drawn at the edge instead.
+# A mark that would extend the axis to more than this multiple of its length is drawn at the edge instead.
 MARK_RATIO = 2.0
 SCORE_BINS = 20
 MOST_SCORE = 1e6
@@ -51,27 +51,27 @@ Lengths = npt.NDArray[np.int64]
 
 
 class LengthMark(NamedTuple):
-    """A vertical line at a length, and its label."""
+    """A labelled vertical line at a length."""
 
     length: float
     text: str
 
 
 def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[int]]) -> Figure:
-    """Draw a horizontal bar for each class, in the order given, with its row count at the end.
+    """Draw a horizontal bar for each class, in the given order, with its row count at the end.
 
-    The height grows with the number of classes; the page scrolls it.
+    The height grows with the number of classes, so the page must scroll.
 
     Args:
         classes: C class names; untrusted text.
-        counts: rows of each class [C], by the display name of the split; several splits are stacked.
+        counts: row counts [C] by the display name of the split; several splits are stacked.
     Raises: ValueError if a split does not have one count per class.
     """
     for split, of_split in counts.items():
         if len(of_split) != len(classes):
             raise ValueError(f"{split} has {len(of_split)} counts for {len(classes)} classes: give one for each")
     places = list(range(len(classes)))
-    # Han, kana and Hangul letters count twice.
+    # Han, kana and Hangul letters are twice as wide.
     wide = [letters_wide(name[:LABEL_CHARS]) - len(name[:LABEL_CHARS]) for name in classes]
     labels = [short_text(name, LABEL_CHARS - more // 2) for name, more in zip(classes, wide, strict=True)]
     totals = [sum(of_class) for of_class in zip(*counts.values(), strict=True)] if counts else [0] * len(classes)
@@ -130,7 +130,7 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
 
 
 def _whole_ticks(low: float, high: float, most: int) -> Figure:
-    """Return tick settings for an axis that labels whole numbers only."""
+    """Return tick settings that label only whole numbers."""
     return {"tickformat": ",d"} | ({"dtick": 1} if high - low <= most else {"nticks": most + 1})
 
 
@@ -155,7 +155,7 @@ class _Bins(NamedTuple):
 
     @property
     def tail_place(self) -> float:
-        """Centre of the overflow bar. Half a bar's gap shows that it is off the scale."""
+        """Centre of the overflow bar. A gap of half a bar shows that it is off the scale."""
         return self.end - 0.5 + self.width
 
     @property
@@ -176,8 +176,8 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
     Args:
         lengths: integers ≥ 0; an empty sequence gives an empty figure.
         unit: the unit of a length, in the plural and in the user's language, e.g. "tokens".
-        mark: a line such as (128, "reads 128 tokens"). If it would lie far from the bars, only its label is drawn, at
-            the edge and with an arrow.
+        mark: a line such as (128, "reads 128 tokens"). If it is far from the bars, only its label is drawn, at the edge
+            and with an arrow.
     Raises: ValueError for a negative length.
     """
     given = np.asarray(lengths, dtype=np.int64)
@@ -213,12 +213,12 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
 
 def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
     low, longest = int(lengths.min()), int(lengths.max())
-    # "lower" excludes the longest of a few lengths too.
+    # "lower" excludes the longest length even if there are few.
     last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))
     if longest < low + BINS or longest <= low + TAIL_RATIO * (last - low):
         last = longest
     elif mark is not None and last < mark.length < low + MARK_RATIO * (last - low):
-        last = min(longest, math.ceil(mark.length))  # keeps the mark on the scale, outside the overflow bar
+        last = min(longest, math.ceil(mark.length))  # keep the mark on the scale, outside the overflow bar
     width = _width(last - low + 1)
     first = low // width * width
     starts = list(range(first, last + 1, width))
@@ -253,7 +253,7 @@ def _tail_ticks(bins: _Bins | None) -> Figure:
 
 
 def _mark_side(mark: LengthMark, bins: _Bins | None) -> Literal["left", "within", "right"]:
-    """Return "within" for a mark on the scale or close enough to extend the axis, otherwise the side it lies on."""
+    """Return "within" for a mark on the scale or close enough to extend the axis, otherwise its side of the bars."""
     if bins is None:
         return "right"
     reach = (MARK_RATIO - 1) * (bins.high - bins.low)

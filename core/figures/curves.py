@@ -1,4 +1,4 @@
-"""The curves of one run: stacked panels over the steps, with reference lines."""
+"""The curves of one run, in stacked panels over the steps with reference lines."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Panel:
     """One chart of the stack.
 
     Attributes:
-        share: its share of the height.
-        hint: tells the reader what to look for.
-        axis: layout of its y axis.
+        share: fraction of the total height.
+        hint: a phrase on how to read the chart.
+        axis: layout of the y axis.
     """
 
     title: str
@@ -88,7 +88,8 @@ HOVER, SHARE_HOVER = "%{y:.4g}", f"%{{y:{PERCENT_FORMAT}}}"
 PHASE_LINE = {"color": QUIET, "width": 1.2}
 TURN_LINE = {"color": ACCENT, "width": 1, "dash": "dot"}
 TICK_SIZE = 11
-# Compared steps farther apart than this multiple of the median gap are not joined: no terms were compared in between.
+# Compared steps farther apart than this multiple of the median gap are not joined by a line, because no terms were
+# compared in between.
 GAP_FACTOR = 1.5
 # Size of a knob label: its width as a share of the steps, and its line height.
 LABEL_SHARE, LABEL_PX = 0.12, 13
@@ -108,11 +109,12 @@ def curves_figure(
 
     Args:
         steps: the run's steps so far; long runs are thinned for the screen.
-        evaluations: those with meaningful scores; linear probe and classifier are drawn as separate lines.
-        facts: "majority_rate" adds its reference line.
+        evaluations: evaluations with meaningful scores; linear probe and classifier are separate lines.
+        facts: "majority_rate", if present, adds a reference line.
         phase_ends: the last step of each phase; a line marks the start of the next.
-        smoothing: applied to losses and the total gradient norm. Raw values stay behind, faint, and are shown on hover.
-        revision: Plotly keeps the zoom while it stays the same; it changes with the run.
+        smoothing: applied to losses and the total gradient norm. Faint raw values stay
+            visible and are shown on hover.
+        revision: Plotly keeps the zoom as long as this is unchanged; use one value per run.
     """
     shown = [steps[i] for i in thinned(len(steps))]
     total_steps = phase_ends[-1]
@@ -158,7 +160,7 @@ def curves_figure(
 
 
 def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
-    """Return the terms that have this measure, in their order."""
+    """Return the keys of the terms with this measure, in order."""
     return measure.keys(name for step in steps for name in step.values)
 
 
@@ -190,7 +192,7 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
 
 
 def _compared(steps: Sequence[Step]) -> tuple[list[Step], int]:
-    """Return the steps that compared the terms on a block, and the median number of steps between two.
+    """Return the steps that compared the terms on a block, and the median number of steps between comparisons.
 
     An empty step is inserted in each gap.
     """
@@ -205,10 +207,10 @@ def _compared(steps: Sequence[Step]) -> tuple[list[Step], int]:
 
 
 def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
-    """Return gradient norms and, on weights that several terms reach, the norms of these and their cosine."""
+    """Return gradient norms and, on weights that several terms reach, each term's norm and the cosine."""
 
     def dotted(measure: str, name: str, panel: int, colour: str, **more: Any) -> Figure:
-        """Return a line with markers, broken where terms were not compared."""
+        """Return a line with markers, with a gap where terms were not compared."""
         name = _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
         x, y = [step.step for step in compared], [step.values.get(measure) for step in compared]
         line = {"color": colour, "width": 1.5, "dash": "solid"}
@@ -239,7 +241,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         *_scored_traces(of_probe, probe, "dash", _("probe now")),
         *_scored_traces(of_classifier, _("accuracy"), "solid", _("classifier")),
     ]
-    # A frame's probe is fitted on fewer rows than the baseline: drawing both would compare two kinds of probe.
+    # A frame's probe is fitted on fewer rows than the baseline, so the two must not be compared.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
     references += [
@@ -255,7 +257,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
 
 
 def _with_rows(name: str, evaluation: Evaluation) -> str:
-    """Append the number of rows the probe was fitted on to a line's name."""
+    """Append to a line's name the number of rows on which the probe was fitted."""
     rows = evaluation.probe_rows
     return (
         name if rows is None else _("{name}, {detail}", name=name, detail=ngettext("{count} row", "{count} rows", rows))
@@ -263,7 +265,7 @@ def _with_rows(name: str, evaluation: Evaluation) -> str:
 
 
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
-    """Return the accuracy line over frames and its interval as a band."""
+    """Return the accuracy line over frames, and its interval as a band."""
     points = [e.step for e in evaluations]
     names = ("accuracy", "accuracy_low", "accuracy_high")
     accuracy, low, high = ([e.values[one] for e in evaluations] for one in names)

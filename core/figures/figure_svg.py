@@ -1,6 +1,6 @@
-"""Render a figure of stacked panels as SVG, for pages without Plotly: lines, markers, bands and labels.
+"""Render a figure of stacked panels as SVG, for pages without Plotly.
 
-The layout matches that of `curves_figure`; hover content is left out.
+Lines, markers, bands and labels match `curves_figure`; hover content is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TICKS = 4
 MARKER_PX = 2.6
 # Smaller numbers are written as powers of ten; otherwise 0.0001 would appear on an axis next to 5 × 10⁻⁵.
 SMALL = 0.001
-# A title too long for its figure is scaled down to at most LEAST_SIZE. Titles are bold, so their letters are wider.
+# A title too long for its figure is scaled down, at most to LEAST_SIZE. Titles are bold, so letters are wider.
 LEAST_SIZE, TITLE_WIDTH = 0.75, 1.3
 # Estimated width of a letter, as in `line_ends`. The hint beside a title is dropped if both do not fit.
 LETTER_PX = 5.8
@@ -68,8 +68,8 @@ class _Axis:
 def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     """Return an SVG element in the current text colour, safe to embed in a page.
 
-    Its attributes locate the x axis (`data-x0`, `data-x1`: values; `data-left`, `data-right`: pixels). It contains a
-    hidden line of class "cursor" that a script may move along that axis.
+    Attributes locate the x axis (`data-x0`, `data-x1`: values; `data-left`, `data-right`: pixels). A script may move
+    the hidden line of class "cursor" along this axis.
     """
     layout, margin = figure["layout"], figure["layout"]["margin"]
     left, right = float(margin["l"]), float(width - margin["r"])
@@ -104,7 +104,7 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
 
 
 def with_shared_ranges(figures: Sequence[Figure]) -> list[Figure]:
-    """Return the figures with shared axis ranges, so that they can be compared side by side."""
+    """Return the figures with shared axis ranges, for comparison side by side."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for figure in figures:
         spans.setdefault("xaxis", []).append(figure["layout"]["xaxis"]["range"])

@@ -27,10 +27,10 @@ POSITIVE_RGB = (74, 144, 194)
 NEGATIVE_RGB = (230, 159, 0)
 # A stronger background would make the text hard to read.
 OPACITY_MAX = 0.5
-# Number of the strongest words that a screen reader announces with their values.
+# Number of words, strongest first, that a screen reader announces with their values.
 SPOKEN_WORDS = 30
 SPOKEN_CHARS = 40
-# At most this much of the truncated end is shown: a text may be a book.
+# Maximum number of truncated characters shown, because a text may be as long as a book.
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
 ATTENTION = N_("attention")
@@ -54,12 +54,12 @@ def highlighted_html(
     measure: str,
     chosen: Collection[int] = (),
 ) -> str:
-    """Return a text, or both texts of a pair, with highlighted words; text that the encoder does not read is pale.
+    """Return a text or pair with highlighted words; text that the encoder does not read is pale.
 
     Args:
         weights: one per word; negative weights get another hue and an underline, NaN means not measured.
-        title: shown above; also the figure's label for screen readers.
-        measure: name of the weights; shown before the value on hover.
+        title: shown above the text; also the label for screen readers.
+        measure: name of the weights, shown before the value on hover.
         chosen: positions of words to outline, e.g. the top k.
     Returns: HTML without added line breaks, in which all untrusted text is escaped.
     Raises: ValueError if there is not one weight per word, or a weight is infinite.
@@ -77,9 +77,9 @@ def before_and_after_html(
     titles: tuple[str, str],
     skip: Collection[int] = (),
 ) -> str:
-    """Return the same text twice on one scale, and a summary.
+    """Return a text twice, with two sets of weights on one scale, and a summary.
 
-    The top k words are outlined; those that entered or left the top k have a sign.
+    The top k words are outlined; words that entered or left the top k have a sign.
 
     Args:
         before, after: finite weights, one per word.
@@ -144,7 +144,7 @@ def _block(
     framed: Collection[int],
     signs: Mapping[int, str],
 ) -> str:
-    """Return a text with its title, its highlighted words, and what hover says for screen readers."""
+    """Return a text with its title, highlighted words, and the hover content for screen readers."""
     name = _safe(title)
     marks = [_mark(w, measure, scale, framed=i in framed, sign=signs.get(i, "")) for i, w in enumerate(weights)]
     return (
@@ -161,7 +161,7 @@ def _body(text: TokenText, marks: Sequence[str]) -> str:
         pieces, end = [], 0
         for start, place, word in sorted(words, key=lambda item: item[:2]):
             pieces.append(_between(side[end:start]))
-            # If a tokenizer makes several words of one character, the first of them shows it.
+            # If a tokenizer splits one character into several words, the first word shows it.
             surface = side[max(end, start) : word.end]
             if surface:
                 pieces.append(f"{marks[place]}{_safe(surface)}</span>")
@@ -189,7 +189,7 @@ def _between(text: str) -> str:
 def _is_visible(text: str) -> bool:
     """Return True for text with a letter, number, punctuation mark or symbol.
 
-    Tokenizers drop accents without a letter and format characters.
+    Tokenizers drop format characters, and accents without a letter.
     """
     return any(category(char)[0] in "LNPS" for char in text)
 

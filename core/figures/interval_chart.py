@@ -14,7 +14,7 @@ from core.messages import N_, _
 ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
 LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36
 LABEL_CHARS = 40
-# Below this width labels would be illegible; the container scrolls instead.
+# Labels are illegible below this width; the container scrolls instead.
 LEAST_PX = 620
 # Approximate number of ticks on an axis.
 TICKS = 5
@@ -34,8 +34,8 @@ class IntervalRow:
         label: untrusted text.
         scores: one per seed.
         difference, low, high: the difference and its interval; None if missing.
-        shown: the table's verdict is that there is a difference.
-        probe: accuracy of the linear probe, which the scores have to beat.
+        shown: whether the table's verdict is a difference.
+        probe: accuracy of the linear probe, a reference for the scores.
         majority: accuracy of the majority class; drawn only within the range of the axis.
     """
 
@@ -50,7 +50,7 @@ class IntervalRow:
 
 
 def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percent: bool) -> str:
-    """Draw a dot for each seed and a line at their mean; beside them, differences with their intervals around 0.
+    """Draw a dot for each seed and a line at the mean; to the right, differences with their intervals.
 
     Grey strokes mark the references: long dashes for the linear probe, dashes and dots for the majority class.
 
@@ -120,7 +120,7 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     for name, reference, dashes in references:
         if reference is not None and scores.low <= times * reference <= scores.high:
             x = scores.at(times * reference)
-            # The full height of a row, so that equal references of adjacent rows join.
+            # Use the full height of a row, so that equal references of adjacent rows join.
             parts.append(
                 f'<path d="M{x:.1f} {y - ROW_PX / 2:.1f}V{y + ROW_PX / 2:.1f}" stroke="{QUIET}" stroke-width="1.2" '
                 f'stroke-dasharray="{dashes}"><title>{html.escape(_(name))}</title></path>'

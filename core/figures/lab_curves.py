@@ -1,4 +1,4 @@
-"""The curves of the loss lab, without data: the browser adds values as the points move."""
+"""The curves of the loss lab, without data. The browser adds values as the points move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.figures.panels import axis_title, stacked, value_at_step
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import N_, _
 
-# One per setting; no class of the lab has either colour.
+# One per setting; the classes of the lab use other colours.
 COLOURS = (CLASS_COLOURS[6], CLASS_COLOURS[7])
 GAP = 0.11
 
@@ -46,7 +46,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         settings: number of settings side by side, 1 or 2.
         measured: include alignment and uniformity, which the simplex does not have.
         height: pixels.
-    Returns: a figure whose traces hold in `meta` the number of the setting and the field of a moment to draw.
+    Returns: a figure; the `meta` of a trace holds the number of its setting and the field to draw.
     """
     titles = PANELS if measured else PANELS[:2]
     places = stacked(range(1, len(titles) + 1), GAP)

@@ -1,4 +1,4 @@
-"""Encode the maps of a run for the browser: arrays in, small binary bundles out.
+"""Encode the maps of a run as small binary bundles for the browser.
 
 A bundle is named by a hash of its content and sent once. It is a JSON header followed by little-endian arrays.
 Coordinates are quantised to 16 bits within one box around all frames, so that the axes do not move.
@@ -38,7 +38,7 @@ class Bundle:
 
     Attributes:
         id: equal for equal content.
-        frames: number of frames covered; 0 if it is the same for all.
+        frames: number of frames covered; 0 if the content is the same in all frames.
         present: indices of the frames that have a map.
     """
 
@@ -57,7 +57,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A pull (weight > 0) or a push (weight < 0) between two examples, weight −1 to 1.
+    """A pull (weight > 0) or push (weight < 0) between two examples; weights are from −1 to 1.
 
     The arrow runs from the example with id `start` to that with id `end`; `text` is shown on hover over either end.
     """
@@ -82,7 +82,7 @@ class OwnPoint:
 
 
 def box_of(*stacks: ArrayLike) -> Box:
-    """Return the box around all given stacks of frames [F, N, D]; pass it to each stack to share one scale."""
+    """Return the box around all given stacks of frames [F, N, D], so that they can share one scale."""
     flat = [np.asarray(stack, np.float64).reshape(-1, np.shape(stack)[-1]) for stack in stacks]
     points = np.concatenate(flat)
     points = points[np.isfinite(points).all(1)]
@@ -124,8 +124,7 @@ def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
     """Encode the coordinates of the points in every frame.
 
     Args:
-        frames: [F, N, D] with D = 2 or 3; NaN for a point without a position, a frame of only NaN for a map that does
-            not exist yet.
+        frames: [F, N, D] with D = 2 or 3; NaN for a point without a position; a frame of only NaN has no map yet.
         box: range of the axes, from `box_of`; the box of these frames if None.
     Returns: coordinates to 1/65,534 of the box's longest side.
     Raises: ValueError for another shape, or a box that does not contain the points.

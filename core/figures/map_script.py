@@ -17,12 +17,12 @@ VIEW = (
 
 
 def data_component() -> str:
-    """Return the module of the component that transfers a bundle."""
+    """Return the JavaScript module of the component that transfers a bundle."""
     return _joined([*SHARED, "data.js"])
 
 
 def view_component() -> str:
-    """Return the module of the component that draws maps."""
+    """Return the JavaScript module of the component that draws maps."""
     return _joined([*SHARED, *VIEW, "main.js"])
 
 

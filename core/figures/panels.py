@@ -52,7 +52,7 @@ class Place:
         return axes_of(self.number, self.x_number)
 
     def layout(self, y: dict[str, Any], x: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the layout of the panel's axes, merged with the settings given; leave x out for a stacked panel."""
+        """Return the layout of the panel's axes, updated with `y` and `x`; omit `x` for a stacked panel."""
         of_y = {"domain": list(self.y), **y}
         if x is None:
             return {axis_name("y", self.number, layout=True): of_y}
@@ -62,7 +62,7 @@ class Place:
         }
 
     def title(self, text: str) -> Figure:
-        """Return an annotation above the upper left corner. Args: text: escaped already."""
+        """Return an annotation above the upper left corner. Args: text: escaped markup."""
         return note(text, self.x[0], self.y[1], "bottom", {"size": 12})
 
     def upright(self, at: float, line: dict[str, Any]) -> Figure:
@@ -105,12 +105,12 @@ def _spans(count: int, gap: float) -> list[Span]:
 
 def axis_title(axis: Axis) -> str:
     """Return the translated title of an axis."""
-    # The context separates this "step" from messages that contain a number of steps.
+    # The context distinguishes this "step" from messages with a number of steps.
     return pgettext("axis", "step") if axis == "step" else _(AXES[axis])
 
 
 def value_at_step(name: str, form: str) -> str:
-    """Return the hover template of a point. Args: name: of its line; form: d3 format of its value."""
+    """Return the hover template of a point. Args: name: name of the line; form: d3 format of the value."""
     return _("{name} {value}, step {step}", name=name, value=f"%{{y:{form}}}", step="%{x}")
 
 

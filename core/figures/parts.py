@@ -17,7 +17,7 @@ PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 class Reference(NamedTuple):
     """A reference level of a term's loss.
 
-    `name` is its name, and `end` its line-end label; `end_of` adds the part, for several terms.
+    `name` is its full name, and `end` the label at the end of its line; `end_of` is the label for several terms.
     """
 
     measure: OfTerm
@@ -61,7 +61,7 @@ def part_colour(part: str) -> str:
 
 
 def _split(part: str) -> tuple[str, int, str]:
-    """Return the loss of a part, the number of its term among those of that loss, and its piece; "" for the term."""
+    """Split a part into its loss, the number of its term among the terms of that loss, and its piece ("" if none)."""
     key, _dot, piece = part.partition(".")
     loss, _line, number = key.rpartition("_")
     return (loss, int(number), piece) if number.isdecimal() else (key, 1, piece)

@@ -51,12 +51,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class MeasurePanel:
-    """One measure: its title, and each run's curve (None for a run without it), in the order of the names.
+    """One measure of several runs.
 
     Attributes:
-        log: logarithmic axis; linear after all if a band reaches 0.
-        percent: the values are fractions.
-        smooth: smoothing applies to this measure; it would flatten one with few values, such as one per frame.
+        curves: one per run; None for a run without this measure.
+        log: use a logarithmic axis, unless a band reaches 0.
+        percent: whether the values are fractions, shown as percentages.
+        smooth: whether smoothing applies. It would flatten a measure with few values, such as one per frame.
     """
 
     title: str
@@ -77,10 +78,10 @@ def compare_figure(
     """Draw measures of 1 to 6 runs, stacked over one axis.
 
     Args:
-        names: one per run, as users wrote them; escaped here.
+        names: one per run; untrusted text.
         axis: title of the x axis.
         smoothing: applied to curves of single runs; a mean over seeds is drawn unsmoothed.
-        revision: Plotly keeps the zoom while it stays the same.
+        revision: Plotly keeps the zoom as long as this is unchanged.
     Raises: ConfigError for more than six runs, or an invalid amount of smoothing.
     """
     if len(names) > MOST_RUNS:
@@ -118,10 +119,10 @@ def compare_figure(
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Compute mean and sample standard deviation (n − 1) over one or more seeds, where all have a value.
+    """Compute the mean and sample standard deviation (n − 1) over seeds, at positions where all have a value.
 
-    Steps and shares of a run coincide across runs; seconds do not, so a mean over time is empty or sparse. A single run
-    has no deviation.
+    Positions in steps or fractions of the run coincide across runs. Positions in seconds do not, so a mean over time is
+    empty or sparse. A single run has no deviation.
     """
     found = [{x: y for x, y in zip(curve.x, curve.y, strict=True) if y is not None} for curve in curves]
     common = [x for x in curves[0].x if all(x in one for one in found)]

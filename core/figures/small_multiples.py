@@ -18,7 +18,7 @@ DASHES = ("solid", "dash")
 
 
 class _Panel(NamedTuple):
-    """One small chart: its title, its traces without axes, and True if its values are fractions."""
+    """One small chart; its traces have no axes yet. `is_share` is True if the values are fractions."""
 
     title: str
     traces: Sequence[Figure]
@@ -52,7 +52,7 @@ def measures_figure(
 
     Args:
         steps: F steps, one per frame.
-        values: by measure, F values, None if one cannot be computed; a measure with only None is left out.
+        values: by measure, F values, None where undefined; a measure with only None is left out.
         names: by measure, its label and the better direction ("higher", "lower" or "neither"), shown as an arrow.
         shown: step of the displayed frame, marked by a line.
         axis: name of the x axis, such as "step", in the user's language.
@@ -89,7 +89,7 @@ def spread_figure(
 
     Args:
         temperatures: T ascending values, each with its spread.
-        losses: names of the spreads' losses; the first is solid, the second dashed.
+        losses: names of the losses in each spread; the first is drawn solid, the second dashed.
         chosen: the selected temperature, marked by a solid line; own: that of the run, dotted.
     """
 

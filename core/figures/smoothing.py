@@ -1,4 +1,4 @@
-"""Smooth curves by one of two methods, each defined up to the last value."""
+"""Smoothing of curves by an exponential or a moving average."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Smoothing(NamedTuple):
 
     "exponential" with `amount` β in [0, 1) is s_t = Σ_k β^(t−k) y_k / Σ_k β^(t−k), k ≤ t: a weighted mean of the values
     so far. It starts at the first value, not at 0. "average" with `amount` w ≥ 1 is the centred mean over w values. The
-    window shrinks symmetrically near the ends, so that nothing is shifted; an even w takes one value more. Both methods
+    window shrinks symmetrically near the ends, which avoids a shift; an even w is rounded up to w + 1. Both methods
     count values, not distances on the axis; gaps stay gaps.
     """
 

@@ -1,4 +1,4 @@
-"""Shared style of all figures. The page's theme sets text and grid colours in the browser."""
+"""Shared style of all figures. The page's theme sets the colours of text and grid in the browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def class_symbol(label: int) -> str:
 
 
 def base_layout(**more: Any) -> Figure:
-    """Return the base layout of every figure, updated with the keys given."""
+    """Return the base layout of every figure, updated with `more`."""
     layout: Figure = {
         "autosize": True,
         "margin": {"l": 56, "r": 16, "t": 8, "b": 40},
@@ -58,7 +58,7 @@ def note(text: str, x: float, y: float, yanchor: str, font: Mapping[str, Any], *
     """Return an annotation whose left end is at (x, y), as fractions of the figure; `more` may name axes instead.
 
     Args:
-        text: escaped already.
+        text: escaped markup.
     """
     place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": yanchor}
     return {"text": text, "showarrow": False, "font": dict(font), **place, **more}
@@ -81,7 +81,7 @@ def curve(
     """Return a trace through points, with a gap where y is None.
 
     Args:
-        line: its style; axes: its axis names, as in `panels`; more: further keys of the trace.
+        line: line style; axes: axis names from `axes_of`; more: further keys of the trace.
     """
     return {"type": "scatter", "mode": mode, "x": list(x), "y": rounded(y), "line": dict(line), **axes, **more}
 
@@ -111,7 +111,7 @@ def row_axis(labels: Sequence[str]) -> Figure:
 
 
 def row_bars(x: Sequence[Any], name: str, marker: Mapping[str, Any], hovers: Sequence[str]) -> Figure:
-    """Return a bar in each row of a chart with `row_axis`. Args: hovers: one text per bar, escaped already."""
+    """Return a bar in each row of a chart with `row_axis`. Args: hovers: escaped markup, one per bar."""
     bars = {"type": "bar", "orientation": "h", "name": name, "x": list(x), "y": list(range(len(x)))}
     return bars | {"marker": marker, "hovertext": hovers, "hovertemplate": "%{hovertext}<extra></extra>"}
 
@@ -143,7 +143,7 @@ def _escaped(text: str) -> str:
 
 
 def rounded(values: Sequence[float | None]) -> list[float | None]:
-    """Round to five significant digits: more than a screen shows, and less data to send."""
+    """Round to five significant digits, which is more than a screen shows, to send less data."""
     return [None if value is None or not np.isfinite(value) else float(f"{value:.5g}") for value in values]
 
 

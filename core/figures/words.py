@@ -37,16 +37,16 @@ EDGES_PX = 100
 LABEL_CHARS = 20
 TICKS_MAX = 8
 LABELLED_POINTS = 6
-# Plot size on a phone, on which names must not overlap each other or other points.
+# Plot size on a phone. Names must not overlap each other or other points even there.
 PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
-# From transparent to the accent, so that it fits light and dark pages.
+# From transparent to the accent, to fit light and dark pages.
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
 # The first eight classes have the first dash, the next eight the second: colours repeat after eight.
 DASHES = ("solid", "dash", "dot", "dashdot")
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
 ATTENTION = N_("attention")
-# Hover text, by the sign of a bar's word.
+# Hover text of a bar, by the sign of its word.
 SAID = {
     ENTERED: N_("{when}: {measure} {weight}, entered the top k"),
     LEFT: N_("{when}: {measure} {weight}, left the top k"),
@@ -65,7 +65,7 @@ def word_heatmap_figure(
     revision: str,
     chosen: NDArray[np.bool_] | None = None,
 ) -> Figure:
-    """Draw words against steps or layers, the first word at the top; columns have equal widths at any spacing.
+    """Draw a heat map of words (rows, first at the top) against steps or layers (columns of equal width).
 
     Args:
         words: W words; untrusted text.
@@ -121,13 +121,13 @@ def top_words_figure(
     names: tuple[str, str],
     skip: Collection[int] = (),
 ) -> Figure:
-    """Draw bars of the words in the top k before or after; signs mark those that entered or left.
+    """Draw bars of the words in the top k before or after; signs mark words that entered or left.
 
     Args:
         words: W words; untrusted text.
         before, after: [W].
         k: ≥ 1.
-        names: of the two, in the user's language.
+        names: names of before and after, in the user's language.
         skip: positions of words excluded from the top k.
     Raises: ValueError as in `entered_and_left`, and if there is not one weight per word.
     """
@@ -156,13 +156,13 @@ def top_words_figure(
 def attention_against_effect_figure(
     words: Sequence[str], attention: Array, effects: Array, agreement: RankAgreement, *, revision: str
 ) -> Figure:
-    """Draw the attention of [CLS] against the effect of deleting a word: a point for each word, names for a few.
+    """Draw a point for each word: attention of [CLS] against the effect of deleting it. A few points have names.
 
     Args:
         words: W words; untrusted text.
         attention: [W].
-        effects: [W], drop in the predicted class's probability without the word; NaN leaves a word out.
-        agreement: rank agreement of the two; shown as the title.
+        effects: [W], drop in the predicted class's probability without the word; NaN omits the word.
+        agreement: rank agreement of attention and effects, shown as the title.
     Raises: ValueError if the shapes do not match.
     """
     shares = _checked(attention, (len(words),), "attention")
@@ -256,7 +256,7 @@ def confidence_figure(
         more = {
             "name": short_text(name),
             "marker": {"color": class_colour(label), "size": 7, "symbol": symbols},
-            "hovertext": short_text(name),  # inside the template, a name could be parsed as a placeholder
+            "hovertext": short_text(name),  # in the template itself, a name could be parsed as a placeholder
             "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
         }
         traces.append(curve(steps, values[:, label].tolist(), line, {}, mode="lines+markers", **more))

@@ -1,4 +1,4 @@
-"""Answer a question of the lab, both as JSON text."""
+"""Answers to questions to the lab; both are JSON text."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
         "norm": _short(moment.gradient_norm),
         "alignment": None if moment.alignment is None else _short(moment.alignment),
         "uniformity": None if moment.uniformity is None else _short(moment.uniformity),
-        # For each: [is a class, number, view, coefficient, is related, share].
+        # Each pull: [is a class, number, view, coefficient, is related, share].
         "pulls": [
             [int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related), _short(p.share)]
             for p in moment.pulls

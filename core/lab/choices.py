@@ -113,7 +113,7 @@ def offered(space: Space) -> list[str]:
         found = [name for name, loss in losses.items() if not loss.on_vectors]
     else:
         found = [name for name, loss in losses.items() if loss.on_vectors or loss.views == 1]
-    # Cross-entropy, with which others are mixed, comes last.
+    # Cross-entropy comes last: the other losses are mixed with it.
     return sorted(found, key=lambda name: losses[name].entry.extras)
 
 

@@ -1,4 +1,4 @@
-"""Gradient descent on the points themselves, with the losses of `core.losses`, and the forces on one of them.
+"""Gradient descent on the points themselves, with the losses of `core.losses`, and the forces on one point.
 
 The pulls on an anchor are ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else fixed.
 """
@@ -84,7 +84,7 @@ class Played:
 
     Attributes:
         moments: before the first step and after each.
-        collapse, bound: reference lines of the loss without mixed-in cross-entropy, nats; None for none.
+        collapse, bound: reference lines of the loss without mixed-in cross-entropy, nats; None if it has none.
         exploded: True if the next moment would exceed FARTHEST or is not finite; the moments end before it.
     """
 
@@ -105,7 +105,7 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
     """Take steps of plain gradient descent.
 
     Args:
-        vectors: initial vectors, in the size of the stage.
+        vectors: initial vectors, of the stage's shape.
         steps: 0 to MOST_STEPS.
         anchor: the text whose pulls are returned.
     Raises: ConfigError for a loss that the space does not offer.
@@ -222,7 +222,8 @@ def pulls_on(
     Args:
         points: [N, V, d], of unit length on circle and sphere.
         labels: [N].
-    Returns: pulls of texts, none for a loss without interaction between texts, such as R-Drop, and of class vectors.
+    Returns: pulls of texts and of class vectors. A loss without interaction between texts, such as R-Drop, has no
+        pulls of texts.
     """
     found: list[Pull] = []
     if setting.known.on_vectors and setting.share > 0:

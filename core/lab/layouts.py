@@ -72,7 +72,7 @@ def unit(vectors: Array) -> Array:
 
 
 def _labels(stage: Stage) -> NDArray[np.int64]:
-    """Return balanced labels, or for "imbalanced" one class with 90% of the texts, less if a class would be empty."""
+    """Return balanced labels, or for "imbalanced" one class with 90 % of the texts, less if a class would be empty."""
     places = np.arange(stage.points)
     if stage.layout != "imbalanced":
         return places % stage.classes

@@ -1,6 +1,7 @@
-"""The server's side of the lab's process. It is started on the first visit, and again after it has exited.
+"""The server's side of the lab's process.
 
-The process is a child of the server: it reads questions from a pipe and exits when the pipe closes.
+The server starts the process on the first visit, and again after it has exited. The process reads questions from a
+pipe and exits when the pipe closes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BEGIN_S, ANSWER_S = 120.0, 20.0
 
 
 class LabProcess:
-    """One process shared by all visitors, with one question at a time; a batch of steps takes a tenth of a second."""
+    """One process for all visitors. It answers one question at a time; a batch of steps takes a tenth of a second."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -42,7 +43,7 @@ class LabProcess:
     def ask(self, question: str) -> str:
         """Return the answer of `core.lab.answer.answer`, as JSON.
 
-        Raises: EngineError if the process cannot answer, with a remedy, or if the question is invalid.
+        Raises: EngineError, with a remedy, if the process cannot answer or the question is invalid.
         """
         with self._turn:
             for last in (False, True):

@@ -1,4 +1,4 @@
-"""Losses: from vectors to a scalar, in plain torch with one loss per file.
+"""Losses in plain torch, one per file. Each maps vectors or logits to a scalar.
 
 May import: catalogue, errors, parameters, registry. The catalogue describes losses to forms and commands. Training
 turns texts into vectors and calls the losses.

@@ -1,4 +1,7 @@
-"""Arguments of the losses: checks that name the argument, its value and the expected values; unit vectors."""
+"""Helpers of the losses: argument checks and unit vectors.
+
+An error names the argument, its value and the expected values.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def in_full_precision(tensor: Tensor) -> Tensor:
 
 
 def unit_rows(rows: Tensor) -> Tensor:
-    """Divide rows by their Euclidean length, with the graph attached.
+    """Scale each row to Euclidean length 1; differentiable.
 
     Args:
         rows: [M, d], float32 or float64, any scale.

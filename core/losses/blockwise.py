@@ -1,7 +1,7 @@
 """Sums over all pairs of a batch without storing the matrix of all pairs.
 
-z·zᵀ is symmetric, so a strip of rows needs only the columns from its first row on. Its entries count for both its rows
-and its columns. The backward pass recomputes the strips instead of storing them.
+z·zᵀ is symmetric, so a strip of rows needs only the columns from its first row onwards. Each entry counts for its row
+and for its column. The backward pass recomputes the strips instead of storing them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None
     """Compute log Σ_{j≠i} exp(z_i·z_j/τ) of every row, without the matrix of all pairs.
 
     Args:
-        z: [M, d], float32 or float64, of any length.
+        z: [M, d], float32 or float64, of any norm.
         temperature: > 0, unitless.
         groups: [M] integers; if given, the sum runs only over the other rows of i's group.
     Returns: [M], exact at any temperature; differentiable once.
@@ -44,7 +44,7 @@ def others_logsumexp(z: Tensor, temperature: float, groups: Tensor | None = None
 
 
 def group_similarity(z: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute Σ z_i·z_p over the other rows p of i's group, and their number, from the group sums.
+    """Compute Σ z_i·z_p over the other rows p of i's group, and the number of those rows.
 
     Args:
         z: [M, d].
@@ -126,7 +126,7 @@ def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[St
     m = len(z)
     height = strip_height(m)
     ends = [m] * m
-    if groups is not None:  # of each row, the first row after its group
+    if groups is not None:  # for each row, the first row after its group
         counts = groups.unique_consecutive(return_counts=True)[1]
         ends = counts.cumsum(0).repeat_interleave(counts).tolist()
     memory: Tensor | None = None

@@ -41,8 +41,8 @@ def mix(vectors: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
 
     Args:
         vectors: [N, H].
-        partners: [N], the row each one is mixed with.
-        share: in [0, 1], a number or a tensor without axes, drawn from Beta(a, a) by the caller.
+        partners: [N], row number of each vector's partner.
+        share: in [0, 1], a number or a 0-d tensor, drawn from Beta(a, a) by the caller.
     Returns: [N, H] in the precision of the vectors.
     Raises: ValueError naming the argument, its value and the expected values.
     Source: Zhang et al. 2018, arXiv:1710.09412.
@@ -57,8 +57,7 @@ def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | 
     Args:
         logits: [N, C] of the mixed vectors, see `mix`.
         labels: [N], of the examples before mixing.
-        partners: [N], the row each one was mixed with.
-        share: in [0, 1], a number or a tensor without axes; the same as given to `mix`.
+        partners, share: as given to `mix`.
     Returns: scalar, nats, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
     Edge: share = 1 is plain cross-entropy.

@@ -16,17 +16,17 @@ from core.parameters import number
 
 
 def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
-    """Compute −[α·mean of log p over the own other views + (1 − α)·mean of log p over the others of the class].
+    """Compute −[α·mean log p over the anchor's other views + (1 − α)·mean log p over the other texts of its class].
 
     Args:
         features: [N, V, d] with V ≥ 2, any scale; normalised here.
         labels: [N].
-        alpha: between 0 and 1, or "uniform" for equal weights of all positives, which is L_out of `supcon_loss`.
+        alpha: between 0 and 1, or "uniform" to weight all positives equally, which gives L_out of `supcon_loss`.
         temperature: > 0, unitless.
     Returns: scalar, nats, mean over the N·V anchors, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
-    Edge: an anchor without others of its class has α = 1. The gradient cannot be differentiated again.
-    Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are an extension made here.
+    Edge: α is 1 for an anchor with no other text of its class. The gradient cannot be differentiated again.
+    Source: Xuan & Zhang 2024, eq. 8–9, AAAI; V > 2 is an extension made here.
     """
     if features.ndim != 3 or features.shape[1] < 2:
         raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, V, d] with at least 2 views")
@@ -42,7 +42,7 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
         groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
         own, own_count = group_similarity(z, example)
         alike, alike_count = group_similarity(z, groups)
-        class_count = alike_count - own_count  # |P|, without the own views
+        class_count = alike_count - own_count  # |P| without the anchor's own views
         own_share = torch.full_like(own, 0.0 if isinstance(alpha, str) else alpha)
         if alpha == "uniform":
             own_share = own_count / alike_count.to(z.dtype)
@@ -66,7 +66,7 @@ def dscl_lines(given: TermInput, labels: Tensor, settings: Settings) -> Referenc
 
 
 def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
-    """Return the entropy of the target: α spread over the own views, 1 − α over the others of the class, if any."""
+    """Return the entropy of the target: α spread over the own views, 1 − α over the other positives, if any."""
     mixed = -alpha * math.log(alpha / own) - (1 - alpha) * ((1 - alpha) / others.clamp(min=1)).log()
     return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
 

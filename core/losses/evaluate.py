@@ -1,4 +1,4 @@
-"""An objective: a list of weighted terms, evaluated to a total and its parts, with the reference lines of each loss."""
+"""Evaluation of an objective, a list of weighted terms: its total, its parts and the reference lines of each loss."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Term(NamedTuple):
 
 
 class ObjectiveValue(NamedTuple):
-    """Total, terms and parts, in nats; unweighted: total = Σ weight · term.
+    """Total and parts of an objective, in nats. Parts are unweighted: total = Σ weight · term.
 
-    `parts` has every term under its key, and the pieces of a term, if any, under "<key>.<piece>".
+    `parts` holds every term under its key, and the pieces of a term, if any, under "<key>.<piece>".
     """
 
     total: Tensor
@@ -75,12 +75,12 @@ class Objective:
         """Compute the objective.
 
         Args:
-            read: returns the input of a term by its key.
+            read: returns the input of the term with a given key.
             labels: [N].
         """
         found: dict[str, dict[str, Tensor]] = {}
         total = torch.zeros((), device=labels.device)
-        # Terms with a weight come first, so that inputs shared between terms are computed with their graph.
+        # Terms with a non-zero weight come first, so that inputs shared between terms are computed with their graph.
         for term in sorted(self.terms, key=lambda term: term.weight == 0):
             with torch.set_grad_enabled(term.weight > 0):
                 value = load(LOSSES[term.loss].compute)(read(term.key), labels, term.parameters)
@@ -105,7 +105,7 @@ class ReferenceLines(NamedTuple):
     active: Tensor | None = None
 
 
-# (positives of each view of an example [N], its own other views) → the lower bound of their loss, [N]
+# (number of positives of each view of an example [N], number of its own other views) → lower bound of the loss, [N]
 BoundFunction = Callable[[Tensor, float], Tensor]
 
 

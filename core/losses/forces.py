@@ -18,7 +18,7 @@ from core.catalogue.losses import SUPCON
 from core.losses.arguments import check_positive, check_shape, unit_rows
 from core.registry import load
 
-# Fraction of the negatives, the strongest, whose share of the push is reported.
+# The fraction of strongest negatives whose share of the push is reported.
 TOP_SHARE = 0.05
 USUAL = ForceLaw(SUPCON, SUPCON.defaults)
 
@@ -29,7 +29,7 @@ class Candidates(NamedTuple):
     Attributes:
         similarity: [A, M] cosines, or dot products for a loss on unnormalised vectors.
         copies: [A, M] number of views that each candidate represents; 0 if it is not a candidate.
-        own, alike: [A, M] number of these that are the anchor's own other views, and views of other texts of its class.
+        own, alike: [A, M] number of these views that belong to the anchor's text, and to other texts of its class.
     """
 
     similarity: Tensor
@@ -70,14 +70,14 @@ class AnchorForces(NamedTuple):
 
 
 class PushSpread(NamedTuple):
-    """The distribution of the push over the negatives: means over the anchors that a negative pushes.
+    """The distribution of the push over the negatives, averaged over the anchors that at least one negative pushes.
 
     Attributes:
         losses: nats, mean over anchors that have a positive, in the order of the law's `variants`.
         entropy: of p over the candidate texts, nats; ln(N − 1) if all have equal weight and a single view. NaN without
             a softmax.
         effective_negatives: exp of the entropy of the negatives' shares of the push, from 1 to their number.
-        top_share: share of the push from the strongest 5% of the negatives, at least one of them.
+        top_share: share of the push from the strongest 5 % of the negatives, at least one.
     """
 
     losses: tuple[float, ...]
@@ -115,7 +115,7 @@ def _positives(candidates: Candidates, law: ForceLaw) -> Tensor:
 
 
 def _losses(candidates: Candidates, law: ForceLaw, temperature: float | None) -> Tensor:
-    """Return the losses [A] in nats; 0, without a force, for an anchor without a positive."""
+    """Return the losses [A] in nats. An anchor without a positive has loss 0 and no force."""
     settings = law.settings if temperature is None else {**law.settings, "temperature": temperature}
     has_positive = _positives(candidates, law).any(1)
     own = load(law.forces.anchor_losses)(Candidates(*(part[has_positive] for part in candidates)), settings)
@@ -123,7 +123,7 @@ def _losses(candidates: Candidates, law: ForceLaw, temperature: float | None) ->
 
 
 def _candidates(features: Tensor, labels: Tensor, law: ForceLaw) -> Candidates:
-    """Return every text of a batch as an anchor, with every text as its candidate.
+    """Return the candidates of a batch in which every text is an anchor and a candidate.
 
     Raises: ValueError naming the argument, its value and the expected values.
     """

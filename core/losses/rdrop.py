@@ -29,7 +29,7 @@ def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float
         logits1: [N, C] of one dropout pass.
         logits2: [N, C] of another dropout pass over the same examples.
         labels: [N].
-        alpha: ≥ 0. The paper's loss with α is twice this one with α/2.
+        alpha: ≥ 0. The paper's loss with α is twice this loss with α/2.
     Returns: total, ce and kl, means over the batch, nats, in float32 or better; gradients flow into both passes.
     Raises: ValueError naming the argument, its value and the expected values.
     Edge: equal logits give kl = 0.

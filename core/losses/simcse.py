@@ -24,15 +24,15 @@ def simcse_loss(
     hard_negative_weight: float = 0.0,
     symmetric: bool = False,
 ) -> Tensor:
-    """Compute cross-entropy over the cosines of z1 with z2 and the hard negatives z3; the target is the own pair.
+    """Compute cross-entropy over the cosines of z1 with z2 and the hard negatives z3; a row's target is its pair.
 
     Args:
         z1: [N, d], any scale; normalised here, like z2 and z3.
         z2: [N, d], the other embedding of the same sentence (second dropout pass, or entailed sentence).
-        z3: [N, d], a hard negative of each sentence (contradiction); negatives of all rows.
+        z3: [N, d], a hard negative of each sentence (contradiction), which is a negative of all other rows too.
         temperature: > 0, unitless.
-        hard_negative_weight: added to the logit of the own hard negative; finite.
-        symmetric: average z1 → z2 and z2 → z1; the columns of z3, with the weight, count in both directions.
+        hard_negative_weight: added to the logit of a row's own hard negative; finite.
+        symmetric: average z1 → z2 and z2 → z1; z3 and its weight are used in both directions.
     Returns: scalar, nats, mean over rows, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
     Edge: one pair without hard negatives gives 0.
@@ -88,7 +88,7 @@ def supervised_simcse_term(given: TermInput, _: Tensor, settings: Settings) -> T
 
 
 def simcse_lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
-    """Return the collapse line: ln N for N second views as candidates; ln(2N − 1) for all other vectors."""
+    """Return the collapse line: ln N if only the N second views are candidates, else ln(2N − 1)."""
     n, v, _ = given.layers[0].vectors.shape
     candidates = n * v - 1 if settings.get("candidates") == "all" else n
     return ReferenceLines(torch.tensor(math.log(max(1, candidates)), dtype=torch.float64), None)

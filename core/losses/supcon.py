@@ -60,7 +60,7 @@ def supcon_loss(
             "sum", or "none" [N·V], example-major.
         base_temperature: multiplies the loss by temperature/base_temperature; None for no factor.
         queue: (features [Q, d], labels [Q]) of past batches: additional candidates, never anchors, without gradient.
-            They are positives if the labels are equal, and only negatives without labels. Q = 0 is no queue.
+            They are positives where labels are equal. Without labels, all are negatives. Q = 0 means no queue.
     Returns: scalar (or [N·V]), nats, in float32 or better.
     Raises: ValueError naming the argument, its value and the expected values.
     Edge: a batch without positives gives 0 with the graph attached. A large batch without mask and queue does not store
@@ -129,7 +129,7 @@ def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, varian
 
 
 def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant) -> tuple[Tensor, Tensor]:
-    """Compute `_in_one_matrix` in strips. Positives share a class, and all rows are candidates of each other."""
+    """Compute `_in_one_matrix` strip by strip. Positives share a class, and all rows are candidates of each other."""
     groups = classes.unique(return_inverse=True)[1]
     log_total = others_logsumexp(z, temperature)
     if variant == "out":

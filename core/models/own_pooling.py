@@ -31,14 +31,14 @@ def own_pooling(encoder_id: str) -> Pooling:
 
     For an encoder on the Hub, the two small files are fetched.
 
-    Raises: EncoderError if it pools otherwise than by [CLS] or the mean, or cannot be fetched.
+    Raises: EncoderError if the pooling is neither [CLS] nor the mean, or if the files cannot be fetched.
     """
     folder = local_folder(encoder_id)
     return pooling_of(folder, encoder_id) if folder else _hub_pooling(encoder_id)
 
 
 def known_pooling(encoder_id: str) -> Pooling | None:
-    """Return `own_pooling` without asking the Hub; None if the encoder is not on this machine or pools otherwise."""
+    """Return `own_pooling` without asking the Hub; None if it is unsupported or the encoder is not on this machine."""
     try:
         folder = local_folder(encoder_id)
         return pooling_of(folder, encoder_id) if folder else None
@@ -59,7 +59,7 @@ def _hub_pooling(encoder_id: str) -> Pooling:
 
 
 def _pooling_module(modules: Any) -> str | None:
-    """Return the folder of the pooling module, relative to the file of the modules; None without such a module."""
+    """Return the folder of the pooling module, relative to modules.json; None without such a module."""
     if not isinstance(modules, list):
         return None
     paths = [

@@ -68,7 +68,7 @@ MODEL_TYPES = (
 )
 
 
-# Families whose positions begin after the padding index, so that part of the table holds no tokens.
+# Families whose positions begin after the padding index, so that the table's first entries belong to no token.
 POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 
 
@@ -96,7 +96,7 @@ class EncoderShape:
 def encoder_shape(encoder_id: str) -> EncoderShape:
     """Return the shape of an encoder from its config file; no other file is fetched from the Hub.
 
-    Raises: EncoderError if it is unknown, unreachable or of a family that is not supported.
+    Raises: EncoderError if it is unknown, unreachable or of an unsupported family.
     """
     folder = local_folder(encoder_id)
     return read_shape(folder / "config.json", encoder_id) if folder else _hub_shape(encoder_id)
@@ -163,7 +163,7 @@ def tokenizer_folder(encoder_id: str) -> Path:
 
 
 def tokenizer_file(encoder_id: str) -> Path | None:
-    """Return an encoder's tokenizer.json if it is on this machine; the Hub is not asked.
+    """Return an encoder's tokenizer.json without asking the Hub; None if it is not on this machine.
 
     Raises: EncoderError or ConfigError for an invalid id.
     """
@@ -242,7 +242,7 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
 
 
 def is_local(encoder_id: str) -> bool:
-    """Return whether an id names a local folder. The bundled encoder is a name, wherever its folder is."""
+    """Return whether an id names a local folder. The bundled encoder counts as a name."""
     return encoder_id != BUNDLED and local_folder(encoder_id) is not None
 
 
@@ -269,7 +269,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
         raise _no_name(encoder_id, what)
     try:
         path = Path(encoder_id).expanduser()
-        # A name that a visitor gives must not reach into the working directory of the server.
+        # A visitor's name must not reach into the working directory of the server.
         if path.is_absolute() and path.is_dir():
             return path
     except (OSError, RuntimeError):
@@ -345,7 +345,7 @@ def _answers(endpoint: str, moment: int) -> bool:
 def _plain_hub_errors(
     repository: str, what: str = ENCODER, unchanged: type[Exception] | tuple[()] = ()
 ) -> Iterator[None]:
-    """Convert exceptions of the Hub client, except `unchanged`, to errors of one sentence."""
+    """Convert exceptions of the Hub client, except `unchanged`, to EncoderError or ConfigError."""
     import httpx2
     from huggingface_hub import errors
 

@@ -16,7 +16,7 @@ Classes = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAgreement:
-    """Run A (the first) against run B (the second).
+    """Comparison of run A (the first) with run B (the second).
 
     Attributes:
         both, only_first, only_second, neither: numbers of examples that both, only A, only B or neither got right.
@@ -70,13 +70,13 @@ def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> PairAgr
 
 
 def mean_std(values: Sequence[float]) -> MeanStd:
-    """Compute the mean and standard deviation over seeds of at least one value."""
+    """Compute the mean and sample standard deviation of at least one value, one per seed."""
     numbers = np.asarray(values, np.float64)
     return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
 
 
 def _kappa(a: Classes, b: Classes) -> float | None:
-    """Cohen's kappa of two lists of classes [N]: agreement beyond what their frequencies give by chance."""
+    """Compute Cohen's kappa of two lists of classes [N]; None if only one class occurs."""
     classes, numbers = np.unique(np.concatenate([a, b]), return_inverse=True)
     if len(classes) < 2:
         return None

@@ -35,14 +35,14 @@ class WordAttention(NamedTuple):
 
 
 class TopWords(NamedTuple):
-    """Positions of the most attended words, the most attended first; `remark` is a sentence if k selects nothing."""
+    """Positions of the most attended words, in falling order; `remark` is a sentence if k selects nothing."""
 
     words: tuple[int, ...]
     remark: str | None
 
 
 class Exchange(NamedTuple):
-    """Positions of the words that entered, left and stayed in the top k, each by new rank, but `left` by old rank."""
+    """Positions of the words that entered, left or stayed in the top k, sorted by new rank (`left` by old rank)."""
 
     entered: tuple[int, ...]
     left: tuple[int, ...]
@@ -50,7 +50,7 @@ class Exchange(NamedTuple):
 
 
 class RankAgreement(NamedTuple):
-    """Agreement of two rankings, from −1 to 1; None if there are too few words or one ranking ties them all."""
+    """Agreement of two rankings, from −1 to 1; None with too few words, or if all words tie in one ranking."""
 
     kendall: float | None
     spearman: float | None
@@ -78,8 +78,8 @@ def word_attention(
 
     Args:
         attention: [L, heads, T] of one text.
-        places: token positions of each of W words; tokens of no word are special.
-        layer: 1 to L, the output of that block.
+        places: token positions of each of W words; all other tokens are special.
+        layer: number of the block, 1 to L.
         head: 0 to heads − 1; None takes the mean over heads.
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -163,10 +163,9 @@ def most_attended(weights: Array, most: int) -> tuple[int, ...]:
 
 
 def effective_words(weights: Array | Sequence[float]) -> float:
-    """Compute the number of words that attention [W] is spread over: exp(entropy of its shares), 1 to W.
+    """Compute the effective number of words that share attention [W]: exp(entropy of the shares), 1 to W.
 
-    It is 0 if all weights are 0.
-
+    Returns: 0 if all weights are 0.
     Raises: ValueError for a weight that is negative or not finite.
     """
     given = _checked_weights(weights, 1)
@@ -183,8 +182,8 @@ def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> 
     """Compute the drop in the probability of a class when each word is deleted; negative if it rises.
 
     Args:
-        base_probabilities: [C] of the whole text.
-        deleted: [W, C], row w without word w.
+        base_probabilities: [C], of the whole text.
+        deleted: [W, C] probabilities; row w is for the text without word w.
         target: the class, usually the predicted one.
     Returns: [W], from −1 to 1.
     """
@@ -237,7 +236,7 @@ def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
 
 
 def _descending(weights: Doubles) -> NDArray[np.int64]:
-    """Sort positions along the last axis by falling weight; ties keep the order of the positions."""
+    """Sort positions along the last axis by falling weight; ties go to the lowest position."""
     return np.argsort(-weights, axis=-1, kind="stable")
 
 

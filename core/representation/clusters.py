@@ -1,4 +1,4 @@
-"""Clusters, found without labels, with numbers that are stable from frame to frame."""
+"""Clustering without labels; cluster numbers stay stable from frame to frame."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
     Args:
         embeddings: [N, d].
         count: ≥ 1; fewer clusters are found if there are fewer distinct vectors.
-        previous: [N] clusters of the previous frame, or labels; −1 is no cluster. Numbers are assigned so that as many
-            examples as possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free number.
-            If None, clusters are numbered in the order of their first examples.
+        previous: [N] clusters of the previous frame, or labels; −1 means no cluster. Numbers are assigned so that as
+            many examples as possible keep theirs (Hungarian method), and an unmatched cluster gets the lowest free
+            number. If None, clusters are numbered in the order of their first examples.
     Returns: [N] cluster numbers from 0.
     Raises: ValueError naming the argument, its value and what is expected.
     """

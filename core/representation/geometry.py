@@ -1,6 +1,6 @@
-"""Checks and normalisation of vectors, and the geometry of a set of vectors.
+"""Checks, normalisation and geometry of a set of vectors.
 
-Geometry means cosines within and between classes, and the number of directions that the set fills.
+The geometry is the mean cosines overall, within and between classes, and the effective rank.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Whole = NDArray[np.int64]
 
 
 def checked_rows(embeddings: ArrayLike, name: str = "embeddings") -> Array:
-    """Return vectors [N, d], in float32 if they are in float32, else in float64.
+    """Return vectors [N, d] in float64, or in float32 if the input is float32.
 
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -59,7 +59,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def _thread_pools() -> Any:
-    """Return the thread pools of this process. Cached: the search takes longer than a small decomposition."""
+    """Return the thread pools of this process. The search takes longer than a small decomposition, so it is cached."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
@@ -75,7 +75,7 @@ def normalised(embeddings: Array) -> NDArray[np.float64]:
 def effective_rank(embeddings: Array) -> float:
     """Compute exp(entropy of the singular values' shares) of the normalised, then centred rows.
 
-    Returns: from 1 (a line) to min(N − 1, d); 1.0 if there is no spread at all.
+    Returns: from 1 (a line) to min(N − 1, d); 1.0 if all normalised rows are equal.
     Source: Roy & Vetterli 2007.
     """
     z = normalised(embeddings)
@@ -89,12 +89,12 @@ def effective_rank(embeddings: Array) -> float:
 
 
 def geometry(embeddings: Array, labels: Sequence[int]) -> dict[str, float]:
-    """Compute, by name, the measures of a frame that distinguish a collapse from tight classes.
-
-    Cosines are means over unordered pairs of rows: of all, within a class and between classes, if there are such pairs.
+    """Compute the measures of a frame that distinguish a collapse from tight classes.
 
     Args:
         embeddings: [N, d], N ≥ 2; labels: [N].
+    Returns: by name, the effective rank and the mean cosine over unordered pairs of rows: all pairs, pairs within a
+        class and pairs between classes. A mean over no pairs is left out.
     """
     z, given = normalised(embeddings), np.asarray(labels)
     sums = np.stack([z[given == label].sum(0) for label in np.unique(given)])  # [C, d]

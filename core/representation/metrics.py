@@ -1,4 +1,4 @@
-"""Measures of how well vectors are separated, clustered and spread: one number each, with its settings."""
+"""Scalar measures of how well vectors are separated, clustered and spread."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BETTER: Mapping[Better, str] = {
 
 
 class Given:
-    """Checked vectors [N, d] and labels [N], with the results that several measures share."""
+    """Checked vectors [N, d] and labels [N], with cached results that several measures share."""
 
     def __init__(self, embeddings: ArrayLike, labels: ArrayLike) -> None:
         """Check the input. Raises: ValueError naming the argument, its value and what is expected."""
@@ -79,7 +79,7 @@ class Given:
 
     @property
     def silhouette(self) -> float | None:
-        """Silhouette of the labels, taken as clusters."""
+        """Silhouette with the labels as clusters; None if it is undefined."""
         if not 2 <= len(np.unique(self.labels)) < len(self.rows) or self.different < 2:
             return None
         from sklearn import config_context
@@ -96,9 +96,9 @@ class MetricEntry:
     Attributes:
         place: position in lists.
         better: the better direction, labelled by `BETTER`; "neither" if both low and high values can be bad.
-        settings: one sentence that is shown beside the number.
-        share: whether it is a share of examples, shown as a percentage.
-        measure: computes the value from the vectors of a frame; None for a measure that needs more than these.
+        settings: one sentence, shown beside the number.
+        share: whether the value is a share of examples, shown as a percentage.
+        measure: computes the value from the vectors of a frame; None for a measure that needs other input.
         short: short label for narrow columns; if empty, the label itself.
     """
 
@@ -125,11 +125,11 @@ def frame_measures(embeddings: ArrayLike, labels: ArrayLike, names: Collection[s
 
 
 def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str, float | None]:
-    """Compute eight of METRICS, with the settings given there.
+    """Compute the eight measures in PROMISED; METRICS describes their settings.
 
     Args:
         embeddings: [N, d], any scale.
-        labels: [N] integers, one per class.
+        labels: [N] class numbers.
     Returns: linear_svm and knn1 (accuracies, 0 to 1; None if a class has fewer than five examples), ari, nmi,
         alignment, uniformity, silhouette, effective_rank. A measure is None if it is undefined: for a single class or
         vector and, if it needs groups, also if all vectors are equal.
@@ -199,7 +199,7 @@ def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) 
 
     Args:
         first, second: [N, d], the vectors of the two texts of each pair.
-        scores: [N], higher for more alike.
+        scores: [N], higher for more similar texts.
     Returns: from −1 to 1; None for fewer than two pairs, and if all cosines or all scores are equal.
     Raises: ValueError naming the argument, its value and what is expected.
     """
@@ -209,7 +209,7 @@ def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) 
     gold = checked_rows(np.asarray(scores)[:, None], "scores")[:, 0]
     if len(gold) != len(one):
         raise ValueError(f"scores = {len(gold)} numbers: expected {len(one)}, one for each pair")
-    # Rounded, so that pairs that differ only by rounding errors share a rank.
+    # Round, so that pairs that differ only by rounding errors share a rank.
     cosines = np.einsum("nd,nd->n", normalised(one), normalised(other)).round(12)
     if len(np.unique(gold)) < 2 or len(np.unique(cosines)) < 2:
         return None

@@ -30,8 +30,8 @@ class Centroids(NamedTuple):
 def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
     """Measure how far each example's vector turned between two frames [N, d]: 1 − cosine, from 0 to 2.
 
-    Computed as half the squared distance of the normalised rows, so that a vector that only got longer gives about 0
-    without cancellation. A zero row against a non-zero one gives 1/2.
+    Computed as half the squared distance of the normalised rows, which gives about 0 without cancellation if only the
+    length of a vector changed. A zero row and a non-zero row give 1/2.
     Raises: ValueError when the shapes differ.
     """
     first, second = checked_rows(before, "before"), checked_rows(after, "after")
@@ -59,10 +59,11 @@ def class_centroids(embeddings: ArrayLike, labels: ArrayLike, classes: int) -> C
 
 
 def margins(embeddings: ArrayLike, labels: ArrayLike) -> Numbers:
-    """Cosine to the centroid of the example's class minus the highest cosine to another; below 0, another is nearer.
+    """Cosine to the centroid of the example's class minus the highest cosine to another centroid.
 
-    Centroids are those of `class_centroids`, but the centroid of the example's class leaves out the example itself
-    (leave-one-out). Otherwise the members of a small class would attract themselves.
+    If it is negative, another centroid is nearer. Centroids are those of `class_centroids`, but the centroid of the
+    example's class leaves out the example itself (leave-one-out). Otherwise the members of a small class would attract
+    themselves.
 
     Args:
         embeddings: [N, d].

@@ -1,6 +1,6 @@
 """Nearest neighbours in the original space, and how well a flat map keeps them.
 
-Neighbours are exact; ties are in the order of row numbers.
+Neighbours are exact; ties go to the lowest row number.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Honesty:
     """The honesty of a flat map: how well it keeps neighbours, from 0 to 1, where 1 is best.
 
     Attributes:
-        trustworthiness: mean over points; lower the farther away a point's map neighbours are in the original space.
+        trustworthiness: mean over points; low if map neighbours of a point are far away in the original space.
         overlap: mean share of the k nearest on the map that are among the k nearest in the original space.
         per_point_trustworthiness, per_point_overlap: [N].
         k: number of neighbours compared.
@@ -58,7 +58,7 @@ class Honesty:
 
 
 class NeighbourIndex:
-    """Rows prepared for many queries."""
+    """Index of rows for repeated nearest-neighbour queries."""
 
     def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
         """Prepare the rows. Args: embeddings: [N, d], N ≥ 1. Raises: ValueError."""
@@ -80,7 +80,7 @@ class NeighbourIndex:
     def nearest(self, of: int | ArrayLike, k: int) -> Neighbours:
         """Return the k rows nearest to row `of`, excluding the row itself, or to an external vector [d].
 
-        Args: k: ≥ 1, at most N − 1 (N for a vector); larger values are lowered to that.
+        Args: k: ≥ 1, at most N − 1 (N for a vector); larger values are reduced to the maximum.
         Raises: ValueError naming the argument, its value and what is expected.
         """
         own = int(of) if isinstance(of, int | np.integer) else None
@@ -130,9 +130,9 @@ def nearest_among(
 ) -> tuple[Whole, NDArray[np.float64]]:
     """Find the k nearest of `among` [N, H] for each of `rows` [M, H], nearest first, by exact Euclidean distance.
 
-    For maps, which merge copies first, so that the order of ties does not matter. At the few hundred rows of a live map
-    it is four to six times as fast as scikit-learn's brute force. At thousands of rows, brute force takes three
-    quarters of its time.
+    Maps merge copies first, so the order of ties does not matter. At the few hundred rows of a live map, this is four
+    to six times as fast as scikit-learn's brute force. At thousands of rows, brute force takes three quarters of the
+    time.
 
     Args:
         k: at most N, or N − 1 with `itself`.
@@ -156,7 +156,7 @@ def nearest_among(
 
 
 def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
-    """Compute the fraction of each point's neighbours that it has kept.
+    """Compute the fraction of each point's neighbours that are neighbours in both frames.
 
     Args: before, after: [N, k] from `all_neighbours`, of two frames; the numbers in a row are distinct.
     Returns: [N] from 0 to 1; 1 if k is 0.
@@ -183,7 +183,7 @@ def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honest
         k: ≥ 1, lowered to the largest number below N/2, as the measure requires.
     Returns: the scores. Fewer than three points cannot be out of order, so all scores are 1, with k = 0.
     Raises: ValueError naming the argument, its value and what is expected.
-    Source: Venna & Kaski 2001, eq. 1 (trustworthiness), with per-point values scaled so that their mean is the whole.
+    Source: Venna & Kaski 2001, eq. 1 (trustworthiness), with per-point values scaled to average to the map's value.
     """
     rows, flat = checked_rows(embeddings), checked_rows(points, "points")
     if len(rows) != len(flat):
@@ -204,7 +204,7 @@ def map_honesty(embeddings: ArrayLike, points: ArrayLike, k: int = 10) -> Honest
 
 
 def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
-    """Yield, for blocks of b of the rows [N, d], keys [b, N] that order all rows by distance, nearest first.
+    """Yield the slice of each block of b rows, and keys [b, N] that order all rows by distance, nearest first.
 
     A key is the distance as an integer, times N, plus the row's number. So no two keys of a row are equal, ties go to
     the lowest number, and the key modulo N is the row's number. The key of a row with itself is the largest int64.

@@ -86,11 +86,11 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p values for their number, so that the chance of any false finding among them stays at the level.
+    """Correct p values for multiple comparisons, so that the family-wise error rate stays at the level.
 
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
-    # Not by statsmodels: it runs a full garbage collection at each call, which takes a tenth of a second.
+    # statsmodels runs a full garbage collection at each call, which takes a tenth of a second.
     given = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(given)
     corrected = np.empty_like(given)
@@ -99,10 +99,10 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
-    """Estimate the number of seeds that would detect such a difference with a power of 0.8.
+    """Estimate the number of seeds that would detect a difference of this size with a power of 0.8.
 
-    The estimate is that of the paired t test, whose power equals that of the permutation test except for very few
-    seeds. It is never below `fewest_seeds(level)`.
+    The estimate uses the paired t test, whose power matches that of the permutation test except with very few seeds.
+    It is never below `fewest_seeds(level)`.
 
     Args:
         level: the p to reach; with several comparisons, the level divided by their number.
@@ -120,7 +120,7 @@ def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
     if power.power(effect, MOST_SEEDS, level) < POWER:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns about effects that two seeds show, but is right
+        warnings.simplefilter("ignore")  # the warnings concern effects that two seeds can show; the result is right
         enough = power.power(effect, fewest, level) >= POWER
         needed = fewest if enough else math.ceil(float(np.squeeze(power.solve_power(effect, None, level, POWER))))
     return max(fewest, needed)
@@ -131,7 +131,7 @@ def fewest_seeds(level: float = LEVEL) -> int:
     return max(2, math.ceil(1 - math.log2(level)))
 
 
-# Reruns of a page and the numbers of a lesson need the same intervals again, and each takes a tenth of a second.
+# Page reruns and lessons request the same intervals again; each takes a tenth of a second.
 @lru_cache(maxsize=256)
 def _interval(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
     """Bootstrap the interval of the mean of differences [S] or [S, E]."""

@@ -14,8 +14,8 @@ from enum import StrEnum
 from core.messages import N_, _, sentences
 from core.quantities import percent, signed
 
-# A loss is at its collapse line if it has covered less than AT_LINE of the way that it can go, and close to its bound
-# from NEARLY_THERE on.
+# Fractions of the progress that a loss can make: below AT_LINE it is at its collapse line, from NEARLY_THERE it is
+# close to its bound.
 AT_LINE, NEARLY_THERE = 0.05, 0.8
 # The spread of vectors is 1 − their mean cosine. Collapsed vectors have a spread below COLLAPSED_SPREAD, and below
 # LOST_SPREAD of that at step 0.
@@ -94,7 +94,7 @@ class Contrast:
         temperature: τ; None if vectors are not normalised, so that cosines do not limit the loss.
         classes: C, if labels define the positives; None if each text is its own class.
         weight: ≥ 0.
-        shown: whether it compares exactly the vectors of the frame.
+        shown: whether the term compares exactly the vectors of the frame.
         steps: number of steps over which the values are means.
     """
 
@@ -158,7 +158,7 @@ def verdict(
 
     Args:
         now: the newest frame.
-        start: the frame of step 0; None if there is none yet, and the verdict is then less specific.
+        start: the frame of step 0; if None, the verdict is less specific.
         largest_prediction: share of the frame's validation texts in the most predicted class; None if no classifier is
             trained, so that predictions are meaningless.
     """

@@ -82,9 +82,9 @@ def word_statistics(
 
     Lift of class c for word w is P(c | w selected) / P(c), where P(c) = N_c / N is the class's share of the examples.
     P(c | w selected) = (n_wc + a·P(c)) / (n_w + a) is smoothed with a = PRIOR_EXAMPLES, so that lift is
-    (n_wc·N / N_c + a) / (n_w + a). Lift is 1 if selection is independent of the class, and lower if selection speaks
-    against the class. It stays below N / N_c if that exceeds 1. A class without examples has lift 1. A word counts once
-    per example, however often it occurs there.
+    (n_wc·N / N_c + a) / (n_w + a). Lift is 1 if selection is independent of the class, and lower if selection is
+    evidence against the class. It stays below N / N_c if that exceeds 1. A class without examples has lift 1. A word
+    counts once per example, however often it occurs there.
 
     Args:
         words: the words of each of N examples as written; they are counted case-folded.

@@ -4,9 +4,9 @@ Source: Wei & Zou 2019, arXiv:1901.11196. Differences from its code:
 
 - A text keeps its case and punctuation.
 - A word is replaced at the drawn position, not wherever it occurs.
-- A rate is a share of the words. That code deletes each word with a probability, and swaps rate · words times, which
+- A rate is a share of the words. The original deletes each word with a probability, and swaps rate · words times, which
   moves twice as many.
-- Words are duplicated in place. That code inserts synonyms of other words.
+- Words are duplicated in place. The original inserts synonyms of other words.
 - Texts without spaces are changed by character.
 """
 
@@ -41,7 +41,7 @@ FUNCTION_WORDS = """
 """
 STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 
-# Separates these draws from the project's other generators, whose seeds have fewer words.
+# Separates these draws from the project's other generators, whose seeds are shorter lists.
 STREAM = 6
 
 PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
@@ -51,14 +51,16 @@ def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
     """Return the generator of one view, so that a resumed run draws the same views as an uninterrupted one.
 
     Args:
-        seed: the run's. step: of training. row: in the training split. draw: number of the view in its step.
-            All >= 0.
+        seed: seed of the run, ≥ 0.
+        step: training step, ≥ 0.
+        row: row of the training split, ≥ 0.
+        draw: number of the view in its step, ≥ 0.
     """
     return np.random.default_rng([seed, step, row, draw, STREAM])
 
 
 def stream(*names: str) -> int:
-    """Return a number for the draws of a view or an operation, so that they do not all choose the same words."""
+    """Return the number of a view's or operation's random stream, so that they do not all choose the same words."""
     return zlib.crc32(":".join(names).encode())
 
 
@@ -76,13 +78,13 @@ def eda(
     character with its marks, or a run of Latin letters and digits. A changed text has single spaces.
 
     Args:
-        operation: "replace" words by synonyms, "delete" words, "duplicate" words in place, "swap" words by pairs, or
+        operation: "replace" words by synonyms, "delete" words, "duplicate" words in place, "swap" pairs of words, or
             "mixed": one of the four, drawn from those that can change this text.
-        rate: share of the words that change, in [0, 1]. Above 0 at least one changes, if the text allows it. At least
-            one word stays when words are deleted. Stop words and words without a synonym are never replaced.
+        rate: share of the words that change, in [0, 1]. Above 0 at least one changes, if the text allows it. Deletion
+            leaves at least one word. Stop words and words without a synonym are never replaced.
         synonyms: returns the words that may replace a lower-case word.
-    Returns: the text itself if nothing could be changed.
-    Raises: ValueError for another operation or rate.
+    Returns: the text itself if nothing can be changed.
+    Raises: ValueError for an unknown operation or a rate outside [0, 1].
     """
     if operation not in (*CHANGES, "mixed"):
         raise ValueError(f"operation = {operation!r}: choose one of {', '.join(CHANGES)}, mixed.")

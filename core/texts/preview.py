@@ -27,7 +27,7 @@ def text_views(
     Args:
         seed: ≥ 0; same arguments, same previews.
         rate: share of the words or tokens that change, in [0, 1), for views with a rate.
-        tokens: of the text under the chosen encoder, special ones included; without them, token views are described.
+        tokens: tokens of the text by the selected encoder, with special tokens; None describes token views in words.
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
@@ -45,7 +45,7 @@ def text_views(
 
 
 def _sentence(entry: ViewEntry) -> str:
-    """Describe the effect of a view that the text does not show."""
+    """Describe the effect of a view that has no preview of the text."""
     summary = _(entry.summary)
     if entry.by_model:
         return _("{summary} Made on request.", summary=summary)

@@ -37,14 +37,14 @@ class ViewPreview:
     """Preview of one view of a text, or of one operation of the view.
 
     Attributes:
-        name: of the view in the registry.
-        label: of the view, with the operation if it has several; translated, as is the sentence.
+        name: name of the view in the registry.
+        label: label of the view, with the operation if it has several; translated, like the sentence.
         unit: kind of the segments: pieces of text to join, or single tokens. None if there is only the sentence.
-        segments: for each text, one of a single text and two of a pair; the tokens of a pair are one sequence. Without
-            those marked "removed" they are exactly the view. A removed token is one whose embedding is zeroed.
-        order: for tokens, the former position of each, from 0.
+        segments: one sequence per text; the tokens of a pair are one sequence. Without the segments marked "removed"
+            they are exactly the view. A removed token is one whose embedding is zeroed.
+        order: for tokens, the original position of each, from 0.
         sentence: the effect of the view, for display.
-        on_request: whether a model has to compute the view of this text first.
+        on_request: True if a model must compute the view first.
     """
 
     name: str

@@ -58,7 +58,7 @@ def _bundled() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _wordnet() -> Any:
-    """Return nltk's reader of WordNet, or None: nltk is no dependency, and its corpus is a separate download."""
+    """Return nltk's reader of WordNet, or None: nltk is not a dependency, and its corpus is a separate download."""
     try:
         wordnet = import_module("nltk.corpus").wordnet
         wordnet.ensure_loaded()

@@ -1,4 +1,4 @@
-"""The gradient for an adversarial view: that of the term's own loss with respect to the embeddings."""
+"""Gradients for adversarial views: those of a term's own loss with respect to the embeddings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def embedding_gradients(
 ) -> list[Tensor]:
     """Compute the gradient of a term's loss on two dropout passes with respect to the embeddings of the first.
 
-    The loss contrasts pooled vectors, even if the term contrasts tokens. No weight collects a gradient.
+    The loss contrasts pooled vectors, even if the term contrasts tokens. Weights get no gradient.
 
     Returns: [T, E] for each text.
     Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
@@ -53,7 +53,7 @@ def embedding_gradients(
 
 
 def laid_out(gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, texts: Sequence[int]) -> Tensor:
-    """Lay the gradients of texts out in rows [R, T, E], at the positions of their tokens and zero elsewhere."""
+    """Arrange the gradients of texts in rows [R, T, E], at the positions of their tokens; zero elsewhere."""
     laid = torch.zeros_like(embeddings)
     for text, gradient in zip(texts, gradients, strict=True):
         place = owners == text

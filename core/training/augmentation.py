@@ -22,7 +22,7 @@ def with_back_translations(
 
     Args:
         kept: file that caches translations, shared by runs; None caches them for this run only.
-    Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
+    Raises: EncoderError or ConfigError if a model cannot be fetched or loaded.
     """
     if task.back_translation is None:
         return data

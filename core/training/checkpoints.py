@@ -39,8 +39,8 @@ class Checkpoints:
 
     Attributes:
         every_steps: steps between two checkpoints; None saves by time, see SHARE_OF_TIME.
-        guard: called before a checkpoint replaces the old one. It may raise, so that a dead attempt does not overwrite
-            the checkpoint of a living one.
+        guard: called before a checkpoint replaces the old one. It may raise, so that a stale attempt does not overwrite
+            the checkpoint of the current one.
     """
 
     folder: Path
@@ -59,9 +59,9 @@ class Checkpoints:
         return time.monotonic() - self._last >= max(SHORTEST_PAUSE_S, self._cost_s / SHARE_OF_TIME)
 
     def save(self, step: int, tensors: Mapping[str, Tensor]) -> None:
-        """Write to a temporary name, then rename: a reader finds the old checkpoint or the new one.
+        """Save the checkpoint atomically: a reader finds the old one or the new one.
 
-        Raises: TrainingError if the disk is full; the old checkpoint stays.
+        Raises: TrainingError if the disk is full; the old checkpoint is kept.
         """
         started = time.monotonic()
         self.write(self.path, step, tensors)
@@ -73,7 +73,7 @@ class Checkpoints:
         self.write(snapshot_path(self.folder, step), step, tensors)
 
     def write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
-        """Write one file of the folder, and replace the previous one only at the end. Raises: TrainingError."""
+        """Write one file of the folder atomically. Raises: TrainingError if it cannot be written."""
         needed = sum(t.numel() * t.element_size() for t in tensors.values())
         self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free

@@ -33,7 +33,7 @@ PATIENCE = timedelta(days=30)
 class Ranks:
     """The processes of a distributed run, as seen by one of them.
 
-    Rank 0 leads: it alone takes decisions, measures and records.
+    Rank 0 leads: it alone makes decisions, measures and records.
     """
 
     def __init__(self, device: str) -> None:
@@ -98,7 +98,7 @@ class Ranks:
         return torch.cat(trimmed, 1).to(own.dtype)
 
     def sum_gradients(self, parameters: Iterable[Parameter]) -> None:
-        """Sum the gradients over processes. A parameter without a gradient on any process keeps none."""
+        """Sum the gradients over processes. A parameter that has no gradient on any process still has none."""
         wanted = list(parameters)
         summed = self.summed([parameter.grad for parameter in wanted], wanted)
         for parameter, gradient in zip(wanted, summed, strict=True):
@@ -136,7 +136,7 @@ class Ranks:
 
 
 class ShardedBatch:
-    """The passes of a batch of which this process encodes one shard. The gathered vectors are leaves.
+    """The passes of a batch, of which this process encodes one shard. The gathered vectors are leaves.
 
     It has the interface of `GradientCache`, which encodes the shard if the shard is larger than a micro-batch.
     """
@@ -207,7 +207,7 @@ def _own_draws(rank: int) -> Iterator[None]:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Convert the errors that torch raises when a process is lost into one sentence."""
+    """Convert the errors that torch raises when a process is lost to TrainingError."""
     try:
         yield
     except RuntimeError as error:

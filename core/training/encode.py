@@ -31,9 +31,9 @@ def encoder_autocast(precision: Precision, device: torch.device) -> torch.autoca
 
 
 def in_bfloat16(precision: Precision, device: str) -> bool:
-    """Return whether the encoder computes in bfloat16 on a type of device.
+    """Return whether the encoder computes in bfloat16 on this type of device.
 
-    "auto" is the precision of runs that were prepared before it was a setting: bfloat16 on CUDA, float32 elsewhere.
+    "auto", in runs prepared before precision was a setting, means bfloat16 on CUDA and float32 elsewhere.
     """
     return device == "cuda" if precision == "auto" else precision == "bfloat16"
 

@@ -1,6 +1,6 @@
 """A complete fine-tune: training, then saving the weights, in half precision if that changes no prediction.
 
-Half precision is float16, not bfloat16. Weights of encoders lie well within its range: of all-MiniLM-L6-v2 the largest
+Half precision is float16, not bfloat16. Weights of encoders lie well within its range: in all-MiniLM-L6-v2 the largest
 is 7.9, and one in a million rounds to 0. Its three additional bits keep logits eight to twenty times closer to those in
 full precision.
 """
@@ -120,8 +120,8 @@ def halve_weights(
     """Save a finished run's last weights and snapshots in float16, file by file.
 
     A file keeps full precision if any prediction on the validation split would change. Both predictions are computed at
-    the run's own precision, at which the weights are used later. Projection heads are needed by steps only and are left
-    out.
+    the run's own precision, at which the weights are used later. Projection heads are left out: only training needs
+    them.
 
     Args:
         device: device of the run, by its name in torch.
@@ -129,7 +129,7 @@ def halve_weights(
             precision equal these, those in full precision need not be computed.
         trained: the last weights, if they are not on disk yet, with the encoder that predicts.
     Yields: one sentence for each file that keeps full precision.
-    Raises: TrainingError for weights that cannot be read or written, EncoderError.
+    Raises: TrainingError for weights that cannot be read or written; EncoderError if the encoder cannot be loaded.
     """
     machine, known = torch.device(device), known or {}
     autocast = encoder_autocast(config.precision, machine)
@@ -138,12 +138,12 @@ def halve_weights(
         yield from _written(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
     folder = checkpoints.folder
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
-    # After a disk was full, the checkpoint may be of an earlier step. It may hold adapters, so it is not changed.
+    # If the disk was full, the checkpoint may be from an earlier step. It may hold adapters, so it is not changed.
     if trained is None and checkpoint_step(folder) == config.steps:
         files[config.steps] = checkpoint_path(folder)
     if files:
-        # The encoder in memory has weights that earlier steps did not have, so a new one is loaded. A head that is not
-        # trained is the first that the seed draws, as in the run.
+        # The encoder in memory has weights that earlier steps did not have, so a new one is loaded. An untrained
+        # head is the first draw of the seed, as in the run.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             encoder, tokenizer = load_encoder(
@@ -158,7 +158,7 @@ def halve_weights(
 
 
 def in_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Convert tensors to float16, except those with a number beyond its range."""
+    """Convert tensors to float16, except those with a value outside its range."""
     return {name: tensor.half() if _in_range(tensor) else tensor for name, tensor in tensors.items()}
 
 

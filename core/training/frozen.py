@@ -14,7 +14,7 @@ class OncePerRow(Generic[Item]):
     """A cache of one item per row, up to a size limit.
 
     A row's item is computed together with those of the rows that first appear in the same step. These groups depend on
-    the sampler only. A resumed run starts with an empty cache and computes the same groups, so its numbers are equal to
+    the sampler only. A resumed run starts with an empty cache and computes the same groups, so its results are equal to
     the last bit. Rows beyond the limit are computed again at each step.
     """
 
@@ -30,8 +30,8 @@ class OncePerRow(Generic[Item]):
         Args:
             rows_of: returns the rows of a step, counted from 1.
             compute: returns the items of rows, in their order.
-            size: returns the bytes of a row's item.
-            limit: bytes of all cached items.
+            size: returns the size of a row's item in bytes.
+            limit: maximum size of the cache in bytes.
         """
         self._rows_of, self._compute, self._size = rows_of, compute, size
         self._room = limit

@@ -13,11 +13,11 @@ from core.training.outputs import Outputs, joined
 
 
 class GradientCache:
-    """A batch encoded twice: without activations for the loss, then in micro-batches with the gradient of the loss.
+    """A batch that is encoded twice in micro-batches: without activations for the loss, then for the gradients.
 
-    Contrast needs all vectors of a batch at once, but activations of the encoder only for the micro-batch in the
-    backward pass. Each micro-batch is encoded both times with the same random state, so that its dropout masks are
-    equal.
+    A contrastive loss needs all vectors of a batch at once, but the backward pass needs the activations of only one
+    micro-batch at a time. Each micro-batch is encoded both times with the same random state, so that its dropout masks
+    are equal.
 
     Source: Gao et al. 2021, arXiv:2101.06983.
     """

@@ -119,8 +119,8 @@ def train(
         start: weights of the run that `config.start` names.
         resume: continue from the checkpoint, on exactly the same curve.
         ranks: the processes of a distributed run. This process leads, and the others call `follow`.
-        trained: receives the encoder and its trained weights once the run has finished. The last weights are then not
-            saved.
+        trained: receives the encoder and its trained weights once the run has finished. The run then saves no final
+            checkpoint.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError if the encoder cannot be loaded.
     """
@@ -471,7 +471,7 @@ class _Run:
         """Save a checkpoint. If the disk is full, return a notice instead, and the run continues."""
         assert self.checkpoints is not None
         tensors = weights_of(self.encoder, self.learned if last else self.learned | self._learning())
-        if not last:  # needed only by a further step
+        if not last:  # needed only by further steps
             tensors |= self.phase.state() | random_states()
         try:
             self.checkpoints.save(self.step, tensors)

@@ -12,7 +12,7 @@ from transformers import Adafactor
 from core.config import OptimiserConfig
 from core.encoders.model import Encoder
 
-# At this step β2^t, with β2 = 0.999, is 0 even in float64, and float32 can still count in ones.
+# At this step β2^t, with β2 = 0.999, is 0 even in float64, and float32 can still count by ones.
 LATE_STEP = 1e6
 # Types of the Python numbers among an optimiser's moments, by their name in a checkpoint.
 NUMBERS: Mapping[str, tuple[type, torch.dtype]] = {"int": (int, torch.int64), "float": (float, torch.float64)}
@@ -27,7 +27,7 @@ def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[
     normalisation weights, the parameters with fewer than two dimensions, do not decay.
 
     Returns: dictionaries of `params`, `weight_decay` and `rate`, the peak learning rate. With layer_decay 1 and no
-        separate rate for the classifier there are at most two, so that a fused step stays one sweep.
+        separate rate for the classifier there are at most two, so that a fused step stays a single sweep.
     Source: Howard and Ruder 2018 (discriminative fine-tuning), arXiv:1801.06146.
     """
     rates = _rates(encoder, optimiser)
@@ -48,7 +48,7 @@ def make_optimiser(
     no first moments.
 
     Without bias correction, the step of AdamW is lr·m/(√v + ε) with the raw moments, as in BERT's own optimiser. torch
-    divides m by 1 − β1^t and v by 1 − β2^t. Counting from a t so large that both are 1 gives exactly this step.
+    divides m by 1 − β1^t and v by 1 − β2^t. Counting from a t so large that both are 1 gives exactly this update.
 
     Args:
         groups: result of `parameter_groups`.

@@ -58,8 +58,8 @@ class Batch(NamedTuple):
 class Passes:
     """The passes of a plan. Outputs of frozen blocks are computed once for each text and cached.
 
-    Outputs are not cached if a view changes a text before the encoder, or if the batch is one of triplets. A gradient
-    cache and a batch shared by processes rule the cache out too, unless all blocks are frozen.
+    Outputs are not cached if a view changes a text before the encoder, or if the batch consists of triplets. With a
+    gradient cache or several processes, they are cached only if all blocks are frozen.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Passes:
     def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | ShardedBatch | None]:
         """Return the outputs of the encoder, and the gradient cache or sharded batch, if any.
 
-        The caller calls `backward` of the latter after that of the loss.
+        The caller must call its `backward` after that of the loss.
         """
         if self.kept_outputs is not None:
             return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None

@@ -17,7 +17,7 @@ from core.training.encode import Attention
 from core.training.scores import LinearProbe, classification_scores, probe_scores
 from core.training.untrained import candidate_rows, probe_rows, spread
 
-# Maximum disk space for the attention of all frames, in bytes. Examples beyond it have none.
+# Maximum disk space for the attention of all frames, in bytes. Further examples have none.
 ATTENTION_BYTES_MAX = 2**26
 BYTES_PER_NUMBER = 2
 
@@ -65,7 +65,7 @@ class ProbeFrames:
     def events(
         self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None
     ) -> Iterator[Event]:
-        """Yield the frame, and the scores of the validation split. Geometry is that of the validation rows on the map.
+        """Yield the frame and the scores of the validation split, with the geometry of the validation rows on the map.
 
         Args:
             pooled: vectors of `texts_of`.
@@ -83,7 +83,7 @@ class ProbeFrames:
 
     @property
     def fitting_texts(self) -> tuple[Input, ...]:
-        """Return the training rows that a linear probe is fitted on."""
+        """Return the training texts that a linear probe is fitted on."""
         return self._fitting.inputs
 
     def fitted(self, vectors: FloatArray) -> LinearProbe:
@@ -92,7 +92,7 @@ class ProbeFrames:
 
 
 def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:
-    """Return the number of texts, from the first, whose attention is stored in all frames."""
+    """Return the number of leading texts whose attention is stored in all frames."""
     per_token = BYTES_PER_NUMBER * len(encoder.blocks) * encoder.model.config.num_attention_heads * frames
     sizes = np.cumsum([text.length * per_token for text in words])
     return int(np.searchsorted(sizes, ATTENTION_BYTES_MAX, side="right"))

@@ -42,7 +42,7 @@ class MomentumQueue:
         self.held = vectors[-self._size :], labels[-self._size :]
 
     def state(self) -> dict[str, Tensor]:
-        """Return the momentum encoder's moved weights, and the vectors and labels in the queue."""
+        """Return the momentum copy's weights that training changes, and the vectors and labels in the queue."""
         learning = [name for name, parameter in self._encoder.named_parameters() if parameter.requires_grad]
         moving = dict(self._copy.named_parameters())
         tensors = {f"copy/{name}": moving[name].contiguous() for name in learning}

@@ -44,7 +44,7 @@ class LinearProbe:
         # With a single class there is nothing to fit.
         several = len(self._known) > 1
         with warnings.catch_warnings():
-            # scikit-learn suspects regression targets if classes have few rows.
+            # scikit-learn warns of regression targets if classes have few rows.
             warnings.filterwarnings("ignore", "The number of unique classes")
             model = LogisticRegression(C=1.0, max_iter=2000)
             self._fitted = model.fit(vectors, np.asarray(labels)) if several else None
@@ -63,6 +63,6 @@ class LinearProbe:
 def probe_scores(logits: FloatArray, labels: Sequence[int], rows: int) -> dict[str, float]:
     """Compute the scores of a linear probe's logits.
 
-    They include `train_rows`, the number of rows of the fit, which marks them as those of a probe.
+    They include `train_rows`, the number of rows of the fit, which only a probe's scores have.
     """
     return classification_scores(logits, labels) | {"train_rows": float(rows)}

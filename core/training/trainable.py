@@ -25,8 +25,8 @@ def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Mod
     """Freeze the weights that are not trained, and insert adapters if the config asks for them.
 
     With "lora", query and value of every block get low-rank adapters, which are trained together with the head. New
-    adapters change no output; they are drawn from torch's global random state. The model remains transformers' own
-    object. Adapters of an earlier call are merged first.
+    adapters change no output; they are drawn from torch's global random state. The model is not wrapped.
+    Adapters of an earlier call are merged first.
 
     Returns: the outermost trained modules, for `Encoder.train_only`. With "lora" these are the blocks, whose dropout is
         active as in any fine-tune, and the head.
@@ -74,7 +74,7 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
 
 
 def merge_adapters(encoder: Encoder) -> None:
-    """Merge LoRA's adapters into the weights that they adapt, and leave plain linear layers.
+    """Merge LoRA adapters into the weights that they adapt, and restore plain linear layers.
 
     Without adapters, nothing changes. A model must be merged before it is saved. Outputs in evaluation mode stay the
     same up to rounding.
@@ -102,7 +102,7 @@ def merged_names(names: Collection[str]) -> set[str]:
 
 @torch.no_grad()
 def reinitialise(encoder: Encoder, blocks: int) -> None:
-    """Initialise the top `blocks` blocks again as transformers does, from torch's global random state.
+    """Re-initialise the top `blocks` blocks as transformers does, from torch's global random state.
 
     Call it before `apply_trainable`.
 
@@ -133,7 +133,8 @@ def fit_classifier(
     head are unchanged.
 
     Args:
-        seed: draws at most FITTED_MAX texts. A fixed stride would miss classes if rows cycle through the classes.
+        seed: seed of a sample of at most FITTED_MAX texts. A fixed stride would miss classes if rows cycle through the
+            classes.
     Source: Kumar et al. 2022 ("LP-FT"), arXiv:2202.10054.
     """
     drawn = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed))[:FITTED_MAX].tolist()
@@ -166,10 +167,11 @@ def fit_classifier(
 
 
 def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:
-    """Store only the inputs of blocks in training mode, and recompute the rest in the backward pass.
+    """Turn gradient checkpointing on or off.
 
-    Gradients are the same, with dropout too. A block restricted by `first_tokens_only` stores its activations: the
-    backward pass begins there, so recomputing them would not lower the peak.
+    If on, blocks in training mode store only their inputs, and the backward pass recomputes the rest. Gradients are the
+    same, even with dropout. A block restricted by `first_tokens_only` stores its activations: the backward pass begins
+    there, so recomputing them would not lower the peak.
 
     Source: Chen et al. 2016, arXiv:1604.06174.
     """

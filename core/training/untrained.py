@@ -87,7 +87,7 @@ class FolderCache:
                 if place >= MOST_KEPT or (place and size > MOST_BYTES):
                     path.unlink(missing_ok=True)
         except (OSError, SafetensorError) as error:
-            # Without the cache a run only takes some seconds longer.
+            # Without the cache a run only takes a few seconds longer.
             logging.getLogger(__name__).warning("vectors were not kept: %s", error)
 
 
@@ -112,7 +112,7 @@ def cache_key(
     """Return the cache key of an encoder, its pooling and length, a task and the arithmetic.
 
     Args:
-        fingerprint: distinguishes encoders of the same name, e.g. by the sizes and dates of their weights.
+        fingerprint: distinguishes encoders of the same name, e.g. by the sizes and dates of their weight files.
         arithmetic: device type and precision, which differ in rounding.
         drawn: number of re-initialised top blocks and the seed that drew them; None for a pre-trained encoder.
     """
@@ -170,7 +170,7 @@ class Untrained:
 def learned_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:
     """Return the training rows of all batches of a prepared run, ascending.
 
-    These are all rows, unless the run ends before. If they are more than ROWS_MAX, an evenly spread subset is returned.
+    These are all rows, unless the run ends earlier. Of more than ROWS_MAX rows, return an evenly spread subset.
     """
     seen: set[int] = set()
     for phase in config.phases:

@@ -1,8 +1,8 @@
 """Back-translation: a text is translated into another language by one model, and back by a second one.
 
 The models sample, so the wording varies with the temperature while the meaning stays. Sources: Gunel et al. 2021,
-arXiv:2011.01403 (noise of the training set by temperature); CERT, Fang et al. 2020, arXiv:2005.12766 (two round trips
-of one text as a pair).
+arXiv:2011.01403 (noisy training sets at several temperatures); CERT, Fang et al. 2020, arXiv:2005.12766 (two round
+trips of one text as a pair).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MemoryTranslationCache:
 class TranslationCache:
     """A cache of translations in one SQLite file, safe for several processes.
 
-    If the file is damaged or cannot be written, this is logged once and texts are translated again.
+    A damaged or unwritable file is logged once, and texts are translated again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,7 +88,7 @@ class TranslationCache:
         from sqlite_utils import Database
 
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Changing the journal mode does not wait for a database lock, so a file lock serialises its creation.
+        # Changing the journal mode does not wait for a database lock, so a file lock serialises the creation.
         with (
             FileLock(self._path.with_name(f"{self._path.name}.lock"), timeout=BUSY_TIMEOUT_S),
             closing(sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)) as connection,
@@ -124,7 +124,7 @@ class RoundTrip:
 
         Args:
             forward: Hub name or local folder of a Marian model, e.g. "Helsinki-NLP/opus-mt-en-de".
-            backward: the model for the way back, e.g. "Helsinki-NLP/opus-mt-de-en".
+            backward: the model for the opposite direction, e.g. "Helsinki-NLP/opus-mt-de-en".
             temperature: > 0, unitless; 0.3 to 0.9 are usual, and higher values give bolder translations.
         Raises: ValueError for an invalid temperature.
         """
@@ -138,7 +138,7 @@ class RoundTrip:
     def translate(self, texts: Sequence[str]) -> list[str]:
         """Return each text after its round trip; the canonical batches are those of this list.
 
-        Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
+        Raises: EncoderError or ConfigError if a model cannot be fetched or loaded.
         """
         return self.translate_rows(texts, range(len(texts)))
 
@@ -147,7 +147,7 @@ class RoundTrip:
 
         Args:
             texts: the whole split; its canonical batches are rows 0 to 15, 16 to 31, …
-            rows: numbers in `texts`, in any order.
+            rows: indices into `texts`, in any order.
         Returns: one text per row; the original if it or one of its translations is blank.
         Raises: IndexError for a row outside `texts`; EncoderError or ConfigError as in `translate`.
         """
@@ -254,7 +254,7 @@ def _check_type(folder: Path, name: str) -> None:
 
 
 def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
-    """Load tokenizer and model from safetensors or by torch's weights_only loader, without running remote code.
+    """Load tokenizer and model from safetensors or with torch's weights_only loader, without running remote code.
 
     Raises: EncoderError.
     """
@@ -262,7 +262,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
     transformers.utils.logging.disable_progress_bar()
     try:
         with warnings.catch_warnings():
-            # The package it recommends only normalises unusual quotation marks and dashes.
+            # sacremoses only normalises unusual quotation marks and dashes.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
@@ -272,7 +272,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
             weights_only=True,
             dtype=torch.float32,
         )
-    # A tokenizer with missing files raises one of the last two.
+    # A tokenizer with missing files raises TypeError or AssertionError.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
         reason = shown(first_line(error))
         raise EncoderError(
@@ -322,7 +322,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
         request: texts, a seed, and forward, backward and temperature of the view.
         folder: folder of the store, whose translation cache is shared with runs.
     Returns: {"texts": one translation per text}.
-    Raises: EncoderError or ConfigError in one sentence if a model cannot be fetched or loaded.
+    Raises: EncoderError or ConfigError if a model cannot be fetched or loaded.
     """
     progress(0, None, Message("Translating; new translation models are downloaded first"))
     trip = round_trip(request, request["seed"], folder / "cache" / "translations.db", torch.device("cpu"))

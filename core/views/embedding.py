@@ -1,7 +1,7 @@
 """ConSERT's views: shuffled tokens, or a modified output of the embedding layer for some texts of a batch.
 
 Each function on embeddings takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to
-(−1 for padding), and returns the input of the encoder's blocks. Tokens of other texts are returned bit for bit. Random
+(−1 for padding), and returns the input of the encoder's blocks. Tokens of other texts are returned unchanged. Random
 numbers come from torch's global generator of the device, whose state a run saves.
 
 Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
@@ -43,8 +43,8 @@ def shuffle_tokens(tokens: Tokens, special_ids: Collection[int], rng: np.random.
     """Shuffle the tokens that are not special, with their types; special tokens keep their positions.
 
     ConSERT permutes position ids and keeps the tokens. For attention with absolute positions, permuting the tokens
-    instead gives the same set of pairs (tested). It also works for encoders with relative positions. ConSERT's code
-    moves [CLS] too; here it stays, because its vector represents the text.
+    gives the same pairs of token and position (tested). It also works for encoders with relative positions. ConSERT's
+    code moves [CLS] too; here it stays, because its vector represents the text.
 
     Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
     """
@@ -67,14 +67,14 @@ def token_cutoff(
     Args:
         special: [R, T] bool, tokens that are never zeroed, such as [CLS].
         texts: numbers of the texts to change.
-        rate: in (0, 1): the share of a text's other tokens, rounded; at least one if it has any.
+        rate: in (0, 1); share of a text's other tokens to zero, rounded; at least one token if it has any.
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)
     inside, _ = _numbered(owners, texts)
     candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
     owner = owners.flatten()[candidates]
-    # Random order within each text, text after text: the stable sort keeps the random order.
+    # Tokens in random order, then sorted by text: the stable sort keeps the order random within each text.
     shuffled = torch.rand(len(candidates), device=embeddings.device).argsort()
     order = shuffled[owner[shuffled].argsort(stable=True)]
     lengths = owner.bincount()  # number of candidates of each text
@@ -93,7 +93,7 @@ def feature_cutoff(
     """Zero a random share of the H features of each text, in all of its tokens.
 
     Args:
-        rate: in (0, 1): the share of the features, rounded; at least one.
+        rate: in (0, 1); share of the features to zero, rounded; at least one feature.
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)

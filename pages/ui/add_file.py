@@ -1,4 +1,4 @@
-"""Add a file: show how it was read, map its columns, list its problem rows, then add or discard it."""
+"""Add a file: show the detected format, map the columns, list rows with problems, then add or discard the file."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _accepted() -> str:
 
 
 def _options(file: Any) -> ReadingConfig:
-    """Draw how the file is read; return the guessed settings with the user's changes."""
+    """Draw the reading settings; return the guessed ones with the user's changes."""
     key = f"reading.{file.file_id}"
     with st.container(border=True):
         st.markdown(f"**{_('Format')}**")
@@ -149,7 +149,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
         guess = guess_columns(table.columns, table.preview, unread=table.unread)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
-    key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns get new widgets
+    key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # a different header needs new widgets
     labels = {
         "text": _("Text"),
         "text_b": _("Second text"),
@@ -201,7 +201,7 @@ def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Combin
 
 @cached(4, kept_s=KEPT_S)
 def _rows(files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]) -> Rows:
-    """Return the rows to add: the same object while nothing changes, so that they are split once."""
+    """Return the rows to add, as the same object until something changes, so that they are split only once."""
     return joined(_together(files, options).dropping(dropped), [file.name for file in files])
 
 
@@ -306,7 +306,7 @@ def _cancel_button(label: str) -> None:
 
 
 def _forget_files() -> None:
-    """Empty the uploaders by giving them the keys of another round."""
+    """Empty the uploaders by changing their keys."""
     state.remember("upload.round", state.remembered("upload.round", lambda: 0) + 1)
 
 

@@ -27,10 +27,10 @@ class Item(Generic[Value]):
     Attributes:
         name: name in the address.
         kind: type of its values.
-        default: value of an absent parameter, never written to the address; None if it depends on what is shown.
+        default: value of an absent parameter, never written to the address; None if it depends on the page's content.
         problem: clause that follows "but" in the complaint about an invalid value; marked with `N_` and translated
             when it is shown.
-        of: owner, with which it is reset.
+        of: owner; the item is reset when the owner changes.
         everywhere: whether every page has it.
     """
 
@@ -71,7 +71,7 @@ class Item(Generic[Value]):
         """Return the choice that the address names; if it names none of them, complain and return the default.
 
         Args:
-            problem: replaces the item's problem if it depends on what is shown.
+            problem: replaces the item's problem if it depends on the page's content.
         """
         text = self.text
         if text is None:
@@ -99,7 +99,7 @@ class Item(Generic[Value]):
 
 
 def as_text(value: Any) -> str | None:
-    """Format a value for the address; None removes the parameter."""
+    """Format a value for the address; False gives None, which removes the parameter."""
     match value:
         case bool():
             return ON if value else None

@@ -1,4 +1,4 @@
-"""Checks before launch: the encoder's fit to the texts, positives in a batch, readings per step, the classifier."""
+"""Checks before launch: the encoder's fit to the texts, positives in a batch, encodings per step, the classifier."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NARROW = ("Label", "Label was")
 STARVING = 0.1
 # Test accuracy of CE + SCL with 400 rows of 80 classes, see "Many classes" in benchmarks/README.md.
 RANDOM_START, PROBE_OF_STUDY = 0.609, 0.904
-# Test accuracy of the defaults minus that of the probe, in points, over 14 sets of 7 to 99 classes (see there).
+# Test accuracy of the defaults minus that of the probe, in points, over 14 sets of 7 to 99 classes (same section).
 LEAST_ABOVE_PROBE, MOST_ABOVE_PROBE = -4.0, 10.7
 MAX_CLASS_ROWS, TABLE_PX = 5, 180
 
@@ -204,7 +204,7 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
 
 
 def classifier_audit(config: RunConfig, classes: int) -> None:
-    """Say what to expect from the classifier's start, when it learns, and what is scored until then."""
+    """Draw the score to expect from the classifier's initialisation, when it learns, and what is scored until then."""
     if classes >= MANY_CLASSES and config.classifier_start == "probe":
         st.info(
             _(
@@ -346,7 +346,7 @@ def _token_vectors(
     k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
     vectors = f"{batch * sum(share * view.mean for share, view in zip(shares, views, strict=True)):,.0f}"
     short = mean(min(known, k) < clusters for known in found.tokens)
-    if not clusters:  # no clustering: each token is a vector
+    if not clusters:  # without clustering, each token is a vector
         sentence = _(
             "{count:.1f} of at most {k} tokens of a text: about {vectors} vectors in a batch.",
             count=mean(min(known, k) for known in found.tokens),

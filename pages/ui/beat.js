@@ -1,6 +1,6 @@
-// Asks the server for the next look after a while, and not before somebody can see the page.
+// Requests the next update after a delay, and only while the page is visible.
 
-const SILENCE_MS = 15000; // an answer that was lost must not end the watching
+const SILENCE_MS = 15000; // repeat the request then, in case the answer was lost
 
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;

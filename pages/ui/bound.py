@@ -65,8 +65,9 @@ def bound(
     for a control that is not on the page yet. The page complains about a value that is no option.
 
     Args:
-        default, problem: replace those of the item if they depend on what is shown.
-        labels: labels of the options, if they depend on what is shown: a browser identifies a choice by its label.
+        default, problem: replace those of the item if they depend on the page's content.
+        labels: labels of the options if they change with the page's content, as a browser identifies a choice by its
+            label.
     """
     listed = list(options)
     usual = item.default if default is None else default
@@ -206,7 +207,7 @@ def nearest(options: Sequence[Number], wanted: Number) -> Number:
 
 @dataclass(slots=True)
 class _Control:
-    """Current widget of a control: its family of options, its number and its start value."""
+    """Current widget of a control: its set of options, its number and its start value."""
 
     family: str
     number: int

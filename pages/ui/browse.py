@@ -64,7 +64,7 @@ def browse(head: DeltaGenerator) -> None:
     try:
         with st.spinner(_("Reading"), show_time=False):
             listing = _listing(task_id, _stamp(task_id))
-    except PlaygroundError as error:  # the buttons above stay, so that the task can be deleted
+    except PlaygroundError as error:  # the buttons are drawn already, so that the task can be deleted
         st.error(escaped(str(error)))
         return
     about.caption(_about(task_id, own.get(task_id), listing))
@@ -81,9 +81,9 @@ def _stamp(task_id: str) -> float:
 
 @cached(6)
 def _listing(task_id: str, stamp: float) -> Listing:
-    """Return the rows in the default splits of a run, with a note on the source of its validation rows.
+    """Return the rows in the default splits of a run, with a note on the origin of its validation rows.
 
-    If the source names validation rows, the listing has all of them.
+    If the data set has validation rows, the listing has all of them.
     """
     library, task = reads.library(), TaskConfig(id=task_id)
     own = library.task(task_id) if is_own(task_id) else None
@@ -152,7 +152,7 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
             if language() != ENGLISH:
                 st.caption(_("The data card is in English."))
             with st.container(key="data_card"):
-                st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
+                st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # one level below the page's heading
 
 
 def _overview(listing: Listing) -> None:

@@ -1,4 +1,4 @@
-// A table whose cells can be pressed. Names are text, never markup.
+// A table with clickable cells. Names are set as text, never as markup.
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -43,7 +43,7 @@ function draw(node, { label, corner, rows, columns, cells, upright }) {
   stop?.focus({ preventScroll: true });
 }
 
-// One stop for the Tab key; arrows go from there to the next cell that can be pressed.
+// The table is one tab stop. Arrow keys move to the next clickable cell.
 function move(event, node) {
   const [dx, dy] = MOVES[event.key] ?? [];
   const from = event.target.closest("button");

@@ -11,7 +11,7 @@ import streamlit as st
 
 SCRIPT = Path(__file__).with_name("cell_table.js")
 STYLE = Path(__file__).with_name("cell_table.css")
-# With more or longer column names than this, the names stand upright.
+# With more or longer column names than this, the names are vertical.
 LEVEL_NAMES, LEVEL_CHARS = 4, 16
 
 _mount = st.components.v2.component(
@@ -40,7 +40,7 @@ class TableCell:
         about: sentence for the tooltip and for screen readers.
         strength: strength of its colour, 0 to 1.
         kind: CSS classes.
-        chosen: whether it was clicked last.
+        chosen: whether this cell was clicked last.
     """
 
     text: str
@@ -66,7 +66,7 @@ def cell_table(
     Args:
         cells: [rows][columns]; None for an empty cell.
         label: description of the table for screen readers; corner: heading that names rows and columns.
-        upright: whether column names stand upright; None decides by their number and length.
+        upright: whether column names are vertical; None decides by their number and length.
     Returns: row and column, None when no cell was clicked.
     """
     if upright is None:

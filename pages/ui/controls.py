@@ -52,7 +52,7 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
-        # After its last step, a run scores and saves, and no longer reads requests.
+        # After its last step, a run only scores and saves, and no longer polls for requests.
         over = run.last_step >= run.steps
         if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
             ask(lambda: engine.pause(run.id))
@@ -187,7 +187,7 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
 
 
 def offer_undo_of_runs(engine: Engine) -> None:
-    """Draw an undo line for each group of runs that were deleted together."""
+    """Draw an undo button for each group of runs that were deleted together."""
     own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
     for at, group in groupby(own, key=lambda run: run.at):
         runs = list(group)
@@ -247,7 +247,7 @@ def _time_left(discarded_at: float | None) -> str:
 
 def _line(words: str, key: str, undo: Callable[[], None]) -> None:
     def bring_back() -> None:
-        # A callback runs before the page is drawn, so that a click on an expired button is answered too.
+        # A callback runs before the page is drawn, so that a click on an expired button still gets an answer.
         try:
             undo()
         except PlaygroundError as error:
@@ -321,6 +321,6 @@ def import_menu(store: Store) -> None:
 
 
 def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:
-    """Return the bytes of a download. Its thread belongs to no visitor, so the caller passes the language."""
+    """Return the bytes of a download. It runs in a thread without a session, so the caller passes the language."""
     with in_language(code):
         return export_bytes(export, store, *run_ids)

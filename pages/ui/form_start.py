@@ -1,4 +1,4 @@
-"""Starting point of the form: a run as launched or as it ended, a link, a config file, or the last draft."""
+"""Starting point of the form: the launch or final settings of a run, a link, a config file, or the last draft."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHOICES = {"ended": N_("Final values"), "launched": N_("Launch values")}
 def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     """Return the settings of a run that the form starts from, and a name for their source.
 
-    If the run's knobs were turned, the page asks whether to use the settings as launched or as they ended.
+    If the run's knobs were turned, the page asks whether to use the launch or the final values.
     """
     launched, ended = as_launched(run.config), as_ended(run.effective, run.last_step)
     if ended == launched:
@@ -69,7 +69,7 @@ CONFIG_BYTES_MAX = 2**20
 def form_start(engine: Engine) -> tuple[RunConfig, str]:
     """Return the draft that fills the form, and a name for its source: another source restarts the form.
 
-    An address that this session wrote itself is ignored: the second of two quick presses still carries the earlier one.
+    Ignore an address that this session wrote: the second of two quick presses still carries the address from before.
     """
     given = tuple(state.texts_in_url(FineTune.SET.name))
     if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
@@ -116,7 +116,8 @@ def put_link(draft: RunConfig, now: Usual) -> None:
     """Write the draft's differences from the defaults to the address.
 
     Args:
-        now: usual settings for the task. If they differ from the defaults, a draft of defaults states its batch size.
+        now: usual settings for the task. If they differ from the defaults, the link of a draft of defaults includes the
+            batch size.
     """
     texts = settings_text(without_defaults(draft))
     if not texts and now != usual(0, 0):

@@ -25,7 +25,7 @@ _switch = st.components.v2.component(
 
 
 def speak() -> None:
-    """Set the visitor's language before any text is drawn, and keep the address in line with it."""
+    """Set the visitor's language before any text is drawn, and update the address to match."""
     ask_for_language(_spoken)
     # The browser's language if there is a catalogue for it, English otherwise. zh-CN and zh-TW count as zh.
     code, asked = (st.context.locale or "").split("-")[0].casefold(), EveryPage.LANGUAGE.text

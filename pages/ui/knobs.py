@@ -54,9 +54,9 @@ def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
 
 
 def pending_words(now: KnobState) -> list[str]:
-    """Describe the turns that no step has used yet: the next step of a paused run may be far off.
+    """Describe the turns that no step has used yet, because the next step of a paused run may be far off.
 
-    The text is away from the slider: a second line in a slider's label would push down everything below it.
+    The text is not in the slider's label, where a second line would push down everything below it.
     """
     if now.step > now.config.steps:
         return []
@@ -77,11 +77,11 @@ def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
 def _slider(
     engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale, *, over: bool
 ) -> None:
-    """Draw a slider at the current value. Args: over: no step is left that could use another value.
+    """Draw a slider at the current value. Args: over: whether no steps are left that could use another value.
 
-    The widget, with the keyboard focus, stays while the value follows its turns. If the value changes for another
-    reason, such as a turn from another browser or a refused turn, a new widget replaces it. A browser that has not yet
-    drawn a value set by the server may still send the previous one, which would read as a turn back.
+    The widget, with the keyboard focus, stays while its own turns change the value. If the value changes for another
+    reason, such as a turn from another browser or a refused turn, a new widget replaces it. Otherwise a browser that
+    has not yet drawn the server's value could send the previous one, which would count as a turn back.
     """
     drawn = state.remembered(key, lambda: Drawn(0, value, value))
     held = state.widget_value(drawn.key(key))

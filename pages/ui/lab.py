@@ -1,4 +1,4 @@
-"""The loss lab on its page: passes the browser's questions to the lab process, and keeps the address current."""
+"""The loss lab on its page: pass the browser's requests to the lab process, and keep the address current."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pages.ui.address import LossLab
 from pages.ui.live_figure import plotly_url
 
 FOLDER = Path(__file__).with_name("lab")
-# Joined into one module, with the marks and icons of the maps.
+# The scripts are joined into one module, with the marks and icons of the maps.
 SCRIPTS = ("../plotly.js", "../softmax_bars.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
 SHOWN = "lab.shown"
 MOST_STEPS = 3000
 CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
-# Initial settings: by space, otherwise the usual one, and the second one.
+# Initial settings: by space, in all other spaces, and of the second panel.
 FIRST = {"simplex": Setting(loss="rdrop", learning_rate=5.0)}
 USUAL = Setting()
 SECOND = Setting(temperature=0.5)
@@ -93,7 +93,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
     _take(shown, stage)
     _mount(
         key=KEY,
-        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
+        # A list, because Streamlit would load pandas to check a dictionary's values for data frames.
         data=[
             {
                 "origin": shown.origin,
@@ -142,7 +142,7 @@ def _described(loss: LabLoss) -> dict[str, Any]:
 
 
 def _take(shown: _Shown, stage: Stage) -> None:
-    """Answer the browser's last question, unless it is answered already, and store the step that the browser shows."""
+    """Answer the browser's last request, unless it is answered already, and store the browser's current step."""
     held = state.widget_value(KEY)
     report = held.get("asked") if isinstance(held, Mapping) else None
     # There is no report, or it is invalid or belongs to an earlier start.

@@ -1,5 +1,5 @@
-// The languages to choose from; the page is marked as being in the one that is spoken, for screen readers and fonts.
-// Another one opens the same address again: a page knows by their labels what its widgets hold, so it has one language.
+// The language switch. It sets the page's `lang` attribute, for screen readers and fonts. Another language reloads the
+// page, because Streamlit identifies choices by their labels, which must all be in one language.
 
 export default function ({ data: sent, parentElement }) {
   const node = parentElement.querySelector(".language");

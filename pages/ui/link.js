@@ -1,5 +1,5 @@
-// Copies the address of what is shown. Where the browser does not let a page copy (http in a classroom), the link is
-// there to be copied by hand; on a projector it is there to be read.
+// Copies the address of the current view. The link is also shown: to copy by hand where the browser forbids a page to
+// copy (plain http), and to read from a projector.
 
 const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
 

@@ -91,7 +91,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         draw_verdict(now)
     with right:
         draw_curves(now, curves)
-        # Below the curves, whose height is fixed; the text below the map varies in height.
+        # Below the curves, because their height is fixed, while the text below the map varies.
         disk_line(engine, run)
         with st.expander(_("Log")):
             st.code(log_tail(engine, run) or _("The log is empty."), language=None)

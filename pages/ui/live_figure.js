@@ -1,4 +1,4 @@
-// One DOM node, one Plotly figure. Streamlit calls the default export again for every change of the data.
+// One Plotly figure in one DOM node. Streamlit calls the default export for every change of the data.
 
 export default function (component) {
   const { parentElement } = component;
@@ -14,7 +14,7 @@ export default function (component) {
     if (!node.latest) return;
     const theme = getComputedStyle(node).getPropertyValue("--st-text-color");
     const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
-    if (stamp && stamp === node.stamp) return; // what is drawn is what came
+    if (stamp && stamp === node.stamp) return; // this figure is already drawn
     node.stamp = stamp;
     const figure = JSON.parse(node.latest.figure);
     const config = {
@@ -23,7 +23,7 @@ export default function (component) {
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", ...CLOUD_BUTTONS],
       toImageButtonOptions: { scale: 2 },
     };
-    // Plotly keeps what a person does to a figure (zoom, tool) as long as uirevision stays the same.
+    // Plotly keeps the user's zoom and tool while `uirevision` is unchanged.
     Plotly.react(node, figure.data, themed(figure, node), config).then(() => {
       node.updates = (node.updates || 0) + 1;
       node.dataset.updates = String(node.updates);

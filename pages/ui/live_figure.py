@@ -20,7 +20,7 @@ from core.figures.template import Figure
 from core.messages import script_messages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Joined into one module.
+# The scripts are joined into one module.
 SCRIPTS = (Path(__file__).with_name("plotly.js"), Path(__file__).with_name("live_figure.js"))
 STYLE = Path(__file__).with_name("live_figure.css")
 
@@ -67,7 +67,7 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
     """
     _mount(
         key=key,
-        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
+        # A list, because Streamlit would load pandas to check a dictionary's values for data frames.
         data=[
             {
                 "figure": figure if isinstance(figure, str) else as_text(figure),

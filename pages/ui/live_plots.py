@@ -37,7 +37,7 @@ METHODS = {"pca": "PCA", "umap": "UMAP"}
 
 
 def draw_map(now: RunNow, method: str) -> None:
-    """Draw the map of the frames so far. UMAP lags some frames behind; PCA replaces it until its first map."""
+    """Draw the map of the frames so far: UMAP, which lags some frames behind, or PCA until UMAP has a map."""
     run = now.run
     assert run.probe is not None
     frames = frames_of(now.store, run, None)
@@ -74,7 +74,7 @@ def draw_map(now: RunNow, method: str) -> None:
 
 
 def draw_verdict(now: RunNow) -> None:
-    """Draw the verdict on one contrastive term of the phase, from its loss, the geometry and the predictions."""
+    """Draw the verdict on one contrastive term of the phase, based on its loss, the geometry and the predictions."""
     run, config = now.run, now.config
     scores = {e.step: e for e in now.evaluations if e.split == VALIDATION}
     if not now.steps or not scores or run.probe is None:

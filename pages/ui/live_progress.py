@@ -131,7 +131,7 @@ def waiting_words(store: Store, run: RunRecord) -> str:
 
 
 def queue_words(place: Place | None, on_cluster: bool) -> str:
-    """Describe how many runs are ahead of this one, and when it begins, given the pace of earlier runs."""
+    """Describe how many runs are ahead of this one, and when it starts, estimated from earlier runs."""
     before = 0 if place is None else place.before
     if on_cluster:  # the server does not know how many runs the cluster takes at a time
         if not before:

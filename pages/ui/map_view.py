@@ -21,7 +21,7 @@ from pages.ui import state
 
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
-# Larger than any map. Bounds the address, which holds a bit for each id up to the largest.
+# Larger than any map. Limits the address, which has a bit for each id up to the largest.
 IDS_MAX = 2**20
 
 
@@ -99,7 +99,7 @@ class _Settled:
 
     Attributes:
         asked: value that the page requested last.
-        number: grows when the page requests a new value; the browser then takes the page's value.
+        number: increases when the page requests a new value, which the browser then adopts.
         answered: last answer to the page: the value, or the newest frame's step if no frame was requested.
         heard: number of the visitor's last report.
     """
@@ -115,7 +115,7 @@ class _Settled:
         return report["value"] if report is not None and report["number"] > self.heard else self.value
 
     def settle(self, asked: Any, report: Mapping[str, Any] | None) -> Any:
-        # A page that passes back an earlier answer, such as one from its address, requests nothing new.
+        # A page that passes back an earlier answer, for example from its address, requests nothing new.
         if self.number == 0 or asked not in (self.asked, self.after(report), self.value, self.answered):
             self.value, self.number = asked, self.number + 1
         else:
@@ -190,7 +190,7 @@ def map_view(
             reports of it.
         follow: whether a visitor at the newest frame, even after scrubbing there, moves on to each new one.
         name: name of the exported PNG and SVG files.
-        unit: unit that frames count; the browser has the words for it.
+        unit: unit of the frame numbers; the browser's scripts have the words for it.
     """
     if len(panels) > MAX_PANELS:
         raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
@@ -203,7 +203,7 @@ def map_view(
     memory = _memory(key)
     _mount_view(
         key=key,
-        # In a list: given a dictionary, Streamlit loads pandas to check its values for data frames.
+        # A list, because Streamlit would load pandas to check a dictionary's values for data frames.
         data=[
             {
                 "panels": [panel.as_json() for panel in panels],

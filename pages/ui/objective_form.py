@@ -26,7 +26,7 @@ from pages.ui.softmax_bars import example_softmax
 
 MOST_TERMS = 8
 COLUMNS = 3
-# A text view may be taken twice, as in CERT; the second one has this suffix in the widget.
+# A text view may be used twice, as in CERT; the second use has this suffix in the widget.
 AGAIN = "#2"
 HELP = {
     "lambda": N_("Weight of the contrastive loss; 0 leaves it out."),
@@ -209,13 +209,13 @@ def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
 
 
 def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[JSON]) -> JSON:
-    """Draw the settings of a term that are no sliders above, if its other settings leave them relevant; read them."""
+    """Draw and read the settings of a term that are relevant and have no slider above."""
     columns: list[DeltaGenerator] = []
     read: JSON = {}
     hidden: JSON = {}
     for parameter in entry.parameters:
         if parameter.name == "k":
-            continue  # `_knobs` draws it, beside the weights
+            continue  # drawn by `_knobs`, with the weights
         if not _matters(parameter, {**term, **read}, entry, views):
             if not parameter.knob:  # a hidden setting must not invalidate the term
                 hidden[parameter.name] = parameter.default

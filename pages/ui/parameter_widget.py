@@ -1,7 +1,7 @@
 """One widget for one parameter of the registry; an invalid number gets an error message.
 
-Streamlit's own bounds refuse a number without a message. The page then keeps the previous value, while the field shows
-another one.
+Streamlit's bounds refuse a number without a message. The page then keeps the previous value, while the field shows the
+refused one.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _offered(parameter: Parameter) -> dict[str, Any]:
 
 
 def _named_or_chosen(place: Any, parameter: Parameter, words: Mapping[str, str], value: Any, key: str) -> str:
-    """Draw the choice between values with a name and a value of the user's own, and read it. Args: words: labels."""
+    """Draw the choice between named values and a custom value, and read it. Args: words: labels of the named values."""
     options = list(words)
     index = options.index(value if value in options else CHOSEN)
     picked: str = place.selectbox(

@@ -38,14 +38,14 @@ COLUMNS = 3
 def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
     """Return labels of options; a label that occurs more than once gets its mark.
 
-    A browser identifies an option by its label: of two equal labels, the wrong option would be taken.
+    A browser identifies an option by its label, so equal labels could select the wrong option.
     """
     count = Counter(labels)
     return [label if count[label] == 1 else with_more(label, mark) for label, mark in zip(labels, marks, strict=True)]
 
 
 def task_names(own: Mapping[str, LibraryTask], start: TaskConfig | None = None) -> dict[str, str]:
-    """Return the displayed names of the bundled tasks, of the users' own and, if it is one, of the file `start`."""
+    """Return the displayed names of the bundled tasks, of users' tasks and, if `start` is a file, of that file."""
     # Translators: a task that the user added, in the list of all tasks.
     yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
     names = {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
@@ -60,7 +60,7 @@ def run_titles(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def missing_weights(run: RunSummary) -> None:
-    """Say which weights of a run the disk budget dropped, and how to get them back; draw nothing if none."""
+    """Draw which weights of a run the disk budget dropped, and how to restore them; draw nothing if none."""
     sentence = missing_sentence(run)
     if sentence is not None:
         st.caption(escaped(sentence))

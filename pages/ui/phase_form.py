@@ -1,4 +1,4 @@
-"""The phases of a fine-tune in the form: preset, objective, trainable part and optimiser; two phases are in tabs."""
+"""The phases of a fine-tune in the form: preset, objective, trained weights and optimiser; two phases are in tabs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pages.ui.parameter_widget import number_field, parameter_field, segmented_f
 from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 
-# Settings that belong to one trainable part, with the increment of their fields.
+# Settings of each choice of trained weights, with the increment of their fields.
 OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "last_blocks": {"blocks": 1},
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},

@@ -1,4 +1,4 @@
-"""The phases that the form edits, kept between reruns as JSON, even while they are no valid config.
+"""The phases that the form edits, stored between reruns as JSON, even while they are not a valid config.
 
 The keys of widgets contain a revision. A change of structure (a preset, an added or removed term, another loss)
 increments the revision, so that every widget restarts at its current value.
@@ -25,8 +25,8 @@ CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]
 def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
     """Return the phases being edited; a new origin replaces them with `start`.
 
-    When the task changes, what was usual for the previous task becomes what is usual for the current one. The settings
-    of a link, a file or a run stay as they are.
+    When the task changes, values that were usual for the previous task become those usual for the current one. The
+    settings of a link, a file or a run do not change.
 
     Args:
         origin: source of `start`; now: usual settings for the task.
@@ -75,9 +75,9 @@ def keep(number: int, settings: JSON) -> None:
 
 
 def apply_preset(widget: str) -> None:
-    """Apply the phases of the picked preset; the trainable part, batch size, optimiser and steps stay.
+    """Apply the phases of the picked preset; keep the trained weights, batch size, optimiser and steps.
 
-    These come from the first phase, since the second may train a part that its preset chose.
+    These come from the first phase, because a preset may have chosen the trained weights of the second.
     """
     chosen = PRESETS.get(state.widget_value(widget))
     if chosen is None:
@@ -86,7 +86,7 @@ def apply_preset(widget: str) -> None:
     steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
     first = phases[0] | {"steps": steps}
     before = PRESETS.get(picked_preset())
-    if chosen.rates or (before and before.rates):  # a demonstration preset's rates come and go with it
+    if chosen.rates or (before and before.rates):  # the rates of a demonstration preset apply only with it
         first |= {"optimiser": first["optimiser"] | OWN_RATES}
     made = chosen.phases(first)
     state.remember("phases.preset", chosen.name)

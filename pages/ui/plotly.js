@@ -1,9 +1,9 @@
-// Plotly in the browser: loaded once from this server, in the page's theme, and without its offers to upload anything.
+// Plotly in the browser: loaded once from this server, in the page's theme, without buttons that upload data.
 
 const waiting = new Map(); // address of plotly.min.js → promise of Plotly
 
-// Nothing leaves the machine: Plotly by itself offers to upload a figure to its cloud and links to its site. What it says
-// of its own tools is in the language that is spoken, by Plotly's English words.
+// Remove Plotly's cloud upload and the link to its site, so that nothing leaves the machine. The labels of its tools
+// are translated; their keys are Plotly's English texts.
 const localOnly = () => ({
   displaylogo: false,
   showSendToCloud: false,
@@ -25,7 +25,7 @@ const localOnly = () => ({
     },
   },
 });
-// The same offers by the names of their buttons, those of older and newer releases among them.
+// Names of the upload buttons in older and newer releases.
 const CLOUD_BUTTONS = ["sendChartToCloud", "sendDataToCloud", "editInChartStudio"];
 
 function loadPlotly(url) {
@@ -48,12 +48,12 @@ function loadPlotly(url) {
   return waiting.get(url);
 }
 
-// What a title says beside its name is left out where there is no room for it; a letter's width is a usual one.
+// Average width of a letter. A title that is too wide loses the note beside its name.
 const LETTER_PX = 5.8;
 const wide = (text) => LETTER_PX * text.replace(/<[^>]*>/g, "").length;
 const fitted = (note, room) => (wide(note.text) <= room ? note : { ...note, text: note.text.replace(/<span> .*<\/span>/, "") });
 
-// Text, grid and accent follow the page's theme, light or dark.
+// Apply the page's colours for text, grid and accent.
 function themed(figure, element) {
   const style = getComputedStyle(element);
   const read = (name, fallback) => style.getPropertyValue(name).trim() || fallback;

@@ -1,4 +1,4 @@
-"""Cached reads of the store. A cache key names everything that a value depends on."""
+"""Cached reads of the store. A cache key holds everything that its value depends on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cached(
     Args:
         types: argument types that are identified by their `key`, in addition to those of `KNOWN_BY`.
         spinner: text shown while the function computes, marked with `N_`.
-        kept_s: lifetime of a result in seconds; None keeps it while there is room.
+        kept_s: lifetime of a result in seconds; None keeps it until newer results displace it.
     """
     hashed: dict[str | type[Any], Callable[[Any], Any]] = {**KNOWN_BY, **dict.fromkeys(types, attrgetter("key"))}
 
@@ -167,7 +167,7 @@ class RunNow:
 
 
 def run_now(store: Store, run: RunRecord) -> RunNow:
-    """Read everything that the page of a run shows of its progress."""
+    """Read the progress of a run for its page."""
     evaluations = store.evaluations(run.id)
     return RunNow(
         store,

@@ -1,4 +1,4 @@
-"""Limits on browser requests: host names, sizes of uploads and reruns of pages."""
+"""Limits on browser requests: host names, upload sizes and page reruns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UPLOADS_HELD = 4
 
 
 def check_host() -> None:
-    """Refuse a browser whose page was opened under a name that is not this server's.
+    """Refuse a browser that opened the page under a host name that is not this server's.
 
     A hostile page can make its name resolve to this machine (DNS rebinding); the browser then sends that name.
 
@@ -92,7 +92,7 @@ def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
     if asked is not None:
         changed = _changed(session, asked)
         if asked.page_script_hash:
-            wanted = session._client_state  # the state of the page that runs, or ran last
+            wanted = session._client_state  # the state of the current or latest page
             if not asked.fragment_id:
                 wanted.page_script_hash = asked.page_script_hash
             elif asked.page_script_hash != wanted.page_script_hash:

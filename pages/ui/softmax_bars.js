@@ -1,4 +1,4 @@
-// Shares of a softmax as bars from 0 to 1; they move when the shares change, so that one sees what a temperature does.
+// Softmax probabilities as bars from 0 to 1. Changes are animated, to show the effect of the temperature.
 
 function drawBars(node, bars) {
   while (node.children.length > bars.length) node.lastChild.remove();

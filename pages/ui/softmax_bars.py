@@ -75,7 +75,7 @@ def example_softmax(temperature: float, *, key: str) -> None:
 
 @cached(1)
 def _example() -> tuple[NDArray[np.float64], list[bool]]:
-    """Return the cosines of a batch's first text with the others, and for each other text whether it has its label."""
+    """Return the cosines of a batch's first text with the others, and whether each of these has the same label."""
     contents = read(SHIPPED[EXAMPLE].path)
     rows = batch_rows(len(contents.probe.ids), BATCH)
     z = normalised(contents.arrays[f"embeddings.{contents.run.frames[0]}"][rows].astype(np.float64))

@@ -1,6 +1,6 @@
 """State of a page: the only module that accesses session_state and query_params.
 
-State that must survive a refresh is in the URL or in the store; session state holds only what may be lost.
+State that must survive a refresh is in the URL or in the store; session state holds only expendable values.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def mark_app() -> None:
 def require_app() -> None:
     """Run app.py if it did not call this page.
 
-    A fresh server takes the folder pages/ for Streamlit's older kind of multipage app. Until a session has called
-    `st.navigation`, it runs a page that is opened by its URL without app.py, so without theme and navigation.
+    Streamlit treats a folder pages/ as its older kind of multipage app. Until a session has called `st.navigation`, a
+    new server runs a page opened by its URL without app.py, so without theme and navigation.
     """
     if "app" not in st.session_state:
         runpy.run_path(str(APP))
@@ -77,7 +77,7 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
 
     Args:
         problem: trusted or escaped text; translated here if it is only marked.
-        everywhere: whether every page has this parameter; app.py then repeats the complaint, not the page.
+        everywhere: whether every page has this parameter; app.py, not the page, then repeats the complaint.
     """
     # Translators: {problem} is a clause, such as "no run has that id".
     sentence = _(
@@ -157,7 +157,7 @@ def forget_widget(key: str) -> None:
 
 
 def form_key(name: str) -> str:
-    """Return the key of a form widget; it changes when the form restarts, as a browser keeps the value of a key."""
+    """Return the key of a form widget. It changes when the form restarts, because browsers keep the value of a key."""
     revision = remembered("form.revision", int)
     return f"form.{name}.{revision}" if revision else f"form.{name}"
 

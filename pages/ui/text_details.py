@@ -46,7 +46,7 @@ def lengths(texts: Sequence[Input]) -> None:
             _("Tokens of"), list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
         )
     encoder = picked or BUNDLED
-    count = min(len(texts), COUNTED)  # spread evenly over all texts
+    count = min(len(texts), COUNTED)  # sampled evenly from all texts
     chosen = [texts[i * len(texts) // count] for i in range(count)]
     try:
         counted = _counts(encoder, chosen)
@@ -97,7 +97,7 @@ def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: i
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     """Return the token counts, None while there are none.
 
-    They are counted at once if the tokenizer is here, otherwise in a job that the user starts.
+    They are counted at once if the tokenizer is downloaded, otherwise in a job that the user starts.
     """
     check_model("encoder", encoder)
     file = tokenizer_file(encoder)
@@ -128,7 +128,7 @@ def _follow(job_id: str, key: str, icon: str | None = None) -> None:
     try:
         job = reads.jobs().job(job_id)
     except PlaygroundError:
-        st.rerun()  # the job ended long ago and was removed: offer it again
+        st.rerun()  # the job ended long ago and was removed, so offer it again
     if not job.active:
         st.rerun()
     st.caption(f"{escaped(job.message or _('Starting'))} …")

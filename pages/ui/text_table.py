@@ -35,7 +35,7 @@ WIDE = N_("Text")
 def text_table(
     columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = EXAMPLES
 ) -> None:
-    """Draw columns of equal length; each text is below its other cells, over the whole width.
+    """Draw columns of equal length; each text spans the full width below its other cells.
 
     Args:
         columns: cells by English name, which is marked and translated here; True is a dot, False and None are empty.
@@ -86,7 +86,7 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the first characters of a text, with an ellipsis where there are more."""
+    """Truncate a text to `most` characters, with an ellipsis if it is longer."""
     return text if len(text) <= most else f"{text[:most]} …"
 
 

@@ -1,5 +1,5 @@
-// Keeps what the server signed, so that this browser is known again. Tabs take turns: what another tab has kept first is
-// given to the session, so that all of them are one visitor.
+// Stores the signed cookie by which the server recognises this browser. Tabs take turns: a cookie that another tab has
+// stored first is sent to the session, so that all tabs belong to one visitor.
 export default function ({ data, setStateValue }) {
   const { name, value, replaced, max_age_s } = data;
   const keep = () => {
@@ -13,10 +13,10 @@ export default function ({ data, setStateValue }) {
     const secure = location.protocol === "https:" ? "; Secure" : "";
     document.cookie = `${name}=${value}; Max-Age=${max_age_s}; Path=/; SameSite=Lax${secure}`;
   };
-  // A page that came without TLS from another machine has neither locks nor a store of cookies that tells of changes.
+  // Without TLS, a page from another machine has neither locks nor `cookieStore`.
   const inTurn = () => (navigator.locks ? navigator.locks.request(name, keep) : keep());
   inTurn();
-  // A tab may have read the cookie before it saw what another had just written.
+  // Check again on a change, because another tab may have written the cookie after this one read it.
   globalThis.cookieStore?.addEventListener("change", inTurn);
   return () => globalThis.cookieStore?.removeEventListener("change", inTurn);
 }

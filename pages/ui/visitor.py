@@ -30,12 +30,12 @@ from pages.ui.parts import escaped
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
-# Keys of the browser component, of the cookie that it sent last, and of the cookie that it may replace.
+# Keys of the browser component, of the cookie that it last sent, and of the cookie that it may replace.
 KEEPING, TAKEN, REPLACED = "visitor", "visitor.taken", "visitor.replaced"
 NAME_POPOVER, NAMED = "visitor.name_popover", "visitor.named"
 # Delay after each wrong key, against guessing.
 WRONG_KEY_S = 1.0
-# This many wrong keys within this time lock the field for as long, for all visitors: a guesser can change browsers.
+# This many wrong keys within LOCKED_S lock the field for LOCKED_S, for all visitors: a guesser can change browsers.
 WRONG_KEYS_MOST, LOCKED_S = 10, 600.0
 _wrong_keys_at: deque[float] = deque(maxlen=WRONG_KEYS_MOST)
 DIGITS = 10_000

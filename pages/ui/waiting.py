@@ -52,7 +52,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
         job = job_of(kind, request)
     if job is None:
         return False
-    if job.status == Status.FINISHED:  # possibly after the page has read the results
+    if job.status == Status.FINISHED:  # possibly since the page read the results
         seen = state.remembered("waiting.seen", set[str])
         new = job.id not in seen
         seen.add(job.id)

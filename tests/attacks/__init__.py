@@ -1,1 +1,1 @@
-"""Attacks on a server that its visitors share, all of them refused."""
+"""Attacks on a shared server. Each must be refused."""

@@ -52,7 +52,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def untrusted(shared: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Return the same store, for a visitor who is no admin."""
+    """Return the same store, for a visitor who is not an admin."""
     monkeypatch.setattr(limits, "_trusted", lambda: False)
     return shared
 

@@ -1,4 +1,4 @@
-"""Chromium for the browser tests: the machine's, Playwright's download or Debian's package, in this order.
+"""Chromium for the browser tests: the installed one, Playwright's download or Debian's package, in this order.
 
 `python -m tests.browser.chromium` finds or installs one and prints its path. It fails if none can be installed.
 """

@@ -109,7 +109,7 @@ def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     LocalEngine(store).warm_up()
     warm = store.warm_process(RUNS)
     assert warm is not None
-    psutil.Process(warm.worker.pid).nice(10)  # its runs yield to the pages, or they would keep two cores busy
+    psutil.Process(warm.worker.pid).nice(10)  # lowers the priority of its runs, which would keep two cores busy
     store.close()
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Texts, classes and a run with markup in them, and the check that none of it takes effect."""
+"""Texts, classes and a run that contain markup, and a check that the markup has no effect."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def quiet(page: Page) -> None:
 
 
 def press(page: Page, name: str) -> None:
-    """Press a button whose neighbours come and go, once the page has been drawn."""
+    """Press a button once the page has been drawn. Controls beside it may appear and disappear."""
     quiet(page)
     page.get_by_role("button", name=name).click()
 
@@ -66,7 +66,7 @@ def settled(page: Page, address: str) -> None:
     for place in range(page.locator(DRAWN).count()):
         expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
-    quiet(page)  # again: an event of a figure may begin another rerun, which fades the elements that it will replace
+    quiet(page)  # a figure's event may start another rerun, which fades the elements it will replace
 
 
 def at_rest(page: Page) -> None:
@@ -82,13 +82,13 @@ def resized(page: Page, width: int, height: int) -> None:
 
 def bottom(page: Page, selector: str) -> float:
     element = page.locator(selector).first
-    element.wait_for()  # an element that a rerun has just replaced is drawn a moment later
+    element.wait_for()  # a rerun draws a replaced element after a delay
     edge: float = element.evaluate("node => node.getBoundingClientRect().bottom")
     return edge
 
 
 def fits(page: Page) -> bool:
-    """Test whether the page fits the width of its screen after resizing. Tables may scroll within themselves."""
+    """Test whether the page fits the width of its screen after resizing. Tables may scroll internally."""
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(FITS, timeout=FOLLOWS_MS)
         return True

@@ -133,5 +133,5 @@ def test_what_is_written_on_the_accent_can_be_read(
     for written in (page.locator("[data-tag] > span").first, launch.locator("p")):
         assert written.evaluate(CONTRAST) >= 4.5
     launch.hover()
-    page.wait_for_timeout(500)  # the colour fades
+    page.wait_for_timeout(500)  # wait for the colour transition
     assert launch.locator("p").evaluate(CONTRAST) >= 4.5

@@ -1,8 +1,8 @@
 """Tests of every page: empty, with finished runs and during a run, in English, Chinese and Korean, on three screens.
 
 Key elements lie above the fold, nothing is wider than its screen, axe-core reports nothing serious in light or dark,
-no page requests another host or offers to send data to one, and no sentence is still in English. One pass has 77
-classes wherever classes are drawn.
+no page requests another host or offers to send data to one, and no sentence is still in English. One pass opens
+the pages that draw classes with a task of 77 classes.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
 
 @pytest.mark.slow
 def test_a_popover_that_is_opened_late_shows_what_holds(page: Page, server: Server, hostile_run: str) -> None:
-    """The page reruns while the library is imported and while its maps are computed."""
+    """The page reruns while the projection library is imported and while its maps are computed."""
     opened(page, server, hostile_run, "&map=umap&layout=library")
     page.wait_for_timeout(4_000)
     page.get_by_role("button", name="More").click()
@@ -117,7 +117,7 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
     page.get_by_role("button", name="Select them").click()
     selected = page.get_by_text(re.compile(r"^\d+ selected"))
     expect(selected).to_be_visible()
-    # The previous table is drawn until that of the selection arrives.
+    # The previous table stays until the selection's table arrives.
     texts = page.locator(f"{TABLE} td.wide")
     expect(texts).to_have_count(int(selected.inner_text().split()[0]))
     assert all("lovely" in text for text in texts.all_inner_texts())

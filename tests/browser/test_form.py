@@ -19,7 +19,7 @@ def page(laptop: Page) -> Page:
 
 def shows(page: Page, pooling: str, seed: str) -> None:
     field = page.locator("[class*=st-key-form-pooling] input")
-    expect(field).to_have_count(1)  # the previous field goes
+    expect(field).to_have_count(1)  # wait until the previous field is removed
     expect(field).to_have_value(pooling)
     expect(page.get_by_text(f"Seed {seed} · 24 frames")).to_be_visible()
     expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)

@@ -1,4 +1,4 @@
-"""Tests of what fits on the screen: a figure and its controls, on two wide screens and on a phone."""
+"""Tests that a figure and its controls fit on two wide screens and on a phone."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(pag
 
 
 def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server: Server) -> None:
-    """A busy browser sends both at once, in the name of the lab's fragment."""
+    """A busy browser sends both in one message, attributed to the lab's fragment."""
     sent: list[bytes] = []
 
     def keep(message: bytes) -> None:

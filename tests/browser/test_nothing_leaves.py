@@ -1,4 +1,4 @@
-"""Tests that the checks of outgoing requests and offers work. test_every_page.py applies them to every page."""
+"""Tests of the checks for outgoing requests and offers to send data. test_every_page.py applies them to every page."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PRESSES = 8
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
 FIGURE = "document.querySelector('.live-figure').dataset.updates"
-# Positions of everything that can be pressed, changed or typed in, by name. Of a slider only the thumb counts.
+# Positions of everything that can be pressed, changed or typed in, by name. For a slider, only its thumb.
 PLACES = """() => Object.fromEntries(
   [...document.querySelectorAll('main button, main input, main a, main canvas, main [data-testid=stSlider]')]
     .filter((node) => node.checkVisibility() && !node.matches('[data-testid=stSlider] input'))

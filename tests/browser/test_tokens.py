@@ -56,7 +56,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page.get_by_role("button", name="Analyse").click()
     before, after = texts(page)
     written = "node => [...node.querySelectorAll('sup')].forEach((sign) => sign.remove()) || node.innerText"
-    assert page.locator(".token-text p").first.evaluate(written) == OWN  # the app drew the signs of changed words
+    assert page.locator(".token-text p").first.evaluate(written) == OWN  # `sup` holds the signs of changed words
     assert page.locator(".token-text p[data-side]").count() == 2
     nothing_ran(page)
 

@@ -36,14 +36,14 @@ ALLOWED = {
     "encoders": "errors events models",
     "representation": "errors parameters quantities registry",
     "figures": "catalogue config errors events quantities representation",
-    # Noise in a training text is a view of it, made once.
+    # Noise in a training text is a view that is made once.
     "tasks": "atomic config errors models quantities settings texts",
     "advice": "config errors events models parameters quantities representation tasks",
     "training": (
         "advice atomic config encoders errors events losses parameters registry representation tasks texts "
         "views weight_files"
     ),
-    # Its process starts as those of jobs do.
+    # Its process starts like a job's.
     "lab": "catalogue config errors losses parameters representation workers",
     "store": "atomic config errors events quantities representation settings tasks.rows weight_files",
     "workers": "advice atomic config errors events models representation settings store tasks training weight_files",

@@ -1,4 +1,4 @@
-"""Shared by the tests of pages."""
+"""Fixtures and helpers of the page tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Draft = Callable[..., RunConfig]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a new store, whose engine and jobs start no process, with memory for any run."""
+    """Return the folder of a new store. Its engine and jobs start no process, and any run fits in memory."""
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)

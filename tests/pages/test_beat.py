@@ -42,6 +42,6 @@ def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
 
 def test_turns_that_are_over_hold_nobody_up() -> None:
     turns = Turns()
-    for _ in range(100):  # pages that have been closed since
+    for _ in range(100):  # these pages are closed by now
         turns.next_s(0.0, 0.0)
     assert turns.next_s(1.0, 60.0) == pytest.approx(1.0)

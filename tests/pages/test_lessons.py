@@ -193,7 +193,7 @@ def test_beside_another_page_there_is_none(opened: Pages) -> None:
 
 
 def asked(call: str) -> AppTest:
-    """Return a page with nothing but a question."""
+    """Return a page that contains only a question."""
     script = (
         "from core.lessons.lesson import Check, Predict\n"
         "from pages.ui.lesson.panel import draw_check\n"

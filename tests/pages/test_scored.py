@@ -32,7 +32,7 @@ GEOMETRY = {"mean_cosine": 0.5, "within_cosine": 0.6, "between_cosine": 0.4, "ef
 def made(folder: Path, draft: Draft) -> Callable[..., str]:
     """Return a function that makes a finished run of 8 steps with λ.
 
-    `rows` are those of the probe. None scores the classifier itself.
+    `rows`: training rows of the linear probe, None to score the classifier itself.
     """
 
     def make(

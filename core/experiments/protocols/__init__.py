@@ -1,1 +1,1 @@
-"""The experiments of the papers and notes, one file per source; the registry collects the entries of each file."""
+"""Experiments from the papers and notes, one file per source. The registry collects the entries of each file."""

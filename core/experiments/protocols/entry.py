@@ -19,10 +19,10 @@ SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Published figures, to print beside the results measured here.
+    """Published figures, for comparison with the results measured here.
 
     Attributes:
-        header, rows: the table to print; the first column names the trained model.
+        header, rows: the table; the first column names the trained model.
         setting: encoder, data and number of runs.
         source: the publication.
     """
@@ -35,17 +35,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """An experiment from a paper or from the notes. Its texts are marked for translation and translated on display.
+    """An experiment from a paper or the notes. Its texts are marked for translation.
 
     Attributes:
         question: the question it answers.
         axes: function from the user's draft to the varied axes.
-        settings: settings of its base draft that differ from the defaults.
+        settings: settings of the base draft that differ from the defaults.
         baseline: by axis name, the level that the other levels are compared with.
         reference: a cell outside the grid that all cells are compared with.
         sources: runs that levels start from.
         differs: differences between this setting and the published one.
-        measure, split: the score its table shows first.
+        measure, split: the score that the table shows by default.
     """
 
     name: str
@@ -65,15 +65,15 @@ class Protocol:
 
     @property
     def base(self) -> RunConfig:
-        """The unmodified draft of the protocol."""
+        """The protocol's own draft."""
         return changed(RunConfig(), {**LEAN, **self.settings})
 
     def design(self, base: RunConfig | None = None, seeds: Sequence[int] = ()) -> Design:
-        """Return the design for a draft, with enough seeds to show a difference.
+        """Return the design for a draft.
 
         Args:
-            base: the draft; that of the protocol if None.
-            seeds: seeds to use instead.
+            base: the draft; the protocol's own if None.
+            seeds: seeds to use; if empty, enough seeds to show a difference.
         Raises: ConfigError.
         """
         base = self.base if base is None else base

@@ -1,4 +1,4 @@
-"""Collect source definitions of the project with their dependencies, for a file that cannot import the project."""
+"""Copy definitions of the project and their dependencies into a file that cannot import the project."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class SourceError(Exception):
 
 
 class Sources:
-    """Definitions by module and name, each once, after those that it uses."""
+    """Definitions by name, each once and after its dependencies."""
 
     def __init__(self, known: Mapping[str, str], own: Iterable[str] = ()) -> None:
         """Start an empty collection.
 
         Args:
-            known: names of core that the file redefines, with their definitions.
-            own: names to which the file assigns values.
+            known: names in core that the file redefines → their definitions.
+            own: names that the file itself assigns.
         """
         self.imports: dict[str, set[str]] = defaultdict(set)
         self.packages = {"core"}
@@ -34,7 +34,7 @@ class Sources:
         self._known = known
 
     def add(self, module: str, name: str) -> None:
-        """Add a definition with its dependencies. Raises: SourceError for one that does not fit into the file."""
+        """Add a definition with its dependencies. Raises: SourceError if it cannot be copied."""
         if name in self._known and module.startswith("core."):
             self.texts[name] = self._known[name]
             return
@@ -60,7 +60,7 @@ class Sources:
             raise SourceError(f"{self._homes[name]} and {home} both define {name}")
         if name in self.texts or isinstance(node, ast.Import | ast.ImportFrom):
             return
-        self.texts[name] = ""  # marks it as in progress, because definitions may refer to each other
+        self.texts[name] = ""  # mark as in progress, because definitions may refer to each other
         for used in ast.walk(node):
             if isinstance(used, ast.Name) and used.id != name and used.id in _definitions(module):
                 self.add(module, used.id)
@@ -91,7 +91,7 @@ def _definitions(module: str) -> dict[str, tuple[ast.stmt | None, str]]:
 
 
 def _bound(node: ast.stmt, *, plain: bool) -> set[str]:
-    """Return the names that a top-level statement binds or, if it is not a plain one, may change."""
+    """Return the names that a top-level statement binds or, unless it is plain, may change."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(one.asname or one.name).partition(".")[0] for one in node.names}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):

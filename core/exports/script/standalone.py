@@ -1,4 +1,4 @@
-"""Code shared by all scripts: the encoder, the steps of a phase, and the output."""
+"""Code shared by all standalone scripts: the encoder, the steps of a phase, and the output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScriptEncoder(PlainEncoder):
         return hidden[:, 0].float() if first_only else pooled_vectors(hidden, batch, self.pooling)
 
     def learning(self, part: str, blocks: int) -> list[nn.Module]:
-        """Return the outermost modules of "all", the "last_blocks" with the classifier, or the "classifier"."""
+        """Return the outermost modules of a part: "all", "last_blocks" with the classifier, or "classifier"."""
         if part == "all":
             return [self]
         head = [self.model.get_submodule(path) for path in self.family.head_modules]
@@ -67,11 +67,11 @@ def train(
     """Train one phase.
 
     Args:
-        rows: by number, the class and the tokens of a row.
+        rows: row number → class and tokens.
         batches: the row numbers of each step.
-        terms: (encoder, vectors [readings, B, H], labels [B]) → the terms, in the order in which they draw randomness.
+        terms: (encoder, vectors [readings, B, H], labels [B]) → the terms, in the order of their random draws.
         readings: number of forward passes per text and step, each with its own dropout mask.
-    Returns: the loss and its parts in nats, for each step.
+    Returns: for each step, the loss and its parts in nats.
     """
     device, found = encoder.model.device, []
     encoder.requires_grad_(False)
@@ -102,7 +102,7 @@ def train(
 
 
 def arguments(encoder: str | None) -> argparse.Namespace:
-    """Parse the command line. Args: encoder: default encoder of the run; None makes the option required."""
+    """Parse the command line. Args: encoder: default of --encoder; None makes the option required."""
     parser = argparse.ArgumentParser(description="Repeat a fine-tune of SCL Playground step by step.")
     about = "folder or Hub name of the run's encoder" + (f" [{encoder}]".replace("%", "%%") if encoder else "")
     parser.add_argument("--encoder", default=encoder, required=encoder is None, help=about)
@@ -112,7 +112,7 @@ def arguments(encoder: str | None) -> argparse.Namespace:
 
 
 def installed(package: str) -> str | None:
-    """Return the folder of the encoder in a package; None if the package is not installed."""
+    """Return the folder of the encoder bundled in a package; None if the package is not installed."""
     spec = importlib.util.find_spec(package)
     return str(Path(spec.origin).parent / "model") if spec and spec.origin else None
 
@@ -120,7 +120,7 @@ def installed(package: str) -> str | None:
 def load(
     name: str, revision: str | None, classes: Sequence[str], model_type: str, *settings: Any
 ) -> tuple[ScriptEncoder, Any]:
-    """Load an encoder with a fresh classification head, drawn from torch's random state, and its tokenizer."""
+    """Load an encoder with a new classification head, initialised from torch's random state, and its tokenizer."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     given: dict[str, Any] = {"revision": revision, "local_files_only": Path(name).is_dir() or not hub_answers()}

@@ -1,4 +1,4 @@
-"""Generate a run's script. It needs only torch and transformers if the terms read unmodified texts."""
+"""Generate the script of a run. If its terms read unmodified texts, it needs only torch and transformers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KNOWN = {
     "OptimiserConfig": "OptimiserConfig = argparse.Namespace",
     "Tokenizer": "Tokenizer = Callable[..., Any]",
 }
-# Maximum number of characters of text in a script that an editor can still open.
+# Maximum number of characters of text in a script; editors cannot open much larger files.
 MOST_CHARS = 20_000_000
 WIDTH = 120
 HEAD = '''"""{title}
@@ -115,16 +115,16 @@ for event in train(config, data, translations=default_folder() / "cache" / "tran
 
 
 def run_script(store: Store, run: RunRecord) -> str:
-    """Return the text of the script, which is deterministic for a run.
+    """Return the text of the script. The same run gives the same text.
 
-    Raises: TaskError if the run's rows are missing, EncoderError if its encoder is.
+    Raises: TaskError if the run's rows are missing, EncoderError if its encoder is missing.
     """
     config = run.effective
     if _reads_texts_as_they_are(config):
         data, given = TaskSource(store.folder).rows_of(config.task, config.seed), config.encoder
         encoder, _ = load_encoder(given.id, classes=data.classes, pooling=given.pooling, max_length=given.max_length)
         plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
-        safe = any(encoder.folder.glob("*.safetensors"))  # a script reads safetensors only
+        safe = any(encoder.folder.glob("*.safetensors"))  # scripts read only safetensors
         if safe and all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
             # The source of a plug-in loss may not fit into one file, and the texts may be too long.
             with suppress(SourceError):
@@ -196,7 +196,7 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
 
 
 def _rows(config: RunConfig, data: TaskData) -> tuple[dict[int, tuple[int, Any]], list[list[list[int]]]]:
-    """Return the class and text of each row used, and the rows of each step, by phase."""
+    """Return the class and text of each row used, and the rows of each step of each phase."""
     labels, batches = data.train.labels, []
     for phase in config.phases:
         sampler = make_sampler(config.task.sampler, labels, phase.batch_size, config.seed)
@@ -221,7 +221,7 @@ def _terms(number: int, plan: Plan, sources: Sources) -> str:
             key, masked = f"vectors_{n}", f"nn.functional.dropout(vectors[{n}], {rate})"
             name = f"{key}_masked_{mask}_{rate}".replace(".", "_").replace("-", "_")
             read |= {key: f"vectors[{n}]"} if mask is None else {name: masked}
-        # Emit each input once, at its first term, because dropout draws in this order.
+        # Emit each input once, at its first term, to keep the order of random draws.
         lines += [line for name, how in read.items() if (line := f"    {name} = {how}") not in lines]
         layers = f"layers=(Contrasted(torch.stack([{', '.join(read)}], 1)),)"
         given = f"logits=({', '.join(read)},)" if one.term.entry.reads == "logits" else layers

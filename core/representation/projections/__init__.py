@@ -1,4 +1,4 @@
-"""Maps that hold still: the points of every frame start from, and are aligned with, those of the previous frame."""
+"""Stable maps: each frame's map starts from the previous map and is aligned with it."""
 
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.entry import PROJECTIONS, MapSpec, Projection, by_library, still

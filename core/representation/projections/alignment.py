@@ -1,4 +1,4 @@
-"""Align one map with another, so that points move only because the model changed."""
+"""Alignment of one map with another, so that points move only because the model changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def centred(points: Array) -> Points:
 
 
 def settled(points: Array, onto: Array, farthest: float = np.inf) -> NDArray[np.float64]:
-    """Rotate and reflect `points` [N, D] onto the previous map, with that map's centre.
+    """Rotate and reflect `points` [N, D] onto the previous map, and shift them to its centre.
 
     Args: farthest: limit on a point's distance from its previous position, in widths of that map (its longest side).
     """

@@ -1,8 +1,8 @@
-"""Equal vectors, which a map lays out once.
+"""Equal vectors, which share one position on a map.
 
 Copies have no neighbours but each other. A layout of every copy would scatter one vector over the map, and a hundred
 copies would repel like a hundred examples. A map is therefore laid out over the distinct vectors, each counted once,
-and copies share one position. Adding a copy of an example moves no other example. umap-learn offers the same as
+and copies share one position. Adding a copy of an example moves no other example. umap-learn calls this
 `unique=True`.
 """
 

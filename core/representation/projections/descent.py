@@ -1,4 +1,4 @@
-"""Gradient descent of points under the forces on them."""
+"""Gradient descent of map points along given forces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from core.representation.geometry import Array
 from core.representation.projections.kernels import Coordinates
 
-# Up to this many points, all pairs interact. Beyond, each step draws new groups of at most this size.
+# Up to this many points, all pairs interact. Beyond this number, each step draws new groups of at most this size.
 MOST_AT_ONCE = 2500
 GAINED, KEPT, LEAST_GAIN = np.float32(0.2), np.float32(0.8), np.float32(0.01)
 
@@ -50,7 +50,7 @@ def descend(
 
 
 def meetings(points: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Yield the groups of points that interact in one step: all points, or newly drawn groups of at most 2,500."""
+    """Yield the groups of points that interact in one step: all points, or random groups of at most 2,500."""
     if points <= MOST_AT_ONCE:
         yield np.arange(points)
         return

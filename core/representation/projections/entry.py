@@ -1,4 +1,4 @@
-"""The registry of projections, and the specification of a map: everything that determines it, besides the frames.
+"""The registry of projections, and the specification that determines a map of given frames.
 
 Each projection module of this folder ends with an entry that describes it. Heavy libraries are imported only when a
 projection is fitted.
@@ -21,7 +21,7 @@ from core.representation.projections.alignment import Points
 
 Mode = Literal["each", "once"]
 MODES: Mapping[Mode, str] = {"each": N_("Fit every frame"), "once": N_("Fit once, project the others")}
-# Raise it with every change that moves a point, so that older maps have a different key.
+# Increase with every change that moves a point, so that older maps have a different key.
 VERSION = 2
 DIMS = (2, 3)
 MOST_SEED = 2**32 - 1
@@ -60,11 +60,11 @@ class Projection:
 
     Attributes:
         place: position in lists.
-        onto: places other frames on the map of one (None: the projection has no mode "once").
+        onto: places other frames on the map of a reference frame; None if there is no mode "once".
         caution: a short sentence, shown with every map, on what the map cannot show; empty for none.
         linear: whether a point is a linear function of its normalised vector.
         quick: whether every frame is fitted; otherwise only keyframes are, and the others are interpolated.
-        library: the library that lays it out, for comparison; empty for our own projections, which hold still.
+        library: the library that computes it, for comparison; empty for our own projections.
         same_as: for a library's projection, our own projection of the same kind.
     """
 
@@ -84,7 +84,7 @@ class Projection:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The available modes, the usual one first."""
+        """The available modes, the default first."""
         return ("each",) if self.onto is None else ("each", "once")
 
 
@@ -93,7 +93,7 @@ PROJECTIONS: Registry[Projection] = Registry("method")
 
 
 def still() -> dict[str, Projection]:
-    """Return our own projections, which hold still."""
+    """Return our own projections, whose maps are stable."""
     return {name: entry for name, entry in PROJECTIONS.items() if not entry.library}
 
 
@@ -104,7 +104,7 @@ def by_library() -> dict[str, Projection]:
 
 @dataclass(frozen=True, slots=True)
 class MapSpec:
-    """A way to draw a run's frames as points.
+    """Specification of the maps of a run's frames.
 
     Attributes:
         dims: 2 or 3.

@@ -1,4 +1,4 @@
-"""The weighted neighbour graph from which a map is laid out."""
+"""The weighted neighbour graph that determines the layout of a map."""
 
 from __future__ import annotations
 

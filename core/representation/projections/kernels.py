@@ -1,10 +1,10 @@
 """The forces that push and pull points on a map, in loops that numba compiles at the first call.
 
-Coordinates are [3, N] in single precision, with a third row of zeros on a flat map. So one loop serves 2 and 3
-dimensions, and reads contiguous rows, which is fastest. Every point pushes every other; no pairs are sampled.
+Coordinates are [3, N] in single precision, with a third row of zeros on a flat map, so one loop serves 2 and 3
+dimensions and reads contiguous rows, which is fastest. Every point pushes every other; no pairs are sampled.
 """
 
-# The loops are plain Python until `compiled`: the server imports this module, and must not import numba.
+# The loops are plain Python until `compiled`, because the server imports this module and must not import numba.
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Coordinates = NDArray[np.float32]
 
 @cache
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile the loop to machine code. It runs on one thread, so that the same input gives the same digits."""
+    """Compile a loop to machine code for one thread, so that the same input gives the same digits."""
     import numba
 
     # Sums may be reordered and roots approximated, but always in the same way on one machine.

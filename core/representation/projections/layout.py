@@ -1,4 +1,4 @@
-"""Layout of a neighbour graph as a map: from scratch, or as the continuation of the previous frame's map."""
+"""Layout of a neighbour graph as a map, from scratch or from the previous frame's map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.representation.projections.pca import pca_map
 
 # If at least this fraction of the graph's weight is new, the map follows the frame at full pace.
 WHOLLY_NEW = 0.25
-# Distance at which vectors start from a position that they shared on the previous map, in widths of that map.
+# Distance that separates vectors which coincided on the previous map, in widths of that map.
 APART = 1e-3
 
 
@@ -31,8 +31,8 @@ def lay_out(
     """Lay out the rows [N, H] by the graph of their distinct vectors [M, H]; equal vectors share one position.
 
     Args:
-        before: the frame whose map this one continues. Its steps are the longer, the more of the graph is new; equal
-            vectors leave the map unchanged.
+        before: the frame whose map this one continues. Steps are longer if more of the graph is new; equal vectors
+            leave the map unchanged.
         build: vectors [M, H] → their graph.
         cold: their PCA [M, D] and graph → points, for a first map or one whose predecessor is a single point.
         warm: their previous positions [M, D], graph and pace → points.
@@ -54,8 +54,8 @@ def lay_out(
 def pace(change: float) -> float:
     """Return the step length from one frame's map to the next, 0 to 1, for the fraction of the graph that is new.
 
-    At a constant step length, points would creep on forever, and clusters would drift apart with every step. This way
-    the map rests if nothing changed, and moves little if little changed.
+    At a constant step length, points would creep on forever, and clusters would drift apart with every step. A variable
+    length keeps the map still if nothing changed, and moves it little if little changed.
     """
     return min(1.0, change / WHOLLY_NEW)
 
@@ -63,8 +63,8 @@ def pace(change: float) -> float:
 def reach(at: float) -> float:
     """Return how far a point may move at a pace of 0 to 1, in widths of the map: 0 at 0, 1/3 at 0.5, ∞ at 1.
 
-    The old position of a single point may be unstable, so that it leaves for another cluster however little changed. It
-    then moves there in stages, over several keyframes.
+    A point at an unstable position may leave for another cluster after a small change. It then moves there in stages,
+    over several keyframes.
     """
     return at / (1 - at) / 3 if at < 1 else math.inf
 

@@ -21,7 +21,7 @@ def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) ->
         embeddings: [N, d].
         previous: [N, D] map of the same points one frame earlier. The new map is rotated and reflected onto it
             (orthogonal Procrustes, no scaling), so that points move only because the model changed.
-        dims: D, the number of components; components that the rows lack are 0.
+        dims: D, the number of components; missing components are 0.
     Returns: [N, D], centred.
     """
     z = normalised(embeddings)
@@ -34,7 +34,7 @@ def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) ->
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Compute `pca_map`, aligned with the previous map. It has no settings and no randomness."""
+    """Compute `pca_map`, aligned with the previous map. Settings and seed have no effect."""
     return pca_map(embeddings, None if before is None else before.points, dims)
 
 
@@ -48,7 +48,7 @@ def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Valu
 
 
 def _filled(points: NDArray[np.float64], dims: int) -> NDArray[np.float64]:
-    """Pad with zero columns up to `dims`, for rows with fewer components."""
+    """Pad points with zero columns up to `dims`."""
     return np.pad(points, ((0, 0), (0, dims - points.shape[1])))
 
 

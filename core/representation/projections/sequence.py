@@ -1,4 +1,4 @@
-"""The maps of a run's frames, each as soon as it can be computed, and positions of new vectors on them."""
+"""The maps of a run's frames, computed as frames arrive, and positions of new vectors on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Placed(NamedTuple):
 
 
 def keyframes(planned: Sequence[int], present: Sequence[int], *, ended: bool) -> tuple[int, ...]:
-    """Return the present steps that are fitted, ascending.
+    """Return the keyframes among the present steps, ascending.
 
     Keyframes are at most 24 of the planned steps, evenly spaced and including the first and the last. They are fixed
     before a run starts, so that later frames do not change earlier maps. The first present step is always fitted, and
@@ -77,7 +77,7 @@ def map_frames(
 
 
 def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
-    """Interpolate each point at d_a / (d_a + d_b) of the way from its position in keyframe a to that in b.
+    """Place each point at d_a / (d_a + d_b) of the way from its position in keyframe a to that in b.
 
     Equal vectors share one position, the mean of theirs.
 
@@ -167,5 +167,5 @@ def _one_thread() -> AbstractContextManager[object]:
     return threadpool_limits(limits=1)
 
 
-# Here rather than in `entry`, which every projection imports.
+# Not in `entry`, which every projection imports.
 PROJECTIONS.collect("core.representation.projections")

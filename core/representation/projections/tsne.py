@@ -30,11 +30,11 @@ START_WIDTH = 1e-4
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: PreviousMap | None) -> Points:
-    """Lay out the rows [N, H] as `lay_out` does; a map that continues another is exaggerated little.
+    """Lay out the rows [N, H] as `lay_out` does; a map that continues another is exaggerated less.
 
     Args:
         settings: perplexity, limited to 1 … (M − 1)/3 for M distinct vectors.
-        seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
+        seed: selects which points interact if there are more than 2,500; otherwise it has no effect.
     """
 
     def converged(start: Array, graph: Graph, rates: Floats) -> Array:
@@ -48,7 +48,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
         return converged(start, graph, np.full(COLD_STEPS, RATE))
 
     def warm(start: Array, graph: Graph, length: float) -> Array:
-        # Exaggerate first, so that parts of a new cluster can meet; the shorter the steps, the less.
+        # Exaggerate first, so that fragments of a new cluster can merge; shorter steps exaggerate less.
         gathered = 1 + (GATHERING - 1) * length
         early = np.full(GATHERING_STEPS, length / gathered)
         start = descend(start, _forces(graph, gathered, seed), early, MOMENTUM, LONGEST)

@@ -1,6 +1,6 @@
-"""UMAP without random sampling, and umap-learn itself, to compare the two on any run.
+"""UMAP without random sampling, and umap-learn itself for comparison.
 
-umap-learn samples edges, and five other points to push for each edge, so its layout trembles even if nothing changed.
+umap-learn samples edges, and five other points to push for each edge, so its layout jitters even if nothing changed.
 Here each step takes the mean of those samples: every edge by its weight, every other point by 5/N. The graph, the curve
 and the balance of forces are UMAP's. The same vectors give the same map, and similar vectors give similar maps.
 
@@ -42,7 +42,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
 
     Args:
         settings: neighbours (including the point itself, limited to M for M distinct vectors) and min_dist.
-        seed: decides which points interact if there are more than 2,500; otherwise it has no effect.
+        seed: selects which points interact if there are more than 2,500; otherwise it has no effect.
     """
     neighbours, min_dist = whole(settings, "neighbours"), number(settings, "min_dist")
 
@@ -115,7 +115,7 @@ def _forces(
         others: points that the edges lead to and that stay fixed; None for edges among the moving points.
     """
     a, b = curve(min_dist)
-    # The push per unit of difference at every 128th of a unit of distance, and its change to the next.
+    # Push per unit of difference, tabulated at every 128th of a unit of distance, and the change to the next entry.
     square = (np.arange(TABLE_WIDTH * PER_UNIT + 1) / PER_UNIT) ** 2
     exact = 2 * b / ((NEAR + square) * (1 + a * square**b))
     table, slope = exact.astype(np.float32), np.append(np.diff(exact), 0).astype(np.float32)
@@ -143,8 +143,8 @@ def fit_by_library(
 
     Args:
         settings: neighbours (including the point itself, limited to N − 1) and min_dist.
-    Returns: [N, D], centred, aligned with the previous map. Fewer than D + 3 distinct vectors, too few for the library,
-        are laid out by PCA.
+    Returns: [N, D], centred, aligned with the previous map. Fewer than D + 3 distinct vectors are too few for the
+        library and are laid out by PCA.
     """
     if len(find_copies(embeddings).first) < dims + 3:
         return pca_map(embeddings, dims=dims)

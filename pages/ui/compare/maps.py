@@ -114,7 +114,7 @@ def _laid(every: tuple[Frames, ...], spec: MapSpec, there: str) -> tuple[list[Bu
     """Compute the aligned points of every run in one box, and the alignments.
 
     Args:
-        there: the frames of each run, and those with a map, as a part of the cache key.
+        there: the frames of each run and those with a map, as text for the cache key.
     """
     maps = [run_reads.maps(frames, spec) for frames in every]
     turns = [turn_onto(every[0], maps[0], frames, of_run) for frames, of_run in zip(every, maps, strict=True)]

@@ -70,7 +70,7 @@ LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
-    """Draw the paired differences in test accuracy from the first group, if another shares two seeds with it."""
+    """Draw the paired differences in test accuracy from the first group, if another group shares two seeds with it."""
     seeds = [{runs[number].config.seed for number in group.runs} for group in groups]
     if not any(len(seeds[0] & of_group) >= FEWEST_SEEDS for of_group in seeds[1:]):
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
@@ -160,7 +160,7 @@ class Scores:
     Attributes:
         heads: names of the groups.
         measures: by name, each measure that some run has, and how it is measured.
-        measured: of each run, the newest step whose representation is measured, or None.
+        measured: per run, the newest step whose representation is measured, or None.
         rows_differ: whether a best mark is missing because runs were scored on different validation rows.
     """
 

@@ -116,7 +116,7 @@ def _change(config: RunConfig) -> TwinSetting:
     repetition = TwinSetting(SEED, SEED_FIELD, config.seed, str(config.seed), suggestions)
     changes = {setting.path: setting for setting in (*twin_settings(config), repetition)}
     labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
-    if Compare.CHANGE.text not in changes:  # set for another run
+    if Compare.CHANGE.text not in changes:  # the address has a setting of another run
         Compare.CHANGE.forget()
     chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
     st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
@@ -127,7 +127,7 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
     """Draw the field of the new value and return it: a suggestion, or any other."""
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
     names = {**{text: one.text for text, one in suggested.items()}, OTHER: _("Another value")}
-    if Compare.TO.text not in names:  # set for another setting
+    if Compare.TO.text not in names:  # the address has a value of another setting
         Compare.TO.forget()
         Compare.VALUE.forget()
     chosen, tied = bound(Compare.TO, names, next(iter(names)))

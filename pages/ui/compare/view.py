@@ -54,7 +54,7 @@ class Record(NamedTuple):
     """A selected example.
 
     Attributes:
-        said: per run, whether its prediction is right, the predicted class and the confidence; None where unknown.
+        said: per run, whether its prediction is right, the predicted class and the confidence; None if unknown.
     """
 
     text: str
@@ -223,7 +223,7 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
 
 def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[Record]:
     """Collect the selected examples. Raises: StoreError."""
-    scores: list[ExampleScores | None] = []  # of the frame that each run's map shows
+    scores: list[ExampleScores | None] = []  # per run, at the frame shown on its map
     for _name, frames in runs:
         at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
         scores.append(None if at is None else run_reads.scores(frames, at))

@@ -88,7 +88,7 @@ def seeds_field(usual: int, key: str) -> int:
 
 
 def early_stopping_fields() -> dict[str, int] | None:
-    """Draw the early-stopping fields. Return their values, or None if every run goes to its end."""
+    """Draw the early-stopping fields. Return their values, or None if no run is stopped early."""
     wanted, tied = bound_switch(Experiments.EARLY)
     st.toggle(
         _("Stop poor runs early"),
@@ -159,7 +159,7 @@ def grid_form() -> Design:
         "seeds": seeds,
         "early_stopping": early_stopping_fields(),
     }
-    # The link carries the grid, so it is drawn after every control has written into the address.
+    # The link contains the grid, so it is drawn after every control has updated the address.
     of_draft = (Experiments.TASK, Experiments.STEPS)
     grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
     query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}

@@ -1,4 +1,4 @@
-// A drawing that was made on the server, in the colours of the page around it.
+// An SVG drawn by the server, in the colours of the page.
 
 export default function ({ data, parentElement }) {
   const node = parentElement.querySelector(".drawing");

@@ -21,7 +21,7 @@ from core.messages import N_, _, called, ngettext, sentences
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
 
-# Colour strength of a difference that is not shown at the 5% level, relative to one that is.
+# Colour strength of a difference that is not significant at the 5% level, relative to a significant one.
 PALE = 0.4
 # The one row of a design without axes.
 ALL = N_("All runs")
@@ -184,7 +184,7 @@ def _cell(
 
 
 def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:
-    """Say how many of a cell's runs failed or else finished; "" once all have finished."""
+    """Return the number of failed or, if none failed, finished runs of a cell as text; "" once all have finished."""
     finished = sum(run.status == Status.FINISHED for run in runs)
     failed = sum(run.status == Status.FAILED or run.problem is not None for run in runs)
     total = len(results.design.seeds)

@@ -1,4 +1,4 @@
-// A report in a frame of its own, as high as it needs; it holds no script, and its frame allows none.
+// A report in an iframe of the report's height. The report has no scripts, and the sandbox allows none.
 
 export default function ({ data, parentElement }) {
   const frame = parentElement.querySelector("iframe");

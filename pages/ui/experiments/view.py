@@ -162,7 +162,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
 
 
 def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[str]:
-    """Return the other runs that go first and the time left; nothing for a cluster, whose capacity is unknown here."""
+    """Describe the other runs that start first and the time left; nothing on a cluster, whose capacity is unknown."""
     on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
     if settings().engine != LOCAL or not (on_the_way or unmade_s):
         return []
@@ -175,7 +175,7 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
-    """Draw why some runs failed or were not created, each reason once."""
+    """Draw the reasons why runs failed or were not created, each reason once."""
     cells = {cell.number: cell for cell in (*design.source_cells, *design.cells)}
     reasons: dict[Text, list[str]] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""The force view: what pulls and pushes one text in a batch of the map's texts, and the effect of another τ."""
+"""The force view: the pulls and pushes on one text in a batch of the map's texts, and the effect of another τ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
 TAUS: Sequence[float] = np.geomspace(0.01, 2.0, 41).tolist()
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
-# The address may name any size; above the number of texts on the map, the batch is all of them.
+# The address may name any size. A size above the number of texts on the map means all of them.
 ANY_BATCH = range(1, sys.maxsize)
 # Translators: the number of a batch that is drawn by chance
 DRAW = Parameter("draw", N_("Batch seed"), 0, N_("Each value samples another batch."), "integer", low=0, high=999)
@@ -52,7 +52,7 @@ class Acting:
         law, temperature: the loss variant and the τ that the user chose.
         rows: rows of the probe set in the batch, ascending.
         place: position of the anchor in `rows`.
-        by_default: whether the anchor was chosen without a selection.
+        by_default: whether the app chose the anchor, because nothing is selected.
         features, labels: the batch, as tensors [N, d] and [N].
     """
 
@@ -170,7 +170,7 @@ def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
     anchor.
     """
     strength = _strength(acting)
-    strength[acting.place] = 0.0  # a further view of the anchor lies where the anchor is
+    strength[acting.place] = 0.0  # other views of the anchor have the same position
     largest = float(np.abs(strength).max(initial=0.0))
     ids, anchor = frames.probe.ids, frames.probe.ids[acting.anchor]
     arrows = []
@@ -252,7 +252,7 @@ def _number(value: float, form: str) -> str:
 
 
 def _positives(acting: Acting) -> None:
-    """Say which positives push, because their p exceeds X, and how the anchor's other views act."""
+    """Draw which positives push, because their p exceeds X, and how the anchor's other views act."""
     found, place = acting.found, acting.place
     if found.p is None or found.X is None:
         return

@@ -44,9 +44,9 @@ from pages.ui.waiting import complete_since, ensure_job
 
 SPLIT_COLOURS = (ACCENT, "#e69f00")
 # Losses above this quantile share the colour at the end of the scale, so that one outlier does not hide the rest.
-# The sentence of the colouring says so.
+# The description of the colouring states this.
 LOSS_QUANTILE = 0.98
-# With the page's header, the controls and the player around it, the map fills the screen.
+# The map fills the screen together with the page's header, the controls and the player.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
 
 
@@ -208,11 +208,11 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
                 **to_layers.by_index,
             )
             missing_weights(run)
-    if mode not in entry.modes:  # the mode was chosen for another map, which keeps it
+    if mode not in entry.modes:  # this map has no such mode; the choice stays for the maps that do
         mode = "each"
     try:
         spec = MapSpec(entry.name, int(dims), mode, tuple(values.items()))  # type: ignore[arg-type]
-    except ConfigError as error:  # the address asks for parameters that do not go together
+    except ConfigError as error:  # the address has incompatible parameters
         st.warning(escaped(str(error)))
         spec = MapSpec(entry.name, int(dims))
     return Choices(spec, colour, search, int(layers) if layers else None)
@@ -230,7 +230,7 @@ def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points
     if missing or not measured:
         request = map_request(frames.run, wanted, frames.layers_at)
         busy = ensure_job("map", request, PROJECTIONS[wanted.method].label, since=complete_since(frames.run))
-    if not missing or (found and frames.run.status.active):  # an active run is some frames ahead of its maps
+    if not missing or (found and frames.run.status.active):  # maps of an active run lag some frames behind
         return wanted, found, busy
     fallback = run_reads.maps(frames, LIVE)
     return (LIVE, fallback, busy) if len(fallback) >= len(found) else (wanted, found, busy)
@@ -293,7 +293,7 @@ def draw(
 
 
 def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
-    """Return a sentence on how faithful the map of a frame is."""
+    """Describe in a sentence how faithful the map of a frame is."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
         return _("Measuring the trustworthiness of this map.")

@@ -29,7 +29,7 @@ class NearOne:
     """The nearest neighbours of one example, the anchor. All are rows of the probe set.
 
     Attributes:
-        is_cosine: whether `values` are cosines rather than distances.
+        is_cosine: whether `values` are cosines, not distances.
         rows: neighbours in this frame, nearest first; values: cosine or distance of each.
         before: neighbours in the first frame.
         dimensions: of the space in which neighbours are searched.
@@ -54,7 +54,7 @@ def choose_near(frames: Frames, number: int, anchor: int | None) -> NearOne | No
         left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
     with right:
         segments(_("Distance"), METRICS, to_metric, label_visibility="visible")
-    # Both indexes are built before the first click, so that the click is answered at once.
+    # Build both indexes before the first click, so that its response is fast.
     now, start = (run_reads.index(frames, place, cast("Metric", metric)) for place in (number, frames.numbers[0]))
     if anchor is None:
         return None

@@ -116,7 +116,7 @@ def _kept_maps(frames: Frames, spec: MapSpec, there: str) -> dict[int, Points]:
 
 
 def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
-    """Return how faithful the map of a frame is, or None before this is measured."""
+    """Return the honesty measures of a frame's map, or None before they are computed."""
     return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 
@@ -147,10 +147,10 @@ def measures(frames: Frames) -> dict[int, FrameMeasures]:
 
 def score_notes(frames: Frames) -> tuple[str, ...]:
     """Return each frame's validation scores as a note, which names the scorer if it is not the classifier."""
-    with in_language(language()):  # asks for the language once, not for every note
+    with in_language(language()):  # looks up the language once, not for every note
         return score_notes_of(frames.run.effective, frames.store.evaluations(frames.run.id), frames.numbers)
 
 
 def predictions_of(frames: Frames) -> str | None:
-    """Return a sentence on whose predictions the frames hold, or None if all are the classifier's."""
+    """Return a sentence that names the source of the predictions, or None if all are the classifier's."""
     return predictions_note(frames.run.effective, frames.store.evaluations(frames.run.id))

@@ -1,4 +1,4 @@
-"""The visitor's sentence: its place on every map, its prediction, and how its neighbours change."""
+"""The visitor's sentence: its position on every map, its prediction, and the changes among its neighbours."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _path(
     _life: Biography,
     _maps: Mapping[int, Points],
 ) -> list[Place | None]:
-    # Maps that are fitted once are fitted on the last frame, which then places every point.
+    # Maps that are fitted once are fitted on the last frame, whose map then determines every position.
     reference = frames.numbers[-1] if spec.mode == "once" else None
     return life.path(_life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
 
@@ -172,7 +172,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     }
     text_table(columns, height=320, classes=probe.classes)
     query = {"run": frames.run.id, "source": "own"}
-    if _fits_in_url(own.text, own.second):  # the visitor types a longer text there again
+    if _fits_in_url(own.text, own.second):  # the visitor has to retype a longer text on that page
         query |= {"text": own.text, **({"second": own.second} if own.second else {})}
     st.page_link(
         "pages/tokens.py",

@@ -1,4 +1,4 @@
-"""The selected examples: as a table, as a CSV file, and as a short text in the address."""
+"""The selected examples: a table, a CSV file, and a short text for the address."""
 
 from __future__ import annotations
 

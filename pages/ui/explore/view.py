@@ -90,7 +90,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         st.caption(whose)
     left, right = st.columns([11, 9], gap="medium")
     above, below = left.container(), left.container()
-    with below:  # messages that come and go move neither the map nor the panel
+    with below:  # transient messages here move neither the map nor the panel
         spec, maps, busy = frame_map.maps_for(frames, choices.spec)
     with above:  # warnings about the address belong above the map
         on_map = _on_map(frames)
@@ -110,7 +110,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         elif side == "forces":
             acts = choose_forces(frames, focus.number, focus.anchor)
     try:
-        with right:  # before the map, which takes longer: the panel answers a click on the map
+        with right:  # before the map, which is slower, because the panel shows the response to a click
             _draw_panel(side, frames, spec, focus, near, acts, own)
         with above:
             found = _search(frames, choices.search)
@@ -132,7 +132,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         with below:
             frame_button(frames, spec, maps.get(focus.number), focus.number)
         return measures(frames, focus.number) or busy or reading
-    finally:  # last: while the browser writes the address, the answer to a click waits
+    finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
         Explore.SELECTED.put(ids_as_text(on_map.selected))
         Explore.CAMERA.put(on_map.view)
@@ -142,7 +142,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
 def _search(frames: Frames, words: str) -> list[int] | None:
     """Return the ids of the texts that contain the words, None without words.
 
-    Draw their number, and a button that selects them without the pointer.
+    Draw their number, and a button that selects them from the keyboard.
     """
     if not words.strip():
         return None
@@ -157,7 +157,7 @@ def _search(frames: Frames, words: str) -> list[int] | None:
 
 
 def _on_map(frames: Frames) -> MapState:
-    """Return the state that the map reports, or else the state that the address asks for."""
+    """Return the state that the map reports, otherwise the state in the address."""
     ids, key = frames.probe.ids, frame_map.map_key(frames)
     # Without a frame in the address, the map follows the newest.
     frame = None if Explore.FRAME.text is None else Explore.FRAME.choice(frames.numbers, frames.numbers[-1])

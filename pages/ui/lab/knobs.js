@@ -1,16 +1,16 @@
-// What a visitor turns of one setting: the loss, λ, τ, the learning rate, and one knob of the loss, such as α.
+// Controls of one setting: the loss, λ, τ, the learning rate, and one knob of the loss, such as α.
 
-// A slider of the browser goes in equal steps; what is multiplied goes in equal steps of its logarithm.
+// Ticks of a slider, equally spaced in the value or, for `log`, in its logarithm.
 const TICKS = 200;
 const KNOBS = [
   { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
   { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax.") },
-  // Named and bounded by the loss.
+  // The loss defines its name and bounds.
   { name: "extra", label: "", low: 0, high: 1, log: false, help: "" },
   { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("Step size along the negative gradient.") },
 ];
 
-// Three digits: with two, a slider's next tick would often be the same value.
+// Round to three digits. With two, neighbouring ticks would often have the same value.
 const inFewDigits = (value) => Number(value.toPrecision(3));
 
 function valueAt(knob, tick) {
@@ -52,7 +52,7 @@ class Knobs {
     return { ...knob, low, high };
   }
 
-  // The losses of a space, and the values of a setting.
+  // Show a setting, and the losses that its space offers.
   set(setting, offered) {
     this.setting = { ...setting };
     this.choice.replaceChildren(...offered.map((name) => make("option", { value: name, text: this.losses[name].label })));

@@ -1,7 +1,7 @@
-// The lab of one node. Points move by what the server answers; nothing is differentiated here.
+// The lab of one node. The server computes all gradients and moves.
 
 const STEPS_PER_S = 30;
-const BATCH = 40; // steps that are asked for at a time, at normal speed
+const BATCH = 40; // steps per request at normal speed
 const MOST_STEPS = 3000;
 const SILENCE_MS = 12_000;
 const CHART_MS = 170;
@@ -34,7 +34,7 @@ class Lab {
     this.say(_("The lab is starting …"));
   }
 
-  // Take what the page says: another stage begins again, an answer goes on.
+  // Apply the page's data: another stage restarts the lab, an answer continues it.
   update(data, report) {
     Object.assign(this, { data, report });
     const { stage } = data;
@@ -80,7 +80,7 @@ class Lab {
     return panel;
   }
 
-  // Back to the start, with the points that were moved there.
+  // Return to the start and keep the moves of points made there.
   restart() {
     Object.assign(this, { history: [], at: 0, pure: true });
     for (const panel of this.panels) panel.ended = null;
@@ -93,7 +93,7 @@ class Lab {
     this.restart();
   }
 
-  // One question at a time; of those that come meanwhile the newest is asked next.
+  // Send one request at a time. Of those made meanwhile, only the newest is sent next.
   ask(question) {
     if (this.asked) {
       this.wanted = question;
@@ -116,12 +116,12 @@ class Lab {
     }, SILENCE_MS);
   }
 
-  // What the address holds beside the settings: a step only where the start and the settings alone lead to it.
+  // State for the address, besides the settings. The step is included only if start and settings reproduce it.
   place() {
     return { moves: this.moves, step: this.pure ? this.at : 0 };
   }
 
-  // Have the address say which step is shown, once it rests there.
+  // Report the step for the address once playback rests.
   rested() {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
@@ -170,14 +170,14 @@ class Lab {
     return moments && moments.every(Boolean) ? moments.map(({ points, class_vectors }) => ({ points, class_vectors })) : null;
   }
 
-  // Ask for more steps behind the last one that is known.
+  // Request steps after the last known one.
   askOn(steps) {
     const at = this.history.length - 1;
     if (at >= MOST_STEPS || this.asked) return;
     this.ask({ from: this.heldAt(at), at, steps: Math.min(steps, MOST_STEPS - at) });
   }
 
-  // What is known of later steps is not true any more.
+  // Request the current step again, because a change has made the later steps invalid.
   askAgain(moves = [], steps = 0) {
     const at = this.at;
     this.ask({ from: at === 0 && !this.history.length ? null : this.heldAt(at), at, steps, moves });
@@ -222,7 +222,7 @@ class Lab {
     this.askAgain([], this.playing ? BATCH : 0);
   }
 
-  // Arrows move the anchor, N and P choose another one.
+  // Arrow keys move the anchor; N and P choose another anchor.
   key(event, panel, picture) {
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const texts = this.labels.length;
@@ -309,7 +309,7 @@ class Lab {
     this.draw();
   }
 
-  // Args: moved: the points are at another moment than in the last picture.
+  // Draw at the next animation frame. Args: moved: whether the points have moved since the last drawing.
   draw(moved = false) {
     if (moved) this.updates += 1;
     this.pending ??= requestAnimationFrame(() => {
@@ -367,7 +367,7 @@ class Lab {
   drawChart() {
     const now = performance.now();
     clearTimeout(this.charting);
-    // The curves take longer to draw than the points: they wait while somebody turns or drags.
+    // Curves are slower to draw than points, so they wait while the visitor drags or turns a knob.
     const busy = this.asked && !this.playing;
     if (now - this.chartedAt < CHART_MS || busy || now - this.heardAt < CHART_MS) {
       this.charting = setTimeout(() => this.drawChart(), CHART_MS);

@@ -1,8 +1,8 @@
-// One setting's picture: the space, the points, their arrows, and what acts on the anchor.
+// The drawing of one setting: the space, the points, their arrows, and the forces on the anchor.
 
 const POINT_R = 6;
 const SECOND_R = 4;
-const ARROW_PX = 46; // the longest of a picture
+const ARROW_PX = 46; // length of the longest arrow
 const GRAB_PX = 14;
 const FINGER_GRAB_PX = 26;
 const DRAG_PX = 4;
@@ -10,7 +10,7 @@ const PULL_COLOUR = "#0072b2";
 const PUSH_COLOUR = "#d55e00";
 const GROW_MS = 160;
 const TURN = 0.01;
-const NUMBER_PX = 12; // how far above a point its number is, and how near two may be
+const NUMBER_PX = 12; // distance of a number from its point, and minimum distance between numbers
 
 class Picture {
   constructor(act) {
@@ -32,7 +32,7 @@ class Picture {
     return (Math.min(this.width, this.height) / 2 - 16) / this.reach;
   }
 
-  // From the space to the screen; the third number says how near it is, above 0 for the front.
+  // Project a position to the screen. The third value is the nearness, above 0 in front.
   project([x, y, z]) {
     const [midX, midY] = [this.width / 2, this.height / 2];
     if (z === undefined) return [midX + x * this.scale, midY - y * this.scale, 0];
@@ -43,7 +43,7 @@ class Picture {
     return [midX + across * this.scale, midY - up * this.scale, -(cosP * away + sinP * z)];
   }
 
-  // From the screen to the space: on circle and sphere the nearest place, in 3-D else at the depth that a point had.
+  // Map a screen position to the space: the nearest position on circle or sphere; in other 3-D spaces, at `depth`.
   unproject(px, py, space, depth) {
     const across = (px - this.width / 2) / this.scale;
     const up = (this.height / 2 - py) / this.scale;
@@ -83,7 +83,7 @@ class Picture {
     this.marks = marks;
   }
 
-  // On the plane points may leave the picture, which then shows more.
+  // Zoom out when points leave the visible part of the plane.
   grow(view, places) {
     if (view.space !== "plane") {
       this.reach = 1.18;
@@ -193,7 +193,7 @@ class Picture {
     pen.restore();
   }
 
-  // Two views of a text are joined by a thin line.
+  // Draw a thin line between the two views of a text.
   drawPairs(marks, view) {
     const { pen } = this;
     pen.strokeStyle = view.theme.text;
@@ -212,7 +212,7 @@ class Picture {
     pen.strokeStyle = pen.fillStyle = view.theme.text;
     pen.globalAlpha = 0.75;
     pen.lineWidth = 1.4;
-    // Of the longest since the start, under a root, so that short ones can still be seen.
+    // Lengths are square roots relative to the longest since the start, so that short arrows stay visible.
     this.longest = view.at ? Math.max(this.longest ?? 0, longest) : longest;
     const factorOf = (arrow) => (ARROW_PX / this.scale) * Math.sqrt(1 / this.longest / Math.hypot(...arrow));
     moment.arrows.forEach((views, text) =>
@@ -240,7 +240,7 @@ class Picture {
     pen.fill();
   }
 
-  // A classifier's class vectors, from the middle, in the colours of their classes.
+  // Draw the classifier's class vectors from the centre, in the colours of their classes.
   drawClasses(view, { moment }) {
     if (!moment.class_vectors || view.space === "simplex") return;
     const { pen } = this;
@@ -253,7 +253,7 @@ class Picture {
     pen.globalAlpha = 1;
   }
 
-  // Lines between the anchor and what acts on it: full ones attract, dashed ones repel, the stronger the thicker.
+  // Draw lines between the anchor and the points that act on it: solid for pulls, dashed for pushes, thick if strong.
   drawPulls(view, { moment }, marks) {
     const anchor = marks.find((mark) => mark.text === view.anchor && mark.view === 0);
     const strongest = Math.max(...moment.pulls.map((pull) => Math.abs(pull[3])), 0);
@@ -274,7 +274,7 @@ class Picture {
     pen.globalAlpha = 1;
   }
 
-  // The numbers by which the words below call the anchor and what acts most on it, as far as there is room for them.
+  // Number the anchor and the points that act on it most, as in the text below, where numbers do not overlap.
   drawNumbers(view, moment, marks) {
     const acting = [-1, 1].flatMap((sign) => strongestPulls(moment, sign)).filter(([isClass]) => !isClass);
     const drawn = [];
@@ -282,7 +282,7 @@ class Picture {
       const mark = marks.find((one) => one.text === text && one.view === second);
       if (!mark || drawn.some(({ x, y }) => Math.hypot(x - mark.x, y - mark.y) < NUMBER_PX)) continue;
       drawn.push(mark);
-      // That of the anchor is below its ring, where it has least to do with the lines of pulls.
+      // The anchor's number is below its ring, away from the lines of pulls.
       const below = text === view.anchor && !second ? 2.2 * NUMBER_PX : -NUMBER_PX;
       this.label(`${text + 1}${second ? "′" : ""}`, mark.x, mark.y + below, view);
     }
@@ -297,7 +297,7 @@ class Picture {
     return best;
   }
 
-  // Drag a point, or turn what is deep; press a point to make it the anchor.
+  // Drag a point to move it, drag the background to rotate a 3-D space, press a point to make it the anchor.
   listen() {
     const { canvas } = this;
     const placeIn = (event) => {

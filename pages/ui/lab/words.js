@@ -1,4 +1,4 @@
-// What is written below a picture: its numbers, and what acts on the anchor.
+// The text below a drawing: its numbers and the forces on the anchor.
 
 const MOST_PULLS = 5;
 
@@ -24,7 +24,7 @@ function writeNumbers(lab, panel) {
   writePulls(lab, panel);
 }
 
-// Of a mix, the part that has the lines, and what it is called.
+// In a mix with cross-entropy, the lines show the contrastive part. Its symbol and its values.
 const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on_vectors;
 const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].symbol;
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
@@ -37,7 +37,7 @@ function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
   picture.canvas.setAttribute("aria-label", shown);
 }
 
-// The softmax over the anchor's similarities, the most similar first.
+// Draw the softmax over the anchor's similarities, most similar first.
 function drawShares(bars, pulls, temperature) {
   bars.hidden = !pulls.length;
   const sorted = pulls.toSorted((one, other) => other[5] - one[5]);
@@ -56,14 +56,14 @@ function drawShares(bars, pulls, temperature) {
   bars.setAttribute("aria-label", about);
 }
 
-// The strongest of what pulls (-1) or pushes (1) the anchor.
+// The strongest pulls (sign -1) or pushes (sign 1) on the anchor.
 const strongestPulls = ({ pulls }, sign) =>
   pulls
     .filter((pull) => sign * pull[3] > 0.005)
     .toSorted((one, other) => sign * (other[3] - one[3]))
     .slice(0, MOST_PULLS);
 
-// The same in words.
+// Describe them in words.
 function pullWords(lab, moment, setting) {
   if (lab.anchor === null) return _("Drag a point, or press one to see its forces.");
   const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
@@ -84,14 +84,14 @@ function pullWords(lab, moment, setting) {
   return _("{name}: pulled by {pulling}; pushed by {pushing}. The push comes from about {count} points.", { name, pulling, pushing, count });
 }
 
-// How many equal ones would spread the push as these do: exp of the entropy of their shares.
+// Effective number of negatives: exp of the entropy of their shares of the push.
 function effective(pulls) {
   const total = pulls.reduce((sum, pull) => sum + pull[3], 0);
   if (!(total > 0)) return 0;
   return Math.exp(-pulls.reduce((sum, pull) => sum + (pull[3] / total) * Math.log(pull[3] / total), 0));
 }
 
-// The curves up to the step that is shown; Python says where each trace belongs.
+// Draw the curves up to the current step. Python assigns a panel and a quantity to each trace.
 function drawCurves(Plotly, lab) {
   const { figure } = lab.data;
   const steps = thinnedSteps(lab.at);
@@ -104,7 +104,7 @@ function drawCurves(Plotly, lab) {
   });
   const layout = themed(figure, lab.chart);
   layout.xaxis = { ...layout.xaxis, range: [0, Math.max(FEWEST_SHOWN, lab.at)] };
-  // One tick for so many powers of ten that they have room.
+  // Space the ticks by powers of ten, so that they fit.
   const norms = data.filter(({ meta }) => meta.field === "norm").flatMap(({ y }) => y).filter((value) => value > 0);
   const decades = norms.length ? Math.log10(Math.max(...norms) / Math.min(...norms)) : 1;
   layout.yaxis2 = { ...layout.yaxis2, dtick: Math.max(1, Math.ceil(decades / 3)) };
@@ -131,7 +131,7 @@ function thinnedSteps(last) {
 
 const hasClassVectors = ({ space, panels }) => space !== "simplex" && panels.some(({ moment }) => moment?.class_vectors);
 
-// What colours, marks and lines mean.
+// Legend of colours, marks and lines.
 function legendOf(lab) {
   const mark = (label) => {
     const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 14, height: 14, "aria-hidden": "true" });

@@ -1,1 +1,1 @@
-"""A lesson beside the page that it is about."""
+"""A lesson beside its page."""

@@ -1,5 +1,5 @@
-// Keeps the answers of the lessons in this browser. What it holds that the session does not know of, from before a
-// reload or from another tab, is given to the session first.
+// Stores the answers to lessons in this browser. Answers unknown to the session, from before a reload or from another
+// tab, are first sent to the session.
 
 const NAME = "scl-playground.lessons";
 
@@ -12,6 +12,6 @@ export default function ({ data: sent, setStateValue }) {
     else if (text) localStorage.setItem(NAME, text);
     else localStorage.removeItem(NAME);
   } catch {
-    // A browser may keep nothing for a page: the answers then last as long as the session.
+    // Without local storage, the answers last as long as the session.
   }
 }

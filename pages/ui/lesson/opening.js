@@ -1,4 +1,4 @@
-// Says that the page is on the screen: what was there before is gone then, with all that its controls held.
+// Reports that the page is on the screen. The previous page and the values of its controls are then gone.
 
 export default function ({ data: sent, parentElement, setTriggerValue }) {
   const part = sent?.[0];

@@ -1,4 +1,4 @@
-"""The lesson beside its page: text, predictions, tries and checks, and the controls that it outlines or hides."""
+"""The lesson beside its page: text, predictions and checks, and the controls that it outlines or hides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pages.ui.parts import escaped
 from pages.ui.reads import cached
 
 Value = float | str | None
-# The answer is offered from this try on.
+# Number of tries after which the visitor can reveal the answer.
 TRIES = 2
 
 

@@ -1,4 +1,4 @@
-"""The visitor's position in the lessons, the navigation, and the answers, which the browser keeps for every tab."""
+"""The visitor's position in the lessons, the navigation, and the answers, which the browser stores for all tabs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pages.ui.parts import escaped
 BETWEEN = "."
 # Keys of the visitor's answers, of the last part, and of the part that the visitor is going to.
 ANSWERS, LAST, GOING = "lesson.answers", "lesson.last", "lesson.going"
-# In seconds. A visitor who has not arrived by then went somewhere else.
+# Time in seconds after which a visitor who has not arrived is assumed to have gone elsewhere.
 GOING_S = 10
 TABLES: Mapping[str, type[Address]] = {
     "fine_tune": address.FineTune,
@@ -39,10 +39,10 @@ TABLES: Mapping[str, type[Address]] = {
     "loss_lab": address.LossLab,
 }
 KEEPING = "lesson.keeping"
-# Keys of the text that the browser last gave, and of the text that it was last sent.
+# Keys of the texts that were last received from the browser and last sent to it.
 TAKEN, SENT = "lesson.taken", "lesson.sent"
 FORGOTTEN = "lesson.forgotten"
-# Far more than the answers to all lessons take; a browser can send anything.
+# Limit on untrusted text from the browser, far above the length of all answers.
 MOST_CHARS = 20_000
 
 
@@ -75,7 +75,7 @@ class Answers:
     """The visitor's predictions, and answers with their number of tries, by the key of the question.
 
     Attributes:
-        predicted, checked: a choice is held as its position, which is the same in every language.
+        predicted, checked: a choice is stored as its position, which is the same in every language.
         shown: questions whose answer the visitor revealed.
     """
 
@@ -105,7 +105,7 @@ def go_to(at: At) -> None:
 def arrive(at: At | None) -> None:
     """Switch to the requested part, on every rerun until the visitor has arrived or GOING_S seconds have passed.
 
-    A late event of the previous page, such as a control that was just changed, brings that page back once more.
+    It repeats because a late event of the previous page, such as a changed control, can bring that page back.
 
     Args:
         at: the current part.
@@ -162,7 +162,7 @@ def change(choice: Mapping[str, Any], page: str) -> None:
 
 
 def _texts(store: Store, name: str, value: Any) -> str | list[str]:
-    """Return a value as an address holds it, with the ids of the runs that it names. A deleted run is restored."""
+    """Format a value for the address, with the ids of the runs that it names. A deleted run is restored."""
     match name:
         case "run":
             return run_id_of(store, str(value))
@@ -177,7 +177,7 @@ def _texts(store: Store, name: str, value: Any) -> str | list[str]:
 
 @dataclass
 class Kept:
-    """The data that the browser keeps. Attributes: last: the visitor's last part, as an address names it."""
+    """The data that the browser stores. Attributes: last: the visitor's last part, in the form of `At.text`."""
 
     answers: Answers = field(default_factory=Answers)
     last: Annotated[str, Field(max_length=80)] = ""
@@ -194,10 +194,10 @@ _mount = st.components.v2.component(
 
 
 def keep_answers() -> None:
-    """Merge the answers that the browser kept, and have it keep those that follow. Draws nothing."""
+    """Merge the answers that the browser has stored, and make it store later ones. Draws nothing."""
     given = (state.widget_value(KEEPING) or {}).get("kept")
     if given is not None and given != state.remembered(TAKEN, lambda: None):
-        # Answers given meanwhile take precedence.
+        # Answers of this session take precedence.
         found, meanwhile = kept(str(given)), answers()
         joined = Answers(
             found.answers.predicted | meanwhile.predicted,
@@ -217,7 +217,7 @@ def keep_answers() -> None:
 
 
 def kept(text: str) -> Kept:
-    """Parse the text that the browser gave; empty if it is invalid."""
+    """Parse the text that the browser has stored; return empty data if it is invalid."""
     try:
         return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else Kept()
     except ValidationError:
@@ -225,7 +225,7 @@ def kept(text: str) -> Kept:
 
 
 def forget_button() -> None:
-    """Offer to forget all answers, for the next visitor at this computer, or to restore those just forgotten."""
+    """Draw the button that deletes all answers, for the next user of this computer, or restores those just deleted."""
 
     def forget_all() -> None:
         state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))

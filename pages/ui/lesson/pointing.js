@@ -1,5 +1,5 @@
-// Brings what a part of a lesson points at into view as soon as the page has drawn it, and keeps it there while the page
-// is still growing, until somebody scrolls, presses or types.
+// Scrolls the target of a lesson's part into view once the page has drawn it, and keeps it there while the page grows,
+// until the visitor scrolls, presses or types.
 
 const WAIT_MS = 10_000;
 const LOOK_MS = 100;
@@ -30,7 +30,7 @@ export default function ({ data: sent, parentElement }) {
   return stop;
 }
 
-// Scrolls no more than it takes: what is in sight stays where it is.
+// Scroll only if the node is not fully visible.
 function show(node, behavior) {
   const { top, bottom, height } = node.getBoundingClientRect();
   if (top >= HEADER_PX && bottom <= innerHeight) return;

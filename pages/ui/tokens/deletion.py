@@ -165,7 +165,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
 
 
 def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
-    """Say how far attention and effect agree on this text."""
+    """Describe how far attention and effect agree on this text."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
         return _("This text has too few distinct words to compare attention with deletion.")

@@ -31,7 +31,7 @@ from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Settings
 
 HEAT_WORDS_MAX = 40
-# A longer text scrolls in its own box, so that the content below it stays within reach.
+# A longer text scrolls in a box, so that the content below it stays within reach.
 LONG_CHARS, LONG_PX = 2_500, 700
 OVER = {"steps": N_("By step"), "layers": N_("By layer")}
 

@@ -23,7 +23,7 @@ from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.waiting import ask, is_going_on, job_of
 
-# By default k is a third of the words, but no more than a reader takes in at a glance.
+# By default k is a third of the words, but no more than a reader can see at a glance.
 K_SHARE, K_LEAST, K_GLANCE, K_MAX = 1 / 3, 2, 8, 90
 MEAN = "mean"
 # Two controls fit side by side on a phone.
@@ -250,7 +250,7 @@ def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str,
     items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
     typed, pressed = _form(known, items, most, stamps)
     missing_weights(known.run)
-    # The request is remembered too: a click right after it still carries the previous address.
+    # The session stores the request too, because a click right after it still carries the previous address.
     asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
     given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:

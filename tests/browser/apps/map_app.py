@@ -37,7 +37,7 @@ def number(name: str, default: int) -> int:
 def invented(
     seed: int, frames: int, points: int, classes: int, axes: int, hostile: bool
 ) -> tuple[Bundle, Bundle, dict[str, Bundle], np.ndarray]:
-    """Return classes that drift apart. The second frame of a run of more than three is missing."""
+    """Return bundles of maps whose classes drift apart. With more than three frames, the second is missing."""
     rng = np.random.default_rng(seed)
     labels = np.arange(points) % classes
     goals = np.random.default_rng(0).normal(size=(classes, axes)) * [3, 2, 2][:axes]

@@ -1,4 +1,4 @@
-"""Terms that move nothing: without positives, steps show 0 and one message explains it. Queues that lag behind."""
+"""Terms without effect: without positives, a term shows 0 and one message explains why. Also queues that lag behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The term of a verdict, and the values of its newest steps."""
+"""The contrastive term on which a verdict rests, and its values over the newest steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of analysis: short real runs in a store."""
+"""Helpers of the analysis tests: short real runs in a store."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
 
 
 def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> RunRecord:
-    """Train a run in this process as a worker does. It stops after step `stop_at`, if given."""
+    """Train a run in this process as a worker does. Stops after step `stop_at`, if given."""
     config, data = prepare(draft, gpu=False)
     store_rows(store.folder, data)
     run_id = store.create(config)
-    claimed = store.claim_next(range(50))  # whatever other runs there are
+    claimed = store.claim_next(range(50))  # enough slots, however many other runs there are
     assert claimed is not None
     assert claimed[0] == run_id
     attempt = store.attempt(run_id, claimed[1])

@@ -63,7 +63,7 @@ def test_they_differ_in_their_objective_alone() -> None:
 
 
 class TestWhatTheyShow:
-    """Sentences about the replays, against their numbers."""
+    """Statements about the replays, checked against their numbers."""
 
     def test_cosines_and_accuracies(self) -> None:
         scores = {name: [one.values for one in read_replay(SHIPPED[name].path).scores if one] for name in SHIPPED}

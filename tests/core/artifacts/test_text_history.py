@@ -1,4 +1,4 @@
-"""A text between steps with weights moves as its nearest examples do, against slow loops."""
+"""Between steps with weights, a text moves as its nearest examples do. Checked against slow loops."""
 
 from __future__ import annotations
 

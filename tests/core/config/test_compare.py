@@ -1,4 +1,4 @@
-"""Comparison of runs: their differences, with one value per run; one hash for one config; equal losses."""
+"""Comparison of runs: differences with one value per run, config hashes, and comparable losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several settings of a draft changed at once. Settings are formatted as text and parsed again."""
+"""Change several settings of a draft at once. Format settings as text and parse them again."""
 
 from __future__ import annotations
 

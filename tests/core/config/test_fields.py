@@ -1,4 +1,4 @@
-"""Metadata of a field, which the form, the command line, differences and errors all use."""
+"""Metadata of a field, shared by the form, the command line, differences and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.parameters import Parameter
 from core.tasks.hub.registry import HubRequest
 from tests.cases import each
 
-# Identities, and fields written by the app. The user sets none of them in a form.
+# Identifiers, containers, and fields set by the app. Users set none of them in a form.
 UNTITLED = {"version", "phases", "task", "encoder", "probe", "checkpoint", "knob_turns", "path", "content_hash"}
 UNTITLED |= {"reading", "trainable", "objective", "optimiser", "every_steps", "snapshot_steps", "step", "value", "name"}
 UNTITLED |= {"resources", "terms", "combine", "loss", "weight", "views", "view", "id"}

@@ -1,4 +1,4 @@
-"""Paths that a config contains, and those that leave the machine."""
+"""Paths in a config, and a copy of the config without folders that may leave the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computations of a step: every pass and tap that a term needs, once, and no others."""
+"""Computations of a step: each pass and tap that a term needs, once, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets: each is an objective that can be run, and its phases divide the steps."""
+"""Presets are valid configs, and their phases divide the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A twin is the run with one setting changed."""
+"""A twin is a copy of a run with one setting changed."""
 
 from __future__ import annotations
 

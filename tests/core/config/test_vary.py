@@ -1,4 +1,4 @@
-"""Settings that a twin or a grid offers are valid."""
+"""Settings offered for twins and grids are valid."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestEvery:
                 assert suggestion.text != setting.text
 
     def test_the_parameter_is_the_settings_own(self, config: RunConfig) -> None:
-        """The bounds of the parameter are those of the config. A bound is valid, a value beyond it is refused."""
+        """The parameter has the bounds of the config. A bound is valid, a value beyond it is refused."""
         for setting in twin_settings(config):
             parameter = setting.parameter
             if setting.value is not None:

@@ -1,4 +1,4 @@
-"""Translation of a config: all words are marked, and stored words stay English."""
+"""Translation of a config: every text is marked for translation, and stored text stays English."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of texts: families with token types receive them."""
+"""Pairs of texts. Families with token types receive those types."""
 
 from __future__ import annotations
 

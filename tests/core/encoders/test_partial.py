@@ -31,7 +31,7 @@ def test_the_rest_of_a_pass_has_the_same_vectors_and_gradients(model_type: str, 
     encoder = made(model_type, pooling)
     taps = Taps(layers=(3,), tokens=((start + 1, 3),))
     whole = encoder.encode(TEXTS, taps)
-    # In another order and in other batches than they were computed in.
+    # Computed text by text. The pass below reads them in another order and in other batches.
     states = [encoder.lower([text], start)[0] for text in TEXTS]
 
     # Parameters that blocks share, such as relative positions, are frozen like the lower blocks.

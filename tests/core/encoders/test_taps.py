@@ -17,7 +17,7 @@ from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 
 BLOCKS = 3
-SPECIAL = frozenset({5, 14, 9})  # the last text has none, and the third only these
+SPECIAL = frozenset({5, 14, 9})  # the last text has no special tokens, the third has only special tokens
 
 
 def made(model_type: str, pooling: Any = "cls") -> Encoder:
@@ -35,7 +35,7 @@ def made(model_type: str, pooling: Any = "cls") -> Encoder:
 
 
 def eager(encoder: Encoder) -> Any:
-    """Return the same base model with attention that can be read."""
+    """Return the same base model with eager attention, which returns its weights."""
     config = copy.deepcopy(encoder.model.config)
     model = AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
     model.load_state_dict(encoder.model.state_dict())

@@ -14,18 +14,18 @@ from core.workers import Engine
 from tests.core.store.test_store import PROBE
 
 LABELS = (0, 1) * 10
-# Number of LABELS that a run predicts correctly.
+# Returns the number of LABELS that a run predicts correctly.
 Right = Callable[[RunConfig], int]
 
 
 def right(config: RunConfig) -> int:
-    """Return four more correct predictions for λ 0.9 than for λ 0.1 under every seed. Seeds differ."""
+    """Return the number of correct predictions: four more for λ 0.9 than for λ 0.1. Seeds differ."""
     weight = config.phases[0].objective.weight or 0.0
     return 10 + (4 if weight > 0.5 else 0) + config.seed % 3
 
 
 class InstantEngine(Engine):
-    """An engine that finishes runs on dispatch, unless `holding`.
+    """An engine that finishes runs on dispatch. While `holding` is true, runs stay queued.
 
     `probe_right` is the number of correct predictions of the linear probe, None for runs without one.
     """

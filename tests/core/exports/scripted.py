@@ -1,4 +1,4 @@
-"""Shared by the tests of scripts: a Python without this project, which runs one script after another."""
+"""Helpers of the script tests: a Python process without this project, which runs one script after another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from core.exports.entry import write_export
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 
-# A script promises 1e-4 on machines of one kind. On one machine it repeats nearly every rounding (a busy one deviated
-# by some millionths). An encoder this small learns so little that a wrong optimiser differed by 1.3e-4.
+# A script promises 1e-4 on machines of one kind. On the same machine it reproduces nearly every rounding; under load,
+# it deviated by a few millionths. The encoder learns so little that a wrong optimiser differed by only 1.3e-4.
 TOLERANCE = 1e-5
 SERVER = """
 import contextlib, importlib.util, io, json, runpy, sys, traceback, warnings

@@ -37,7 +37,7 @@ def pid(lab: LabProcess) -> int:
 
 
 def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
-    """Run first: the process that this test starts serves the others."""
+    """Run first: this test starts the process that the other tests share."""
     lab.close()
     lab.warm_up()
     assert pid(lab)

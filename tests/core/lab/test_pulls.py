@@ -54,7 +54,7 @@ def test_they_sum_to_the_gradient_of_the_anchors_loss(
     setting = Setting(loss=loss, weight=weight, temperature=0.3)
     vectors = first_vectors(stage, setting)
     if space == "plane" and loss in ("dscl", "simcse"):
-        # These losses compare by cosine in the plane too. The coefficients are those of the normalised vectors.
+        # These losses use cosines in the plane too, so the coefficients belong to the normalised vectors.
         vectors = vectors._replace(points=vectors.points / np.linalg.norm(vectors.points, axis=-1, keepdims=True))
     pulls = play(stage, setting, vectors, 0, anchor).moments[0].pulls
     points = torch.tensor(vectors.points)
@@ -88,7 +88,7 @@ def test_on_the_simplex_no_text_acts_on_another() -> None:
 
 
 def test_the_lesson_on_positives_says_of_its_points_what_acts_on_them() -> None:
-    """A point of the small class has few that pull and many that push. It rests once the classes are apart."""
+    """Few points pull a point of the small class and many push it. It rests once the classes are apart."""
     (address,) = [
         part.shown.address for part in lessons()["positives"].parts if part.shown.address.get("start") == "imbalanced"
     ]

@@ -1,4 +1,4 @@
-"""Adding a loss takes its file and its entry. Everything that lists losses then includes it."""
+"""Adding a loss takes one file and one registry entry. Everything that lists losses then includes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Single precision at least, and double precision throughout for double inputs.
+"""Losses compute in single precision at least, and in double precision throughout for double inputs.
 
 Neither autocast nor torch's default precision may affect a loss.
 
-A division of integers and a tensor made of Python numbers take the default precision. With float64 as the default
+Integer division and tensors made of Python numbers take the default precision. With float64 as the default
 nothing can be less precise, so both defaults must give the same digits.
 """
 

@@ -33,7 +33,7 @@ def settings(loss: str, **given: Value) -> dict[str, Value]:
 
 
 def made(vectors: Tensor, mask: Tensor | None = None, queue: Tensor | None = None, equal: bool = False) -> TermInput:
-    """Make a term's inputs. `equal` makes the vectors of the queue equal as well."""
+    """Return a term's inputs. With `equal` the vectors of the queue are equal too."""
     if queue is None:
         return TermInput(layers=(Contrasted(vectors, mask),))
     generator = torch.Generator().manual_seed(9)

@@ -1,4 +1,4 @@
-"""A loss from outside: the triplet loss over all triplets of a batch.
+"""A loss defined outside `core`: the triplet loss over all triplets of a batch.
 
 Source: Schroff et al. 2015, arXiv:1503.03832, eq. 2, with cosines instead of distances.
 """

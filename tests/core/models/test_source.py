@@ -1,4 +1,4 @@
-"""Locating an encoder's files: bundled and verified, in a folder, or on a Hub, which runs in this test."""
+"""Locating an encoder's files: bundled and verified, in a folder, or on a Hub served by this test."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ except PlaygroundError as error:
 
 
 def asked(address: str, tmp_path: Path, function: str, name: str) -> dict[str, str]:
-    """Return the output of a separate process, with this Hub and a cache in the test's folder."""
+    """Call a function in a separate process with this Hub and a cache in the test's folder. Returns: its output."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("HF_")}
     env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_TELEMETRY": "1"}
     command = [sys.executable, "-c", ASKING, function, name]

@@ -57,7 +57,7 @@ class TestOneQuery:
         assert nearest(rows, rows[5], 1, metric).indices.tolist() == [5]
 
     def test_single_precision_rows_are_put_in_exact_order(self, metric: Metric) -> None:
-        # Far from the origin and close to each other: a scan in float32 alone could not order them.
+        # The rows are far from the origin and close together, so a scan in float32 alone could not order them.
         rows = (RNG.normal(size=(200, 64)) * 1e-4 + 1).astype(np.float32)
         exact = rows.astype(np.float64)
         unit = exact / np.linalg.norm(exact, axis=1, keepdims=True) if metric == "cosine" else exact

@@ -1,4 +1,4 @@
-"""Verdicts on losses and vectors made to be collapsed, separated, narrow, equidistant or half-way."""
+"""Verdicts on losses of vectors that are collapsed, separated, narrow, equidistant or in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cases import each
 LABELS = [i % 2 for i in range(16)]
 RNG = np.random.default_rng(0)
 SPREAD = RNG.normal(size=(16, 32))
-# Four classes would do as well. Two classes at opposite points have the maximal distance.
+# Two classes at opposite points have the maximal distance. Four classes would work as well.
 APART = np.stack([(1 if label else -1) * np.eye(32)[0] for label in LABELS]) + 0.05 * RNG.normal(size=(16, 32))
 NARROW = np.eye(32)[0] * 10 + 0.3 * RNG.normal(size=(16, 32))
 COLLAPSED = np.eye(32)[0] + 0.002 * RNG.normal(size=(16, 32))
@@ -28,7 +28,7 @@ def looked_at(rows: np.ndarray) -> Geometry:
 
 
 def contrasted(rows: np.ndarray, *, temperature: float = 0.3, queue: int = 0, weight: float = 0.9) -> Contrast:
-    """Return SupCon of these rows as one batch, with the lines of a real run. A queue holds near copies."""
+    """Return SupCon of these rows as one batch, with the reference lines of a run. The queue holds near copies."""
     vectors, labels = torch.tensor(rows, dtype=torch.float32).unsqueeze(1), torch.tensor(LABELS)
     held = None
     if queue:

@@ -110,7 +110,7 @@ def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(sto
 
 
 def set_back(store: Store, run_id: str, seconds: float, **columns: object) -> None:
-    """Pretend that a run has been at work for so long, with other columns as given."""
+    """Backdate the start of a run's work by `seconds`, and set columns of its work row."""
     with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
         database.execute("UPDATE runs SET working_since = ? WHERE id = ?", (time.time() - seconds, run_id))
         for name, value in columns.items():
@@ -188,12 +188,12 @@ def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> No
     store.claim_next(SLOTS, DEAD)  # the claiming process has ended
     store.hand_over(Claim(run_id, 1, 0), liveness_of())
     assert store.run(run_id).status == Status.STARTING
-    store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt
+    store.hand_over(Claim(run_id, 2, 0), DEAD)  # another attempt: ignored
     assert store.run(run_id).status == Status.STARTING
     with pytest.raises(EngineError, match="only a stopped"):
         store.requeue(run_id)
     store.attempt(run_id, 1).started(started())
-    store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late: its worker has reported
+    store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late, the worker has reported: ignored
     assert store.run(run_id).status == Status.RUNNING
 
 

@@ -1,4 +1,4 @@
-"""Promises of the bundled tasks that are quick to check. `make data-check` checks the rest."""
+"""Quick checks of the bundled tasks. `make data-check` runs the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in memory: pairs, the triplets made of them, and a run's record of its rows."""
+"""Rows in memory: pairs, triplets built from them, and the content hash."""
 
 from __future__ import annotations
 

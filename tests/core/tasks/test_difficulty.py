@@ -1,4 +1,4 @@
-"""Tasks that are marked as hard before launch."""
+"""Tasks marked as hard before launch."""
 
 from __future__ import annotations
 

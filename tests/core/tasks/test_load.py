@@ -26,7 +26,7 @@ Load = Callable[..., TaskData]
 
 
 def numbered(**counts: int) -> list[tuple[str, str]]:
-    """Return a number of different texts for each label, in alternation."""
+    """Return the given number of distinct texts per label, alternating between labels."""
     return [
         (f"{label} number {i}", label) for i in range(max(counts.values())) for label in counts if i < counts[label]
     ]

@@ -72,7 +72,7 @@ class TestFlippedLabels:
         labels = [0] * 6000
         noisy = Counter(flipped_labels(labels, 4, 1.0, 0, range(6000)))
         assert set(noisy) == {1, 2, 3}
-        # Three binomials of mean 2,000 and standard deviation 37: five of these fail once in a million.
+        # Three binomials with mean 2,000 and standard deviation 37. Five deviations are exceeded once in a million.
         assert all(abs(count - 2000) < 5 * 37 for count in noisy.values())
 
     def test_the_seed_chooses_the_rows(self) -> None:

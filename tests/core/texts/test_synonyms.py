@@ -21,7 +21,7 @@ module: Any = import_module("core.texts.synonyms")
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Load the source anew in each test, at first without nltk, even if it is installed."""
+    """Reload the source in each test, by default as if nltk were not installed."""
     forget()
     monkeypatch.setitem(sys.modules, "nltk", None)
     monkeypatch.setitem(sys.modules, "nltk.corpus", None)

@@ -1,4 +1,4 @@
-"""Fixtures of several tests of training."""
+"""Fixtures shared by the training tests."""
 
 from __future__ import annotations
 

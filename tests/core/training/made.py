@@ -1,4 +1,4 @@
-"""Shared by the tests of training: one phase without the loop around it, and a task of sentence pairs."""
+"""Helpers for the training tests: phases without the training loop, resumed runs, and a task of sentence pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU = Machine(torch.device("cpu"), torch.autocast("cpu", torch.bfloat16, enabled
 
 
 def loaded(config: RunConfig, data: TaskData, *, dropout: float | None = None) -> Encoder:
-    """Return the encoder of a run, with another dropout rate if one is given."""
+    """Return the encoder of a run, optionally with another dropout rate."""
     torch.manual_seed(config.seed)
     encoder, _ = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
     if dropout is not None:
@@ -44,7 +44,7 @@ def set_dropout(encoder: Encoder, rate: float) -> None:
 def made_phase(
     draft: RunConfig, number: int = 0, *, dropout: float | None = None, encoder: Encoder | None = None
 ) -> Phase:
-    """Return a phase ready for its first step, as in a run with this draft."""
+    """Return a phase of the draft's run, ready for its first step."""
     config, data = prepare(draft, gpu=False)
     encoder = encoder or loaded(config, data, dropout=dropout)
     _, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
@@ -53,7 +53,7 @@ def made_phase(
 
 
 def take_steps(phase: Phase, count: int, first: int = 1) -> list[dict[str, float]]:
-    """Take steps `first`, … of a phase, including those of the optimiser."""
+    """Take `count` optimiser steps of a phase, starting at step `first`. Returns: the values of each step."""
     values = []
     for step in range(first, first + count):
         computed = compute_step(phase, step)
@@ -71,23 +71,23 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
 
 
 def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
-    """Return the events of a run, with its prepared config and its rows."""
+    """Run a draft. Returns: the prepared config, the rows and all events."""
     config, data = prepare(draft, gpu=False)
     return config, data, list(train(config, data, **arguments))
 
 
 def curve(events: Sequence[Event]) -> list[dict[str, float]]:
-    """Return the values that must repeat to the last bit: every measure except the time."""
+    """Return the values of each step that must repeat bit for bit: every measure except the time."""
     return [{k: v for k, v in e.values.items() if k != "step_s"} for e in steps_of(events)]
 
 
 def preset_phases(name: str, **phase: Any) -> list[dict[str, Any]]:
-    """Return the phases of a preset. Keyword arguments are fields of each."""
+    """Return the phases of a preset. Keyword arguments set fields of every phase."""
     return PRESETS[name].phases({"steps": 8, "batch_size": 8} | phase)
 
 
 def nli_csv(path: Path, premises: int = 30) -> Path:
-    """Write premises, each with an entailed and a contradicting sentence, in words of the tiny encoder."""
+    """Write premises, each with an entailed and a contradicting sentence, in the tiny encoder's vocabulary."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "text_b", "label"])
@@ -100,7 +100,7 @@ def nli_csv(path: Path, premises: int = 30) -> Path:
 
 
 class StopAt:
-    """Controls that stop after a step. The caller sets the current one."""
+    """Controls that stop after a step. The caller sets the current step."""
 
     def __init__(self, step: int) -> None:
         self.at, self.step = step, 0
@@ -113,7 +113,7 @@ class StopAt:
 
 
 def in_attempts(config: RunConfig, data: TaskData, folder: Path, stops: Sequence[int], **arguments: Any) -> list[Event]:
-    """Return all events of a run that is stopped at some steps and resumed from its checkpoint each time."""
+    """Stop a run at the given steps and resume it from its checkpoint each time. Returns: all events."""
     events: list[Event] = []
     for at in (*stops, config.steps + 1):
         controls = StopAt(at)

@@ -1,4 +1,4 @@
-"""One of several processes that jointly train the drafts of a file: `torchrun … ranks_program.py DRAFTS OUT`."""
+"""Train the drafts of a file in several processes: `torchrun … ranks_program.py DRAFTS OUT`."""
 
 from __future__ import annotations
 

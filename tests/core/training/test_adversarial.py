@@ -1,4 +1,4 @@
-"""The gradient for an adversarial view, against one computed text by text."""
+"""The gradient for an adversarial view, against a gradient computed text by text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_hand(loss: str, first: Tensor, second: Tensor, encoder: Encoder) -> Tenso
 
 
 def alone(encoder: Encoder) -> tuple[list[Tensor], Tensor]:
-    """Return embeddings [T, E] of each text, as leaves, and the pooled vectors [B, H] of texts read one by one."""
+    """Encode texts one by one. Returns: embeddings [T, E] of each text, as leaves, and pooled vectors [B, H]."""
     leaves: list[Tensor] = []
 
     def capture(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ def alone(encoder: Encoder) -> tuple[list[Tensor], Tensor]:
 @each("loss", TERM_SETTINGS)
 @each("model_type", FAMILIES)
 def test_the_gradient_is_that_of_the_terms_loss_by_the_first_pass(model_type: str, loss: str) -> None:
-    encoder = made(model_type)  # in evaluation mode, so that a pass can be repeated
+    encoder = made(model_type)  # in evaluation mode, so that passes are repeatable
     found = embedding_gradients(encoder, TEXTS, LABELS, plan_of(loss), CPU.autocast)
     leaves, first = alone(encoder)
     _, second = alone(encoder)

@@ -1,4 +1,4 @@
-"""Back-translations that are added to the training rows at the start of a run."""
+"""Back-translations added to the training rows at the start of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear probe as a baseline: its training rows, its scores, and that no step waits for it."""
+"""The linear probe as a baseline: its training rows and scores. No step waits for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft:
         found = scores(events, name)
         assert found["train_rows"] == len(data.train)
         assert found["rows"] == len(split)
-        # A random encoder's vectors are nearly equal, and rounding decides single predictions. So losses are compared.
+        # Losses, because a random encoder's vectors are nearly equal and rounding decides single predictions.
         log_p = fitted.predict_log_proba(vectors(config, data, split.inputs))
         loss = -log_p[np.arange(len(split)), split.labels].mean()
         assert found["cross_entropy"] == pytest.approx(loss, rel=1e-4)

@@ -1,4 +1,4 @@
-"""With many classes the classifier starts as a linear probe, and batches hold positives. With few nothing changes."""
+"""With many classes the classifier starts as a linear probe, and batches hold positives. Few classes change nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_frame_0_is_the_fitted_model_and_its_weights_are_kept(store: Store, many
 
 
 def test_a_part_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows cycle through the classes, so every seventh row alone would give one class."""
+    """The rows cycle through the classes, so taking every seventh row would give a single class."""
     monkeypatch.setattr("core.training.trainable.FITTED_MAX", 20)
     config, data = prepare(many(), gpu=False)
     tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]

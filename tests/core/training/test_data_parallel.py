@@ -1,4 +1,4 @@
-"""Two processes with gloo, against one with the same global batch: every measure of every step, and the weights."""
+"""Two gloo processes, against one process with the same global batch: every measure of every step, and the weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from core.training.loop import train
 from core.workers.processes import ROOT
 from tests.core.training.ranks_program import first_gradients
 
-# The first test waits for both processes. `test_followers.py` has a run of two.
+# The first test waits for both processes. `test_followers.py` runs two processes.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).with_name("ranks_program.py")
@@ -134,7 +134,7 @@ def test_two_processes_take_the_steps_of_one(
     assert len(curve) == len(alone) == sum(phase.steps or 0 for phase in config.phases)
     for ours, theirs in zip(curve, alone, strict=True):
         assert ours.keys() == theirs.keys()
-        # A cosine divides by the norms of its gradients, so their differences move it by as much over these norms.
+        # A cosine divides by gradient norms. So an error in a gradient changes it by that error divided by the norm.
         norms = [value for measure, value in theirs.items() if measure.startswith(f"{OfTerm.SHARED_GRADIENT}.")]
         cosine = TOLERANCE * (1 + sum(1 / norm for norm in norms if norm))
         for measure in ours.keys() - {"step_s"}:

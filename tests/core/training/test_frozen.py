@@ -1,4 +1,4 @@
-"""Values computed once per row: in groups that depend only on the sampler, within a bound."""
+"""A bounded cache of values computed once per row, in groups that depend only on the sampler."""
 
 from __future__ import annotations
 

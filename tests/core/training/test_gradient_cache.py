@@ -1,4 +1,4 @@
-"""Micro-batches: the gradients of the whole batch, and the random numbers of a pass in parts."""
+"""Micro-batches give the gradients of the whole batch, with the random numbers of a plain pass in parts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cached_backward(run: Run, part: int) -> Callable[[], None]:
 
 
 def in_parts(run: Run, part: int) -> Outputs:
-    """Compute the same parts, with all activations in memory."""
+    """Compute the same micro-batches, with all activations in memory."""
     return joined([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
 
 

@@ -76,7 +76,7 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
 
 
 def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
-    """Return the reported values of a step, and the phase right before it. No dropout, so that it can be repeated."""
+    """Return the reported values of a step and the phase right before it. Without dropout the step is repeatable."""
     phase = made_phase(draft, dropout=0.0)
     take_steps(phase, step - 1)
     before = copy.deepcopy(phase)

@@ -30,7 +30,7 @@ KEPT: dict[str, dict[str, bytes]] = {}
 
 
 def finished(folder: Path, draft: RunConfig) -> tuple[RunConfig, TaskData, Checkpoints]:
-    """Return the files of a finished run. Runs of the same settings are carried out once."""
+    """Return the files of a finished run. Each distinct draft is trained once."""
     config, data = prepare(draft, gpu=False)
     checkpoints, key = Checkpoints(folder), config.model_dump_json()
     if key not in KEPT:

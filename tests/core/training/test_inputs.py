@@ -61,7 +61,7 @@ def test_a_changed_text_depends_on_seed_step_row_and_draw_and_on_nothing_else(
     rows = list(range(20))
     found = made.inputs.tokens(0, 5, rows)
     assert found != made.plain(rows)
-    # Independent of the batch, of its order and of the object.
+    # Independent of the batch, its order and the StepInputs object.
     assert made.inputs.tokens(0, 5, ROWS) == [found[row] for row in ROWS]
     assert Made(draft, Pass("rows", changed)).inputs.tokens(0, 5, rows) == found
     assert made.inputs.tokens(0, 6, rows) != found

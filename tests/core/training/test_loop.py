@@ -39,7 +39,7 @@ from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
 
-# Shared by the runs here, so the untrained encoder encodes the rows only once.
+# Shared by these tests, so the untrained encoder encodes the rows only once.
 UNTRAINED = MemoryCache()
 NO_FRAMES = {"probe": {"frame_steps": []}}
 
@@ -63,7 +63,7 @@ class Script:
 
 
 class Plain(NamedTuple):
-    """The run of `draft()`, carried out once for all tests that only read it."""
+    """The run of `draft()`, trained once for all tests that only read it."""
 
     config: RunConfig
     data: TaskData
@@ -160,7 +160,7 @@ def test_the_model_learns(draft: Draft) -> None:
 
 
 def interrupted(draft: RunConfig, folder: Path, after: int) -> None:
-    """Run until `after` steps were taken, then stop without a trace as a killed worker does."""
+    """Run `after` steps, then stop abruptly, like a killed worker."""
     config, data = prepare(draft, gpu=False)
     events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3), cache=UNTRAINED)
     for event in events:
@@ -314,7 +314,7 @@ CE_SCL = {"terms": [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon",
 
 
 def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
-    """Return a draft of SimCSE and then a classifier, four steps each, at a rate that moves weights visibly."""
+    """Return a draft of SimCSE and then a classifier, four steps each, with a high learning rate."""
     made = preset_phases("simcse", optimiser={"learning_rate": 1e-2})
     return draft(more={"phases": [a | b for a, b in zip(made, phases or ({}, {}), strict=True)]} | more)
 
@@ -325,7 +325,7 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
 @pytest.fixture(scope="module")
 def plain_phases(draft: Draft) -> list[Event]:
-    """Return the run of `two_phases(draft)`, carried out once."""
+    """Return the run of `two_phases(draft)`, trained once."""
     return events_of(two_phases(draft, **NO_FRAMES))
 
 
@@ -354,7 +354,7 @@ LORA = {"part": "lora", "lora_rank": 2, "lora_alpha": 16.0}
 def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    """Also check a second phase that trains only the classifier, and a first with adapters, which are merged."""
+    """Also check a second phase that trains only the classifier, and a first phase whose adapters are merged."""
     config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES))
     events = list(train(config, data, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED))
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
@@ -434,7 +434,7 @@ def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draf
 def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    """24 rows, of which the cache holds a few."""
+    """The cache holds only a few of the 24 rows."""
     monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
     config, data = prepared(made)
@@ -476,7 +476,7 @@ def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft, plai
     events = events_of(
         two_phases(draft, **NO_FRAMES), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)})
     )
-    notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is about the first phase
+    notice = [event for event in events if isinstance(event, Notice)][-1]  # the first notice concerns phase 1
     assert isinstance(notice, TurnRefused)
     assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
     assert "'temperature'" in str(notice.message)
@@ -515,7 +515,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
 def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
     draft: Draft, tmp_path: Path, part: str, start: float, queue: int
 ) -> None:
-    """The second pass comes and goes with its term. The queue fills all the same."""
+    """The second pass runs only while its term has weight. The queue fills in any case."""
     terms = [
         {"loss": "cross_entropy", "weight": 1 - start},
         {"loss": "supcon", "weight": start, "queue": queue, "momentum": 0.5, "views": [{"view": "dropout"}]},
@@ -555,7 +555,7 @@ def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch:
 
 @pytest.mark.slow
 def test_the_bundled_encoder_learns_the_bundled_task() -> None:
-    """Train on real text with the real encoder: far above the majority class in 40 steps."""
+    """Train the real encoder on real text. In 40 steps it is far above the majority class."""
     draft = parse_config(
         {
             "phases": [{"steps": 40, "optimiser": {"learning_rate": 2e-4}}],
@@ -645,7 +645,7 @@ def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Pat
 
 
 def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft: Draft, tmp_path: Path) -> None:
-    """Runs that differ only in them count as equal: `core.config.compare`."""
+    """`core.config.compare` treats runs that differ only in these settings as equal."""
     found = []
     for number, more in enumerate(({}, {"probe": {"frame_steps": []}, "checkpoint": {"snapshot_steps": []}})):
         config, data = prepare(draft(more=more), gpu=False)

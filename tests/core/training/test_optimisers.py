@@ -191,7 +191,7 @@ def trained(
     net: nn.Module | None = None,
     prepare: Callable[[torch.optim.Optimizer, dict[Tensor, str]], None] = lambda optimiser, names: None,
 ) -> tuple[nn.Module, torch.optim.Optimizer, dict[Tensor, str]]:
-    """Train a tiny net for these steps, after a call of `prepare`."""
+    """Call `prepare`, then train a tiny net for these steps."""
     torch.manual_seed(0)
     net = net or nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     names: dict[Tensor, str] = {parameter: name for name, parameter in net.named_parameters()}

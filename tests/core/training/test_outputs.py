@@ -1,4 +1,4 @@
-"""Inputs of the terms from the encoder's outputs: shared if possible, with each term's own slices and masks."""
+"""Inputs of terms from the encoder's outputs: shared if possible, with slices and masks per term."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan_of(*terms: dict[str, Any]) -> Plan:
 
 
 def drawn(plan: Plan) -> Outputs:
-    """Return random outputs for everything that a plan needs. The tokens' masks are ragged."""
+    """Return random outputs for every tap of a plan, with ragged token masks."""
     torch.manual_seed(0)
     passes = len(plan.passes)
     pooled = {layer: torch.randn(passes, B, H, requires_grad=True) for layer in plan.layers}

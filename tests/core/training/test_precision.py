@@ -1,4 +1,4 @@
-"""Passes in bfloat16, values that stay float32, and exact repetition and resumption of a run in bfloat16."""
+"""Passes in bfloat16, values that stay in float32, and bit-exact resumption of a run in bfloat16."""
 
 from __future__ import annotations
 

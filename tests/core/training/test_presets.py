@@ -30,7 +30,7 @@ RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-nega
 
 @pytest.fixture(scope="session")
 def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return tiny translation models under the names of those that CERT uses."""
+    """Return tiny translation models under the model names that CERT uses."""
     folder = tmp_path_factory.mktemp("marian")
     return {
         f"Helsinki-NLP/opus-mt-{name}": str(make_marian(folder / name, seed))
@@ -97,8 +97,8 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
         for values in reported:  # a non-finite loss would have ended the run
             assert {key for key in values if key.startswith("loss.")} == expected_losses(config, number, 2)
         losses = [values["loss"] for values in reported]
-        # After round trips through random models, texts hardly differ. In sixteen dimensions, cutting a feature off
-        # changes a vector more than replacing the text does.
+        # Round trips through random models make texts nearly equal. In sixteen dimensions, a feature cut-off
+        # changes a vector more than another text does.
         hard = number == 0 and name in ("cert", "consert")
         assert sum(losses[-8:]) < (0.97 if hard else 0.85) * sum(losses[:8])
     scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}

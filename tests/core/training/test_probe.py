@@ -23,7 +23,7 @@ PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
 
 
 class Plain(NamedTuple):
-    """A run with PROBE, carried out once for all tests that only read it."""
+    """A run with PROBE, trained once for all tests that only read it."""
 
     config: RunConfig
     data: TaskData
@@ -51,7 +51,7 @@ def loaded(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
 
 @torch.no_grad()
 def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the vector of one text, and the row of [CLS] in every block, with transformers."""
+    """Compute with transformers the vector of one text and the attention of [CLS] in every block."""
     encoder.base.set_attn_implementation("eager")
     ids = torch.tensor([tokenizer([text])[0].ids])
     found = encoder.base(input_ids=ids, output_attentions=True)

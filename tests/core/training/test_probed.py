@@ -1,4 +1,4 @@
-"""Frames and test score of runs with an untrained classifier: those of a linear probe, recomputed here."""
+"""Frames and test scores of runs with an untrained classifier come from a linear probe, recomputed here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
     (test,) = evaluations(events, "test").values()
     assert test.probe_rows == len(data.train)
     log_p, _ = expected(data, encoder, tokenizer, "test")
-    # For a text between two classes the last bits decide, which depend on the other texts in its batch.
+    # For a text between two classes the last bits decide. They depend on the other texts in its batch.
     between = np.abs(log_p[:, 0] - log_p[:, 1]) < 5e-5
     assert between.mean() < 0.25
     right = log_p.argmax(1) == np.array(data.test.labels)

@@ -102,7 +102,7 @@ def test_vectors_go_through_the_moving_projection() -> None:
 
 
 def test_a_checkpoint_holds_all_that_the_next_step_needs() -> None:
-    """Also check an encoder whose other weights changed in an earlier phase. Only the trainable ones move now."""
+    """Also check an encoder whose other weights changed in an earlier phase. Only trainable weights move now."""
     encoders = []
     for _ in range(2):
         encoder = made("bert")

@@ -31,7 +31,7 @@ LORA = TrainableConfig(part="lora", lora_rank=3, lora_alpha=6.0, lora_dropout=0.
 
 
 def made(model_type: str, pooling: Any = "cls") -> Encoder:
-    """Return an encoder as in the other tests, with weights so large that every layer affects the output."""
+    """Return the encoder of the other tests, with weights so large that every layer affects the output."""
     encoder = test_model.made(model_type, pooling)
     with torch.no_grad():
         for parameter in encoder.parameters():
@@ -49,7 +49,7 @@ def outputs(encoder: Encoder) -> Tensor:
 
 
 def with_trained_adapters(encoder: Encoder) -> Encoder:
-    """Add adapters as they are after training, with B different from zero."""
+    """Add adapters as after training, with nonzero B."""
     apply_trainable(encoder, LORA)
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():

@@ -1,4 +1,4 @@
-"""ConSERT's views: the changed entries and their number, nothing else changed, and shuffled tokens."""
+"""ConSERT's views change the right entries, the right number of them and nothing else. Tokens are shuffled."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_equal_tokens_make_one_cluster_and_the_rest_is_masked() -> None:
 
 
 def test_of_two_equally_far_tokens_the_first_begins_a_cluster() -> None:
-    # Tokens 1 and 2 are equally far from token 0. Without iterations the order of the clusters is that of the start.
+    # Tokens 1 and 2 are equally far from token 0. Without iterations the clusters keep their initial order.
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, -2.0]]])
     found = cluster_views(vectors, torch.ones(1, 4, dtype=torch.bool), 3, iterations=0)
     assert found.means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]

@@ -1,4 +1,4 @@
-"""A preview's round trip as a job: the same text as the view's, cached for runs."""
+"""Round-trip translation as a job of the preview: the same text as the view gives, cached for runs."""
 
 from __future__ import annotations
 

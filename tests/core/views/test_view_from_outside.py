@@ -1,4 +1,4 @@
-"""Adding a view takes one entry. Config, command line, training and previews then include it."""
+"""Adding a view takes one registry entry. Config, command line, training and previews then include it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view from outside: the words of a text in reverse order."""
+"""A view defined outside `core`: the words of a text in reverse order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of kinds that only these tests have. No process outlives its test."""
+"""Fixtures with job kinds that exist only in these tests. No process outlives its test."""
 
 from __future__ import annotations
 

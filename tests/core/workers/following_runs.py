@@ -1,4 +1,4 @@
-"""Waiting for events of a run, and values that two runs must share."""
+"""Helpers that wait for a run, and values in which two runs must agree."""
 
 from __future__ import annotations
 

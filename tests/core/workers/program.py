@@ -131,7 +131,7 @@ if __name__ == "__main__":
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2
     job_worker.WAIT_S = 0.05
-    # With the lowest priority it takes minutes on a busy machine.
+    # At the lowest priority, tests take minutes on a busy machine.
     processes.NICENESS = int(os.environ.get("JOBS_NICENESS", "0"))
     processes.CODE = Path(os.environ.get("JOBS_CODE", processes.CODE / "nowhere"))
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""ASHA, against a literal implementation, and runs of an experiment that really end early."""
+"""ASHA, against a literal implementation, and real runs of an experiment that end early."""
 
 from __future__ import annotations
 

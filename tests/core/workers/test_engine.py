@@ -342,14 +342,14 @@ def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Engin
 def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     engine: Engine, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The current settings of the submitting process apply, however old the warm process is."""
+    """The current settings of the submitting process apply, not those of the older warm process."""
     first = engine.submit(draft(steps=50))
     wait_until(engine.store, first, going)
     starter = worker_of(engine.store, first)
     wait_until(engine.store, first, lambda r: r.status == Status.FINISHED)
     assert files_of(engine.store, first)
     if starter is not None and not isinstance(engine, RayEngine):
-        starter.wait(END_S)  # it checks for another run, with the previous disk budget
+        starter.wait(END_S)  # else it may start the next run, with the previous disk budget
     monkeypatch.setenv("SCL_DISK_GB", "1e-6")
     second = engine.submit(draft())
     wait_until(engine.store, second, lambda r: r.status.ended or r.last_step > 0)
@@ -364,7 +364,7 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     assert str(run.message).startswith("When this run started: Runs take")
     assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))
     if worker is not None and not isinstance(engine, RayEngine):
-        worker.wait(END_S)  # it checks for another run, and would start the next test's with this disk budget
+        worker.wait(END_S)  # else it may start the next test's run, with this disk budget
 
 
 @pytest.mark.slow
@@ -386,7 +386,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
         for run in store.runs():
             if run.status == Status.RUNNING and (worker := worker_of(store, run.id)) is not None:
                 pids[run.id] = worker.pid
-                alone = alone or engine.submit(draft(steps=30))  # before the experiment's, in a separate process
+                alone = alone or engine.submit(draft(steps=30))  # goes first, and in a separate process
         time.sleep(0.005)
     assert {run.status for run in store.runs()} == {Status.FINISHED}
     assert pids[alone] not in {pids[run_id] for run_id in ids}
@@ -394,7 +394,7 @@ def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_d
     for run_id in (*ids, alone):
         assert len(store.steps(run_id)) == store.run(run_id).steps
         assert "Traceback" not in store.log_path(run_id).read_text()
-    # Each run learns the same as it would alone.
+    # Each run learns as it would alone.
     again = engine.submit(draft(steps=100, more={"seed": 2, "name": "alone"}))
     wait_until(store, again, lambda r: r.status == Status.FINISHED)
     assert curve(store, again) == curve(store, ids[2])

@@ -1,4 +1,4 @@
-"""Observing jobs and their processes from outside."""
+"""Helpers that observe jobs and their processes from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for the tests of maps, and the peer of our UMAP."""
+"""Vectors for the map tests, and umap-learn as the reference for our UMAP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def noisy(vectors: Array, share: float, seed: int = 1) -> Array:
 
 
 def moved(before: Array, after: Array) -> Array:
-    """Return the distance that each point moved, in widths of the previous map."""
+    """Return the distance moved by each point, in widths of the previous map."""
     return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
 
 
@@ -54,7 +54,7 @@ ODD: dict[str, Array] = {
 
 
 def umap_learn() -> ModuleType:
-    """Import umap-learn, the peer of our UMAP, and ignore its warnings."""
+    """Import umap-learn, the reference for our UMAP, and ignore its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import umap.umap_ as module

@@ -1,4 +1,4 @@
-"""Equal vectors, against a slow loop. They are laid out once: copies change nothing and share one position."""
+"""Equal vectors, against a slow loop. They are laid out once: copies share one position and do not change the map."""
 
 from __future__ import annotations
 

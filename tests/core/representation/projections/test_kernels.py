@@ -46,7 +46,7 @@ def mean_umap_force(points: np.ndarray, graph: Graph, a: float, b: float) -> np.
             if square > 0:
                 pull = -2 * a * b * square ** (b - 1) / (1 + a * square**b)
                 push = 2 * b / ((0.001 + square) * (1 + a * square**b))
-                # An edge is drawn from both ends, and moves both. Five random points push for each draw.
+                # An edge is sampled from both ends, and each sample moves both. Five random points repel per sample.
                 result[i] += 2 * matrix[i, k] / matrix[i].sum() * pull * gap + 5 / size * push * gap
     return result.T
 

@@ -1,4 +1,4 @@
-"""Every projection of the registry, by the same requirements."""
+"""Requirements that every registered projection must meet."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class TestPlace:
 @each("dims", [2, 3])
 @each("entry", by_library().values())
 class TestLibraries:
-    """Maps of a library are shown unchanged, but aligned to the previous map."""
+    """A library's maps are only aligned to the previous map, and otherwise unchanged."""
 
     @staticmethod
     def peer(vectors: np.ndarray, dims: int, start: np.ndarray | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A run's frames as maps: fitted and placed maps, their order, and vectors from outside on a map."""
+"""Maps of a run's frames: fitted and placed maps, their order, and external vectors placed on a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns guessed for text, label and split, in typical files."""
+"""Guesses of the text, label and split columns of typical files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four hundred damaged files: each is read or refused with one message. There are no other errors or leftover files."""
+"""Four hundred damaged files. Each is read or refused with one message, without other errors or leftover files."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ DAMAGES: list[Callable[[random.Random, str], bytes]] = [
 
 
 def given(rng: random.Random) -> ReadingConfig:
-    """Return reading options: mostly all guessed, sometimes one given, right or wrong."""
+    """Return reading options. Most are left to detection, the others are given, right or wrong."""
     if rng.random() < 0.6:
         return ReadingConfig()
     return ReadingConfig(
@@ -312,7 +312,7 @@ def check_sentence(message: str) -> None:
 
 
 def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> CombinedFiles | str:
-    """Read a file by its path, or as an upload in memory. Returns: the rows, or the error message.
+    """Read a file from its path, or as an upload in memory. Returns: the rows or the error message.
 
     A file of a few megabytes takes at most FILE_MAX_S of processor time.
     """

@@ -25,7 +25,7 @@ from core.tasks.files.tables import open_table
 from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[4]
-# The system's peak includes the parent's memory before the new program began, so a better source is preferred.
+# `ru_maxrss` includes the parent's memory before exec, so a better source is preferred where there is one.
 READER = """
 import json, re, resource, sys, time
 from pathlib import Path

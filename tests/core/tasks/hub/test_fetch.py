@@ -104,7 +104,7 @@ def client(shared: Client) -> Client:
 
 @pytest.fixture
 def new_client(shared: Client, tmp_path: Path) -> Iterator[Callable[..., Client]]:
-    """Yield a function that starts a client with an empty cache and more environment variables."""
+    """Yield a function that starts a client with an empty cache and extra environment variables."""
     with ExitStack() as stack:
 
         def make(**environment: str) -> Client:

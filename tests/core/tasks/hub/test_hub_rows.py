@@ -1,4 +1,4 @@
-"""Processing of one row, without a client."""
+"""Reading single rows of the Hub, without a client."""
 
 from __future__ import annotations
 
