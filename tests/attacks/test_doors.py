@@ -65,7 +65,9 @@ def page(name: str, **query: str) -> AppTest:
 
 
 class TestFilesOfTheServer:
-    def test_a_visitor_launches_no_run_that_names_one(self, untrusted: Store, draft: Draft, tiny_encoder: Path) -> None:
+    def test_a_visitor_cannot_launch_a_run_that_names_a_file(
+        self, untrusted: Store, draft: Draft, tiny_encoder: Path
+    ) -> None:
         folder = str(tiny_encoder)
         plain = {"task": {"id": "film_reviews"}, "phases": [{"steps": 2}]}
         view = {"view": "back_translation", "forward": folder}
@@ -101,7 +103,7 @@ class TestFilesOfTheServer:
             text_details._counts(str(tiny_encoder), ["a film"])
         assert text_details._tokens("a film", str(tiny_encoder)) is None
 
-    def test_settings_used_again_show_no_text_of_one(self, shared: Store, draft: Draft) -> None:
+    def test_reused_settings_that_name_a_file_are_refused(self, shared: Store, draft: Draft) -> None:
         run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # submitted from the command line
         drawn = page("fine_tune", **{"from": run_id})
         assert not drawn.exception
@@ -280,7 +282,9 @@ class TestServing:
         "host",
         ["localhost:8501", "LOCALHOST.", "127.0.0.1:8501", "192.168.1.20", "[::1]:8501", "lab.example", "scl.example"],
     )
-    def test_a_browser_that_calls_it_by_its_own_is_answered(self, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_browser_that_uses_a_known_host_name_is_answered(
+        self, host: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("SCL_ADDRESS", "https://lab.example:8443/scl")
         monkeypatch.setenv("SCL_HOST", "other.example, scl.example")
         monkeypatch.setattr(type(streamlit.context), "headers", {"Host": host})

@@ -55,7 +55,7 @@ def picture(page: Page, panel: int) -> str:
     return str(page.evaluate(f"{PANELS}[{panel}].canvas.toDataURL()"))
 
 
-def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
+def test_a_selection_on_one_map_applies_to_all_and_survives_a_reload(
     page: Page, server: Server, pair: list[str]
 ) -> None:
     opened(page, server, pair, "&show=maps")
@@ -123,7 +123,7 @@ CONTRAST = """(node) => {
 
 
 @pytest.mark.parametrize("scheme", slow_but(["light"], ["light", "dark"]))
-def test_what_is_written_on_the_accent_can_be_read(
+def test_text_on_the_accent_colour_has_enough_contrast(
     page: Page, server: Server, pair: list[str], scheme: Literal["light", "dark"]
 ) -> None:
     page.emulate_media(color_scheme=scheme)

@@ -213,7 +213,7 @@ def fetch(page: Page, server: Server) -> Iterator[Callable[..., None]]:
         jobs.dismiss(job.id)
 
 
-def test_a_data_set_is_fetched_and_looked_at(
+def test_a_fetched_data_set_can_be_browsed(
     page: Page, server: Server, library: TaskLibrary, fetch: Callable[..., None]
 ) -> None:
     fetch("acme/tiny")
@@ -234,7 +234,7 @@ def test_a_data_set_is_fetched_and_looked_at(
 
 
 @pytest.mark.slow
-def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
+def test_a_slow_fetch_shows_its_progress_and_can_be_cancelled(
     page: Page, server: Server, hub: HubServer, library: TaskLibrary, fetch: Callable[..., None]
 ) -> None:
     before = library.tasks()
@@ -256,7 +256,7 @@ def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
     assert library.tasks() == before
 
 
-def test_without_a_hub_it_says_so(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
+def test_an_unreachable_hub_is_reported(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
     hub.__exit__(None, None, None)  # this is the last test of the file that needs the Hub
     fetch("acme/tiny")
     expect(page.get_by_text("cannot be reached")).to_be_visible()

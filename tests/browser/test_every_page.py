@@ -295,7 +295,7 @@ def test_knobs_pause_map_and_loss_of_a_run_are_on_the_screen_together(
 
 
 @pytest.mark.slow
-def test_the_checks_see_what_they_look_for(screen: Page, server: Server) -> None:
+def test_the_page_checks_detect_faults(screen: Page, server: Server) -> None:
     settled(screen, server.url)
     screen.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<p style=\"color:#999\">pale</p>')")
     screen.evaluate("document.body.insertAdjacentHTML('beforeend', '<button></button>')")

@@ -56,7 +56,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
 
 
 @pytest.mark.slow
-def test_a_popover_that_is_opened_late_shows_what_holds(page: Page, server: Server, hostile_run: str) -> None:
+def test_a_popover_opened_late_shows_the_values_in_effect(page: Page, server: Server, hostile_run: str) -> None:
     """The page reruns while the projection library is imported and while its maps are computed."""
     opened(page, server, hostile_run, "&map=umap&layout=library")
     page.wait_for_timeout(4_000)
@@ -174,7 +174,7 @@ def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Serve
     nothing_ran(page)
 
 
-def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Server, hostile_run: str) -> None:
+def test_a_typed_sentence_is_placed_in_every_frame(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=sentence")
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
@@ -186,7 +186,7 @@ def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Ser
     expect(page.get_by_text(re.compile("computed with the weights of this step"))).to_be_visible(timeout=JOB_MS)
 
 
-def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, hostile_run: str) -> None:
+def test_layers_are_scrubbed_like_steps(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&layers=12")
     expect(page.locator(".map-moment")).to_have_text(re.compile("^Layer 2"), timeout=JOB_MS)
     page.get_by_role("button", name="Previous frame").click()

@@ -26,7 +26,7 @@ def shows(page: Page, pooling: str, seed: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["film_reviews", "nli"])
-def test_the_first_screen_has_what_the_app_is_about(page: Page, server: Server, task: str) -> None:
+def test_the_main_controls_need_no_scrolling(page: Page, server: Server, task: str) -> None:
     """Task, preset, λ, τ, the equation, the effect of τ, time, memory and Launch need no scrolling."""
     settled(page, f"{server.url}/fine_tune?task={task}")
     expect(page.locator(".softmax-bars i")).to_have_count(15)
@@ -40,7 +40,7 @@ def test_the_first_screen_has_what_the_app_is_about(page: Page, server: Server, 
             assert box["y"] + box["height"] <= 720, selector
 
 
-def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_change(page: Page, server: Server) -> None:
+def test_a_section_shows_its_values_in_its_title_and_stays_open_when_they_change(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
     expect(page.get_by_text("All rows · random batches")).to_be_visible()
     expect(page.get_by_text("all-MiniLM-L6-v2 · mean · 128 tokens")).to_be_visible()
@@ -71,7 +71,7 @@ def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, serve
     other.close()
 
 
-def test_a_file_that_is_no_config_changes_nothing(page: Page, server: Server) -> None:
+def test_an_invalid_config_file_changes_nothing(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     page.get_by_role("button", name="Open a config").click()
     page.locator('input[type="file"]').set_input_files(

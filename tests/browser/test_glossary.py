@@ -58,7 +58,7 @@ def test_the_bars_follow_the_slider_of_the_form(page: Page, server: Server) -> N
     assert sum(after) == pytest.approx(100, abs=0.2)
 
 
-def test_the_lab_shows_that_of_the_point_that_is_pressed(page: Page, server: Server) -> None:
+def test_the_lab_shows_the_softmax_of_the_selected_point(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?anchor=3")
     bars = page.locator(".softmax-bars")
     expect(bars).to_be_visible()

@@ -51,7 +51,7 @@ def fill(page: Page, label: str, value: str) -> None:
     quiet(page)
 
 
-def test_an_own_file_is_learnt_with_a_turned_knob(
+def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
     student: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
 ) -> None:
     """Data, form, a reload, a live run whose τ changes, and its finished page."""
@@ -117,7 +117,7 @@ def test_a_twin_is_compared_on_every_map(
         assert page.evaluate("document.querySelector('.map-view').map.panels.length") == 2
 
 
-def test_a_grid_on_an_own_task_ends_in_a_report(
+def test_a_grid_on_an_added_task_ends_in_a_report(
     student: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
 ) -> None:
     """The form with an added task, a grid of λ, its cells, and the report that is downloaded."""

@@ -44,7 +44,7 @@ def bar(page: Page, name: str) -> None:
     expect(page.locator("header").get_by_role("link", name=name, exact=True)).to_be_visible()
 
 
-def test_the_browser_says_which(reader: BrowserContext, page: Page, server: Server) -> None:
+def test_the_browser_sets_the_language(reader: BrowserContext, page: Page, server: Server) -> None:
     chinese = reader.new_page()
     settled(chinese, server.url)
     bar(chinese, HOME["zh"])
@@ -55,7 +55,7 @@ def test_the_browser_says_which(reader: BrowserContext, page: Page, server: Serv
     expect(page.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_a_chosen_one_goes_along_and_outlives_a_reload(page: Page, server: Server) -> None:
+def test_a_chosen_language_survives_navigation_and_a_reload(page: Page, server: Server) -> None:
     settled(page, server.url)
     page.get_by_role("combobox", name="Language").select_option("ko")
     bar(page, HOME["ko"])
@@ -70,7 +70,9 @@ def test_a_chosen_one_goes_along_and_outlives_a_reload(page: Page, server: Serve
     expect(page).not_to_have_url(re.compile("lang="))
 
 
-def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Page, server: Server) -> None:
+def test_a_link_sets_the_language_and_an_unknown_code_is_reported(
+    reader: BrowserContext, page: Page, server: Server
+) -> None:
     settled(page, f"{server.url}/loss_lab?lang=zh")
     bar(page, HOME["zh"])
     expect(page.locator(".lab-play")).to_have_accessible_name("播放")
@@ -81,7 +83,7 @@ def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Pa
     bar(chinese, HOME["en"])
 
 
-def test_a_download_is_in_the_language_that_is_spoken(page: Page, server: Server, runs: tuple[str, str]) -> None:
+def test_a_download_is_in_the_language_of_the_page(page: Page, server: Server, runs: tuple[str, str]) -> None:
     settled(page, f"{server.url}/compare?runs={','.join(runs)}&lang=zh")
     with page.expect_download() as coming:
         page.get_by_role("button", name="两次运行导出为一个页面").click()
@@ -92,7 +94,7 @@ def test_a_download_is_in_the_language_that_is_spoken(page: Page, server: Server
 
 
 @pytest.mark.parametrize("code", NATIVE)
-def test_on_a_phone_the_bar_has_room(page: Page, server: Server, code: str) -> None:
+def test_the_bar_fits_on_a_phone(page: Page, server: Server, code: str) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/?lang={code}")
     switch, link = (page.locator(name).bounding_box() for name in (".language select", ".copy-link-button"))

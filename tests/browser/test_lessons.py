@@ -27,7 +27,9 @@ def panel(page: Page) -> Locator:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", lessons())
-def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, server_store: Store, name: str) -> None:
+def test_a_lesson_leads_from_its_first_part_to_its_last(
+    page: Page, server: Server, server_store: Store, name: str
+) -> None:
     lesson = lessons()[name]
     settled(page, f"{server.url}/lessons")
     page.locator(f".st-key-lessons-{name} button").click()
@@ -109,7 +111,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         expect(panel(page).get_by_text(said).last).to_be_visible()
 
 
-def test_it_goes_on_where_it_was_left(page: Page, server: Server) -> None:
+def test_a_lesson_resumes_where_it_was_left(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/lessons?open=collapse.2")
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     page.get_by_role("link", name="Lessons").click()
@@ -142,7 +144,7 @@ def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Serve
     expect(panel(page).get_by_role("button", name="Reveal")).to_be_visible()
 
 
-def test_the_way_on_keeps_its_place_while_text_comes(page: Page, server: Server) -> None:
+def test_the_next_button_stays_in_place_while_text_appears(page: Page, server: Server) -> None:
     """A press is lost if its button is replaced or moves before the release."""
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     button = panel(page).get_by_role("button", name="Next")
@@ -176,7 +178,7 @@ def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> 
     other.close()
 
 
-def test_on_a_phone_it_lies_below_the_page(page: Page, server: Server) -> None:
+def test_on_a_phone_a_lesson_lies_below_the_page(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     expect(panel(page).get_by_role("heading")).to_be_in_viewport(ratio=1)

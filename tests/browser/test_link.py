@@ -22,7 +22,7 @@ def copied(page: Page) -> str:
     return str(text)
 
 
-def test_what_is_copied_opens_the_same_view(screen: Page, server: Server) -> None:
+def test_the_copied_link_opens_the_same_view(screen: Page, server: Server) -> None:
     settled(screen, f"{server.url}/?replay=r-drop")
     link = copied(screen)
     assert link == f"{server.url}/?replay=r-drop&v=1"
@@ -32,7 +32,7 @@ def test_what_is_copied_opens_the_same_view(screen: Page, server: Server) -> Non
     expect(screen.get_by_text("Every review is encoded twice")).to_be_visible()
 
 
-def test_it_follows_what_is_changed_and_closes(screen: Page, server: Server) -> None:
+def test_escape_or_a_click_outside_closes_the_link(screen: Page, server: Server) -> None:
     settled(screen, f"{server.url}/loss_lab")
     screen.get_by_role("button", name="Copy link").click()
     field = screen.get_by_role("textbox", name="Link to this view")
@@ -45,7 +45,7 @@ def test_it_follows_what_is_changed_and_closes(screen: Page, server: Server) -> 
     expect(field).to_be_hidden()
 
 
-def test_where_a_page_may_not_copy_the_link_is_there_to_be_copied(screen: Page, server: Server) -> None:
+def test_the_link_can_be_copied_by_hand_where_the_page_may_not_copy(screen: Page, server: Server) -> None:
     screen.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     settled(screen, server.url)
     screen.get_by_role("button", name="Copy link").click()

@@ -62,7 +62,7 @@ def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -
     assert [name for name in ("libtorch", "llvmlite", "pandas") if name in loaded] == []
 
 
-def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
+def test_a_run_survives_a_closed_tab_and_a_killed_server(
     page: Page, server: Server, server_store: Store, template: Any
 ) -> None:
     run_id = launched(page, server, template(steps=LONG, more={"probe": {"frame_steps": FRAMES}}))
@@ -124,7 +124,7 @@ def test_zoom_and_nodes_outlive_updates(page: Page, server: Server, server_store
 
 
 @pytest.mark.slow
-def test_a_watched_run_is_followed_from_its_newest_frame_only(page: Page, server: Server, going: str) -> None:
+def test_the_map_follows_a_run_only_from_its_newest_frame(page: Page, server: Server, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, MAP)
     slider = page.get_by_label("Step", exact=True)
@@ -153,7 +153,7 @@ def hide(page: Page, hidden: bool) -> None:
     )
 
 
-def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, server_store: Store, going: str) -> None:
+def test_a_hidden_tab_sends_no_requests(page: Page, server: Server, server_store: Store, going: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, CURVES)
     shown = page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))

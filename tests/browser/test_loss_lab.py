@@ -156,7 +156,7 @@ def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Serv
     expect(page.locator(".lab-chart .annotation")).to_have_count(4)
 
 
-def test_an_explosion_is_said_and_ends_the_play(page: Page, server: Server) -> None:
+def test_an_exploding_gradient_is_reported_and_stops_playback(page: Page, server: Server) -> None:
     lab = open_lab(page, server, "?space=plane&a=out_1_0.05_2")
     page.get_by_role("button", name="Play").click()
     expect(page.locator(".lab-message")).to_contain_text("The gradient exploded after step")
@@ -164,7 +164,7 @@ def test_an_explosion_is_said_and_ends_the_play(page: Page, server: Server) -> N
     assert state(page)["at"] == state(page)["ended"][0]
 
 
-def test_another_stage_keeps_what_was_turned(page: Page, server: Server) -> None:
+def test_another_number_of_classes_keeps_the_settings(page: Page, server: Server) -> None:
     open_lab(page, server, "?a=in_0.5_0.3_2&moved=4_0_0_1&step=5")
     page.get_by_text("4", exact=True).click()
     expect(page).to_have_url(re.compile("classes=4"))
@@ -177,7 +177,7 @@ def test_another_stage_keeps_what_was_turned(page: Page, server: Server) -> None
     assert in_address(page)["a"] == "in_0.5_0.3_2"
 
 
-def test_nonsense_in_the_address_is_said(page: Page, server: Server) -> None:
+def test_invalid_values_in_the_address_are_reported(page: Page, server: Server) -> None:
     open_lab(page, server, "?a=<b>&moved=99_0_0_1&anchor=77&step=9999&space=torus")
     for name in ("a", "moved", "anchor", "step", "space"):
         expect(page.get_by_text(f"The link asks for {name} = ").first).to_be_visible()
@@ -197,7 +197,7 @@ def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(page: Page, ser
     page.wait_for_url(re.compile("moved=2_0_"))
 
 
-def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(page: Page, server: Server) -> None:
+def test_a_late_request_of_the_previous_page_does_not_replace_the_next(page: Page, server: Server) -> None:
     questions: list[bytes] = []
     late: list[bytes] = []  # the request for another page, and the lab's last request, which is repeated after it
     begun: list[str] = []
@@ -235,7 +235,7 @@ def test_a_page_stays_whole_though_the_one_before_it_asked_while_it_was_left(pag
     assert left not in begun[begun.index(wished) :]
 
 
-def test_a_press_that_comes_with_a_change_of_the_lab_is_seen(page: Page, server: Server) -> None:
+def test_a_press_sent_with_a_change_of_the_lab_is_handled(page: Page, server: Server) -> None:
     """A busy browser sends both in one message, attributed to the lab's fragment."""
     sent: list[bytes] = []
 

@@ -108,7 +108,7 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float], panel
     page.mouse.up()
 
 
-def test_scripts_say_what_python_gives_them(page: Page) -> None:
+def test_scripts_use_the_messages_from_python(page: Page) -> None:
     said = page.evaluate(
         """code => new Function(`${code}; return [
             _("a {b} {c} {toString}", { b: 1, c: "{b}" }), _("toString"),
@@ -149,7 +149,7 @@ def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map
 
 
 @pytest.mark.slow
-def test_places_on_the_screen_are_the_given_ones(page: Page, address: str) -> None:
+def test_points_are_drawn_at_the_given_coordinates(page: Page, address: str) -> None:
     """Two points give scale and offset of an affine map, which must hold for all the others."""
     opened(page, address, "frames=6&points=60&frame=20")
     from tests.browser.apps.map_app import invented
@@ -175,7 +175,7 @@ def test_playing_moves_between_frames_and_stops_at_the_end(page: Page, address: 
 
 
 @pytest.mark.slow
-def test_playing_does_not_interpolate_where_less_motion_is_wished(browser: Browser, address: str) -> None:
+def test_playback_does_not_interpolate_under_reduced_motion(browser: Browser, address: str) -> None:
     context = browser.new_context(reduced_motion="reduce")
     page = opened(context.new_page(), address)
     page.evaluate("""() => {
@@ -271,7 +271,7 @@ def test_the_page_can_select_and_a_click_afterwards_counts(page: Page, address: 
     expect(page.get_by_text(f"selected [{one}]")).to_be_visible()
 
 
-def test_what_stands_in_the_address_comes_back_on_reload_without_endless_reruns(page: Page, address: str) -> None:
+def test_the_address_is_restored_on_reload_without_endless_reruns(page: Page, address: str) -> None:
     opened(page, address, f"{FRAMES}&link=1")
     one = lonely(page)
     page.mouse.click(*place(page, one))
@@ -452,7 +452,7 @@ def test_a_class_that_is_hidden_in_one_task_stays_in_another(page: Page, address
 
 
 @pytest.mark.parametrize(("button", "name"), [("Download as PNG", "map.png"), ("Download as SVG", "map.svg")])
-def test_what_is_shown_can_be_downloaded(page: Page, address: str, button: str, name: str) -> None:
+def test_the_map_can_be_downloaded_as_an_image(page: Page, address: str, button: str, name: str) -> None:
     opened(page, address, f"{FRAMES}&extras=1&text=hostile")
     with page.expect_download() as download:
         page.get_by_role("button", name=button).click()
@@ -491,7 +491,7 @@ def test_without_a_frame_the_map_says_so(page: Page, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_bundles_leave_the_window_with_what_brought_them(page: Page, address: str) -> None:
+def test_bundles_that_the_map_no_longer_uses_are_freed(page: Page, address: str) -> None:
     opened(page, address)
     assert page.evaluate("window.mapBundles.ready.size") == 3
     page.get_by_text("confidence", exact=True).click()

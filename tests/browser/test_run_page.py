@@ -165,7 +165,7 @@ def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> 
     expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
-def test_what_tries_to_get_out_of_its_box_is_text(page: Page, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_text_that_tries_to_close_its_element_stays_text(page: Page, tiny_encoder: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
     run = recorded(store, hostile_draft(tmp_path, tiny_encoder))
     (tmp_path / "page.html").write_text(run_page(store, [run]), encoding="utf-8")

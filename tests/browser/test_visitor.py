@@ -108,7 +108,7 @@ def owner_of(page: Page, store: Store) -> str:
     return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
 
 
-def test_the_address_of_the_server_is_the_one_that_others_reach(page: Page, shared_server: Server) -> None:
+def test_a_copied_link_uses_the_public_address_of_the_server(page: Page, shared_server: Server) -> None:
     settled(page, f"{shared_server.url}/?replay=ce")
     assert copied(page) == f"{ELSEWHERE}/?replay=ce&v=1"
     expect(page.get_by_text("on this machine only")).to_have_count(0)

@@ -80,7 +80,7 @@ def test_what_scripts_say_is_a_constant_that_is_found() -> None:
     assert constants == found
 
 
-def test_a_language_is_spoken_for_a_while() -> None:
+def test_in_language_restores_the_previous_language() -> None:
     assert language() == ENGLISH
     with in_language("zh"):
         assert language() == "zh"
@@ -115,7 +115,7 @@ def test_a_translation_is_found(code: str) -> None:
         assert script_messages("assets/map/")
 
 
-def test_what_stands_between_things_belongs_to_the_language() -> None:
+def test_separators_belong_to_the_language() -> None:
     assert (listed([]), listed(["a"]), listed(n for n in "abc")) == ("", "a", "a, b, c")
     assert clauses(["a, b", "c"]) == "a, b; c"
     assert (sentences([]), sentences(["", "One.", "", "Two!", "Three."])) == ("", "One. Two! Three.")

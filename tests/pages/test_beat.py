@@ -11,7 +11,7 @@ from pages.ui.waiting import BETWEEN_LOOKS_S, Turns
 NEAR = 1e-9
 
 
-def test_a_page_alone_looks_when_it_wants_to() -> None:
+def test_a_single_page_polls_at_the_interval_it_asks_for() -> None:
     turns, now = Turns(), 0.0
     for _ in range(5):
         assert turns.next_s(1.0, now) == pytest.approx(1.0)
@@ -40,7 +40,7 @@ def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
     assert turns.next_s(3.0, 0.0) == pytest.approx(3.0 + BETWEEN_LOOKS_S)
 
 
-def test_turns_that_are_over_hold_nobody_up() -> None:
+def test_turns_of_closed_pages_delay_no_other_page() -> None:
     turns = Turns()
     for _ in range(100):  # these pages are closed by now
         turns.next_s(0.0, 0.0)

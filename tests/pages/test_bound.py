@@ -50,7 +50,7 @@ def test_a_choice_counts_and_stands_in_the_address() -> None:
     assert (app.text[0].value, in_address(app)) == ("k is 10", None)
 
 
-def test_what_is_no_option_is_named_and_the_default_taken() -> None:
+def test_an_invalid_option_is_named_and_the_default_is_used() -> None:
     app = opened(k="70")
     assert app.text[0].value == "k is 10"
     assert "it is 1 to 20" in app.warning[0].value

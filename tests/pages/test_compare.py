@@ -190,7 +190,7 @@ def test_only_what_differs_is_listed(opened: Opened, made: Made) -> None:
     assert found.values.tolist() == [["Batch size", "8", "4"], ["Seed", "0", "1"]]
 
 
-def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Opened, made: Made) -> None:
+def test_identical_runs_differ_only_in_their_numbers(opened: Opened, made: Made) -> None:
     one, other = made("same"), made("same")
     app = opened(runs=f"{one},{other}")
     assert "the same settings and the same seed" in words(app)
@@ -280,7 +280,7 @@ def test_representations_are_measured_on_demand(opened: Opened, made: Made, fold
     assert asked(app, "measures") == "on"
 
 
-def test_measures_that_are_there_are_told_with_their_settings_and_ranked_where_one_way_is_better(
+def test_known_measures_are_listed_with_their_definitions_and_the_best_is_marked(
     opened: Opened, made: Made, folder: Path
 ) -> None:
     runs = [made("a"), made("b", batch_size=4)]
@@ -451,7 +451,7 @@ def test_a_damaged_frame_is_a_sentence(opened: Opened, made: Made, folder: Path)
     assert any("missing or damaged" in warning.value for warning in app.warning)
 
 
-def test_a_run_that_goes_on_is_told_and_one_without_frames_waits(
+def test_a_live_run_shows_its_step_and_a_run_without_frames_is_named(
     opened: Opened, made: Made, folder: Path, draft: Draft
 ) -> None:
     going = made("going", status=None)

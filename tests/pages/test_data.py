@@ -393,7 +393,7 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: Tas
     assert library.tasks() == []
 
 
-def test_columns_that_nothing_tells_apart_are_asked_for(upload: Pages, library: TaskLibrary) -> None:
+def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
     assert "looks like a label column" in said(app)
@@ -421,7 +421,7 @@ def test_columns_can_be_changed(upload: Pages, library: TaskLibrary) -> None:
     assert list(zip(kept.texts, kept.seconds or (), kept.labels, strict=True)) == rows
 
 
-def test_one_column_for_two_things_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
+def test_a_column_used_for_two_roles_is_an_error(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     part(app, "label").set_value("text").run()
     assert [error for error in checked(app).error if "cannot be used" in error.value]

@@ -76,7 +76,7 @@ class TestList:
         assert (row["Experiment"], row["Cells"], row["Seeds"], row["Finished"]) == ("λ at work", 2, 6, 100.0)
         assert row["Status"] == "finished"
 
-    def test_an_address_of_none_is_a_sentence(self, opened: Pages) -> None:
+    def test_an_address_of_an_unknown_experiment_is_reported(self, opened: Pages) -> None:
         app = opened("experiments", experiment="nosuchthing1")
         assert "there is no such experiment" in words(app)
         app = opened("experiments", new="nonsense")
@@ -185,7 +185,9 @@ class TestView:
         assert "Higher. Seeds needed: enough." in text
 
     @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
-    def test_every_view_says_what_has_to_be_beaten(self, opened: Pages, begun: Any, show: str) -> None:
+    def test_every_view_shows_the_scores_of_the_probe_and_the_majority_class(
+        self, opened: Pages, begun: Any, show: str
+    ) -> None:
         here, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, show=show)
         if show == "report":

@@ -656,7 +656,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("first", "value", "then", "choice"), HIDDEN)
-def test_a_setting_that_loses_its_meaning_does_not_stand_in_the_way(
+def test_a_setting_that_no_longer_applies_does_not_block_launch(
     opened: Pages, first: str, value: Any, then: str, choice: str
 ) -> None:
     app = opened("fine_tune")
@@ -869,7 +869,7 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
 class TestLink:
     """The address of the form contains the settings that differ from the defaults, and restores them."""
 
-    def test_the_defaults_need_no_words(self, opened: Pages) -> None:
+    def test_the_address_of_the_defaults_is_empty(self, opened: Pages) -> None:
         assert "set" not in opened("fine_tune").query_params
 
     def test_what_was_changed_is_in_the_address_and_comes_back(self, opened: Pages) -> None:
@@ -934,7 +934,7 @@ class TestLink:
         widget(app, "form.0.batch_size").set_value(5).run()
         assert widget(app, "form.0.batch_size").value == 5
 
-    def test_a_file_of_the_one_who_sends_it_is_not_named(self, opened: Pages, folder: Path, draft: Draft) -> None:
+    def test_a_link_names_no_file_of_its_sender(self, opened: Pages, folder: Path, draft: Draft) -> None:
         _, run_id = made_run(folder, draft())
         app = opened("fine_tune", **{"from": run_id})
         assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]

@@ -576,7 +576,7 @@ def test_what_pages_import_leaves_torch_alone() -> None:
 
 
 @pytest.mark.parametrize(("weight", "reported"), [(1.0, True), (0.9, False)])
-def test_what_a_classifier_says_that_learned_nothing_is_called_that(
+def test_predictions_of_an_untrained_classifier_are_labelled_as_such(
     make: Callable[..., Made], opened: Opener, weight: float, reported: bool
 ) -> None:
     run = make(objective=mixed_objective(weight).model_dump(mode="json"))

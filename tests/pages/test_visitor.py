@@ -88,7 +88,7 @@ def test_the_list_says_whose_runs_are(shared: Store, as_ada: None) -> None:
     assert list(table.value["By"]) == ["the server", visitor.default_name("bob"), "you"]
 
 
-def test_where_nobody_shares_the_server_nothing_is_said_of_anybody(folder: Path) -> None:
+def test_a_server_that_is_not_shared_names_no_visitors(folder: Path) -> None:
     store = Store(folder)
     run_of(store, None)
     drawn = page("runs")
@@ -144,7 +144,7 @@ def test_an_old_page_cannot_turn_what_is_somebody_else_s(
 
 
 class TestLimits:
-    def test_who_has_as_many_waiting_as_they_may_is_refused(
+    def test_a_visitor_with_the_most_queued_runs_allowed_is_refused(
         self, shared: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SCL_VISITOR_WAITING", "2")

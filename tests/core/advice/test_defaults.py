@@ -82,7 +82,7 @@ def queued(**settings: Any) -> dict[str, Any]:
 
 
 @each("steps", [1, 2, 5, 10, 11, 60, 500, 9_999, 1_000_000])
-def test_by_default_no_more_than_a_tenth_of_the_start_is_left(steps: int) -> None:
+def test_the_default_momentum_leaves_at_most_a_tenth_of_the_initial_weights(steps: int) -> None:
     momentum = momentum_of(steps)
     assert 0 <= momentum <= LARGEST_MOMENTUM
     assert momentum**steps <= 0.1

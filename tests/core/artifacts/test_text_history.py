@@ -85,7 +85,7 @@ def test_estimates_are_those_of_the_formula(k: int) -> None:
             np.testing.assert_allclose(life.logits[number], logits, atol=1e-5)
 
 
-def test_a_text_that_is_an_example_lives_its_life_and_goes_its_way_on_the_map() -> None:
+def test_a_text_equal_to_an_example_follows_its_vectors_and_its_path_on_the_map() -> None:
     read, row = drifting(), 17
     anchors = (0, 50)
     found = told_at(anchors, [read(s)[0][row] for s in anchors], [read(s)[1][row] for s in anchors])

@@ -99,7 +99,7 @@ def test_a_value_for_each_of_six_runs() -> None:
         (phase(micro_batch=64), run()),  # the batch is smaller
     ],
 )
-def test_what_changes_nothing_is_not_told(one: RunConfig, other: RunConfig) -> None:
+def test_settings_without_effect_are_not_listed(one: RunConfig, other: RunConfig) -> None:
     assert config_differences([one, other]) == ()
 
 

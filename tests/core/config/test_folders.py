@@ -51,7 +51,7 @@ def test_a_path_is_told_from_a_name_of_the_hub(name: str, path: bool) -> None:
 
 
 @each("path", ["/x/bert", "~/bert", "C:\\x\\bert", "/x/.bert", "/x/be:rt", "../bert/", "/x/~bert"])
-def test_what_leaves_is_taken_for_no_path(path: str) -> None:
+def test_a_name_without_folders_is_not_a_path(path: str) -> None:
     assert without_folders(parse_config({"encoder": {"id": path}})).encoder.id == "bert"
 
 

@@ -160,7 +160,7 @@ def test_an_impossible_mix_is_explained_in_one_sentence(
         ("simcse_supervised", {"layers": [1, 2], "projection": "mlp"}),
     ],
 )
-def test_what_can_go_together_is_taken(loss: str, fields: dict[str, Any]) -> None:
+def test_valid_combinations_are_accepted(loss: str, fields: dict[str, Any]) -> None:
     assert term(loss, **fields).loss == loss
 
 
@@ -206,7 +206,7 @@ class TestWeights:
 
 
 class TestKnobs:
-    def test_of_the_papers_objective(self) -> None:
+    def test_the_papers_objective_has_lambda_and_temperature(self) -> None:
         found = ObjectiveConfig().knobs
         assert {name: knob._replace(help="") for name, knob in found.items()} == {
             "lambda": Knob("Weight λ", 0.9, (0.0, 1.0)),
@@ -215,7 +215,7 @@ class TestKnobs:
         assert "the hardest negatives" in found["temperature"].help
         assert "1 − λ" in found["lambda"].help
 
-    def test_of_cross_entropy_alone_there_are_those_in_use(self) -> None:
+    def test_cross_entropy_alone_has_only_knobs_in_use(self) -> None:
         assert objective(CE).knobs == {}
         assert list(objective(CE | {"margin": 0.5}).knobs) == ["cross_entropy.margin"]
 

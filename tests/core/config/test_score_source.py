@@ -103,7 +103,7 @@ def test_scores_of_a_random_classifier_mean_nothing() -> None:
     assert scored(mixed(0.5), old) == old
 
 
-def test_what_is_said_before_launch() -> None:
+def test_the_note_before_launch_names_the_source_of_scores() -> None:
     assert classifier_note(mixed(0.9)) is None
     note = str(classifier_note(mixed(1.0)))
     assert note.startswith("At λ = 1 the classifier is not trained. Scores come from a linear probe")

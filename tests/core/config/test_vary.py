@@ -39,7 +39,7 @@ def values(setting: TwinSetting) -> list[Any]:
     return [suggestion.value for suggestion in setting.suggestions]
 
 
-def test_what_people_tune() -> None:
+def test_the_default_run_offers_common_settings() -> None:
     found = offered(parse_config({"phases": [RATE]}))
     assert {label: (setting.text, [s.text for s in setting.suggestions]) for label, setting in found.items()} == {
         "Objective": ("CE + SCL", ["CE"]),

@@ -162,9 +162,7 @@ def test_a_deleted_run_is_made_again_when_somebody_asks(experiments: Here, engin
     assert len(engine.carried_out) == 5
 
 
-def test_runs_that_nobody_made_are_made_by_whoever_looks(
-    experiments: Here, engine: InstantEngine, design: Make
-) -> None:
+def test_reviving_an_experiment_makes_its_missing_runs(experiments: Here, engine: InstantEngine, design: Make) -> None:
     """Revive an experiment whose process was killed before it made the runs."""
     made = design()
     experiment_id = experiments.table.create("", made.to_json())

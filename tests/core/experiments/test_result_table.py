@@ -14,7 +14,7 @@ from tests.core.experiments.conftest import Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
 
 
-def test_people_read_means_differences_and_what_they_show(experiments: Here, design: Make) -> None:
+def test_a_table_has_means_differences_and_verdicts(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=7))
     header, rows = table_rows(shown(experiments))
     assert header == [

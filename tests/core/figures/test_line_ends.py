@@ -27,7 +27,7 @@ class TestSpread:
         assert spread([5.0] * 5, 10, 0, 20) == [0.0, 5.0, 10.0, 15.0, 20.0]
 
     @each("seed", range(5))
-    def test_no_other_places_move_less(self, seed: int) -> None:
+    def test_labels_move_as_little_as_possible(self, seed: int) -> None:
         """The sum of squares is minimal among all positions on a grid that keep gap and order."""
         wanted = np.random.default_rng(seed).uniform(0, 20, 3).round()
         found = spread(wanted.tolist(), 6, 0, 20)

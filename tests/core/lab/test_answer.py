@@ -20,7 +20,7 @@ def asked(**question: Any) -> dict[str, Any]:
 
 
 @each(("space", "loss"), [(space, loss) for space in SPACES for loss in offered(space)])
-def test_what_was_answered_can_be_gone_on_from(space: str, loss: str) -> None:
+def test_an_answer_can_be_continued(space: str, loss: str) -> None:
     question = {"stage": {"space": space, "points": 10}, "settings": [{"loss": loss, "weight": 0.5}]}
     whole = asked(**question, steps=8)["panels"][0]["moments"]
     half = asked(**question, steps=3)["panels"][0]["moments"][-1]

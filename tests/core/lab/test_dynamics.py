@@ -173,7 +173,7 @@ def test_the_line_of_cross_entropy_is_what_one_prediction_for_all_reaches() -> N
 
 
 @each("classes", [2, 3, 4])
-def test_a_place_on_the_simplex_and_its_logits_are_each_others(classes: int) -> None:
+def test_points_on_the_simplex_and_logits_are_inverse(classes: int) -> None:
     shares = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
     place = shares @ simplex_corners(classes)
     logits = logits_at(place, classes)
@@ -183,7 +183,7 @@ def test_a_place_on_the_simplex_and_its_logits_are_each_others(classes: int) -> 
     assert np.isfinite(outside).all()
 
 
-def test_a_classifier_that_does_not_act_is_not_there_and_does_not_move() -> None:
+def test_class_vectors_exist_only_with_cross_entropy() -> None:
     assert played("circle", "out").moments[0].vectors.class_vectors is None
     mixed = played("circle", "out", 3, weight=0.5).moments
     assert mixed[0].parts.keys() == {"SCL", "CE"}

@@ -36,7 +36,7 @@ def pid(lab: LabProcess) -> int:
     return lab._process.pid
 
 
-def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
+def test_warm_up_does_not_wait_for_torch(lab: LabProcess) -> None:
     """Run first: this test starts the process that the other tests share."""
     lab.close()
     lab.warm_up()
@@ -94,7 +94,9 @@ def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
     assert pid(lab) != before
 
 
-def test_one_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_reported_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(question: str) -> str:
         raise RuntimeError("out of memory")
 

@@ -231,7 +231,7 @@ def test_a_batch_without_positives_or_negatives_has_no_spread(features: Tensor) 
     assert together.losses[0] > 0
 
 
-def test_the_push_is_right_where_a_float32_has_nothing_left_for_it() -> None:
+def test_the_push_is_accurate_where_float32_would_cancel() -> None:
     angles = torch.tensor([0.0, 0.01, 2.2, 2.3])
     features = torch.stack([angles.cos(), angles.sin()], 1)
     found = push_spread(features, torch.tensor([0, 0, 1, 1]), temperature=0.01, anchor=0)

@@ -89,7 +89,7 @@ def test_its_forces_are_its_gradient_and_how_they_spread_is_told_without_a_tempe
     assert 1 <= spread.effective_negatives <= 4
 
 
-def test_an_anchor_that_nothing_pushes_says_nothing_of_how_the_push_is_spread() -> None:
+def test_the_spread_ignores_anchors_without_a_push() -> None:
     """Only triplets of the last text violate the margin. Both its negatives push it equally."""
     z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.17, 0.98]])
     law = ForceLaw(TRIPLET, {**TRIPLET.defaults, "margin": 0.25})

@@ -77,7 +77,7 @@ class TestMargins:
         rows, labels = RNG.normal(size=(24, 5)) + 0.5, np.arange(24) % classes
         assert margins(rows, labels) == pytest.approx(slow_margins(rows, labels))
 
-    def test_nobody_is_held_by_themselves(self) -> None:
+    def test_an_example_does_not_count_in_its_own_margin(self) -> None:
         found = margins(at(0, 90, 180), [0, 1, 1])
         assert np.isnan(found).tolist() == [True, False, False]
 

@@ -86,7 +86,7 @@ def test_the_same_scores_are_no_difference() -> None:
     assert seeds_needed(found) is None
 
 
-def test_one_seed_says_nothing_of_others() -> None:
+def test_one_seed_gives_no_interval_and_no_p_value() -> None:
     found = paired_difference([0.9], [0.8])
     assert (found.std, found.low, found.high, found.p) == (None, None, None, None)
     assert (found.least_p, seeds_needed(found)) == (1.0, None)

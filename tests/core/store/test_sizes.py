@@ -76,7 +76,7 @@ def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path, monkeypatch
     assert size_of_run(tmp_path / "run").total == walked(tmp_path / "run")
 
 
-def test_a_run_that_goes_away_takes_nothing(tmp_path: Path) -> None:
+def test_a_missing_run_takes_no_space(tmp_path: Path) -> None:
     assert size_of_run(tmp_path / "none") == RunSize()
     assert sizes_of_runs(tmp_path / "none") == {}
     fill(tmp_path / "run")

@@ -183,7 +183,7 @@ def test_the_oldest_queued_run_is_claimed_once_per_slot(store: Store) -> None:
     assert store.claim_next(range(2), liveness_of()) == (second, 1, 1)
 
 
-def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> None:
+def test_a_run_handed_to_a_process_belongs_to_that_process(store: Store) -> None:
     run_id = store.create(config())
     store.claim_next(SLOTS, DEAD)  # the claiming process has ended
     store.hand_over(Claim(run_id, 1, 0), liveness_of())

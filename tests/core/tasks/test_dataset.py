@@ -22,7 +22,7 @@ class TestSplit:
         assert SINGLE.inputs == SINGLE.texts
         assert PAIRS.inputs == (("a", "x"), ("b", "y"), ("c", "z"))
 
-    def test_people_read_a_line_for_each_row(self) -> None:
+    def test_each_row_is_shown_on_one_line(self) -> None:
         assert SINGLE.shown == SINGLE.texts
         assert PAIRS.shown == ("a ↔ x", "b ↔ y", "c ↔ z")
 
@@ -33,7 +33,7 @@ class TestSplit:
 
 
 class TestContentHash:
-    def test_it_was_not_changed_by_pairs(self) -> None:
+    def test_single_texts_keep_their_hash_from_before_pairs(self) -> None:
         data = TaskData("t", ("n", "p"), Split(("a", "b"), (0, 1)), Split(("c",), (0,)), Split(("d",), (1,)))
         assert (
             data.content_hash == hashlib.sha256(b'[["n","p"],[[["a","b"],[0,1]],[["c"],[0]],[["d"],[1]]]]').hexdigest()

@@ -321,7 +321,7 @@ class TestNoise:
     def test_without_noise_nothing_is_kept_twice(self, load: Load) -> None:
         assert load(self.ROWS, train_size=30, imbalance=3.0).clean is None
 
-    def test_the_noise_of_the_few_is_that_of_the_many(self, load: Load) -> None:
+    def test_a_smaller_sample_has_the_noise_of_a_larger_one(self, load: Load) -> None:
         def known(size: int | None) -> dict[str, tuple[str, int]]:
             data = load(self.ROWS, train_size=size, label_noise=0.4, text_noise=0.5, imbalance=2.0)
             assert data.clean is not None

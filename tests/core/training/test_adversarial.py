@@ -94,7 +94,7 @@ def test_a_projection_head_is_part_of_the_loss() -> None:
     assert not torch.allclose(torch.cat(plain), torch.cat(projected), rtol=0.1)
 
 
-def test_gradients_are_laid_at_their_texts_tokens() -> None:
+def test_gradients_land_on_the_tokens_of_their_text() -> None:
     owners = torch.tensor([[3, 3, 0, NO_TEXT], [1, 1, 1, 5]])
     embeddings = torch.zeros(2, 4, 2)
     gradients = [torch.full((2, 2), 7.0), torch.arange(6.0).view(3, 2), torch.ones(4, 2)]

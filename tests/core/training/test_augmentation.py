@@ -35,7 +35,7 @@ def translated(
     return prepare(changed(draft(), asked | more), gpu=False)
 
 
-def test_every_row_has_its_round_trip_behind_the_rows_with_its_label(draft: Draft, translators: list[str]) -> None:
+def test_back_translations_follow_the_original_rows_with_the_same_labels(draft: Draft, translators: list[str]) -> None:
     config, data = translated(draft, translators)
     found = with_back_translations(data, config.task, 3, kept=None, device=CPU)
     assert found.train.texts[:20] == data.train.texts
@@ -47,7 +47,7 @@ def test_every_row_has_its_round_trip_behind_the_rows_with_its_label(draft: Draf
     assert found.train.texts[20:] != data.train.texts
 
 
-def test_pairs_are_translated_side_by_side(draft: Draft, translators: list[str], tmp_path: Path) -> None:
+def test_both_texts_of_a_pair_are_translated(draft: Draft, translators: list[str], tmp_path: Path) -> None:
     path = nli_csv(tmp_path / "pairs.csv")
     config, data = translated(draft, translators, **{"task.path": str(path)})
     found = with_back_translations(data, config.task, 0, kept=None, device=CPU)
@@ -75,7 +75,7 @@ def test_an_epoch_counts_the_rows_that_are_added(draft: Draft, translators: list
     assert (plain.steps, config.steps) == (4, 10)  # 20 and 40 rows in batches of 8
 
 
-def test_a_run_learns_from_both(draft: Draft, translators: list[str]) -> None:
+def test_a_run_trains_on_originals_and_translations(draft: Draft, translators: list[str]) -> None:
     config, data = translated(draft, translators, steps=3)
     events = list(train(config, data))
     started = next(event for event in events if isinstance(event, Started))

@@ -65,14 +65,14 @@ def test_a_short_run_is_compared_on_the_rows_of_its_batches(draft: Draft, sample
     assert scores(events, "baseline")["train_rows"] == len(rows) < len(data.train)
 
 
-def test_both_phases_count(draft: Draft) -> None:
+def test_the_probe_is_fitted_on_the_rows_of_both_phases(draft: Draft) -> None:
     phases = preset_phases("simcse", steps=2, batch_size=6)
     config, data = prepare(draft(more={"phases": phases}), gpu=False)
     drawn = make_sampler("random", data.train.labels, 6, config.seed)
     assert set(learned_rows(config, data.train.labels)) == set(drawn.rows(1))  # one step each, with the same rows
 
 
-def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_is_fitted_on_a_bounded_number_of_rows(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrained, "ROWS_MAX", 10)
     config, data = prepare(draft(steps=30), gpu=False)
     rows = learned_rows(config, data.train.labels)
@@ -80,7 +80,7 @@ def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.Mon
     assert (rows[0], rows[-1]) == (0, len(data.train) - 1)
 
 
-def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
+def test_the_probe_encodes_a_few_texts_between_steps(draft: Draft) -> None:
     config, data, events = reported(draft(steps=30))
     texts = len(data.train) + len(data.validation) + len(data.test)
     at_once = max(untrained.TEXTS_AT_ONCE, -(-texts // 15))
@@ -90,7 +90,7 @@ def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
     assert steps <= config.steps // 2
 
 
-def test_it_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, events = reported(draft(steps=12))
     monkeypatch.setattr(Baseline, "between_steps", lambda self: iter(()))
     monkeypatch.setattr(Baseline, "to_the_end", lambda self: iter(()))
@@ -98,7 +98,7 @@ def test_it_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> No
     assert curve(events) == curve(without)
 
 
-def test_what_is_known_is_told_after_the_first_step(draft: Draft) -> None:
+def test_a_cached_baseline_is_reported_after_the_first_step(draft: Draft) -> None:
     cache = MemoryCache()
     _, _, first = reported(draft(steps=30), cache=cache)
     _, _, again = reported(draft(steps=30), cache=cache)
@@ -116,7 +116,7 @@ def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
     assert splits.index("baseline_test") < splits.index("test")
 
 
-def test_a_resumed_run_reads_with_the_encoder_as_it_was(draft: Draft, tmp_path: Any) -> None:
+def test_a_resumed_run_fits_the_probe_on_the_pre_trained_encoder(draft: Draft, tmp_path: Any) -> None:
     from core.training.checkpoints import Checkpoints
 
     config, data, straight = reported(draft(steps=30, optimiser={"learning_rate": 1e-2}))

@@ -86,7 +86,7 @@ def test_frame_0_is_the_fitted_model_and_its_weights_are_kept(store: Store, many
     assert weight_steps(store, run) == (8,)
 
 
-def test_a_part_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows cycle through the classes, so taking every seventh row would give a single class."""
     monkeypatch.setattr("core.training.trainable.FITTED_MAX", 20)
     config, data = prepare(many(), gpu=False)

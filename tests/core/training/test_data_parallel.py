@@ -146,7 +146,7 @@ def test_two_processes_take_the_steps_of_one(
         np.testing.assert_allclose(together[name].weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
 
 
-def test_one_process_is_no_other_config(draft: Callable[..., RunConfig]) -> None:
+def test_one_process_does_not_change_the_config_hash(draft: Callable[..., RunConfig]) -> None:
     from core.config.compare import config_hash
 
     config = draft()

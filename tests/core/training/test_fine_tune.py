@@ -69,7 +69,7 @@ def test_weights_that_cannot_be_halved_are_stored_whole(
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
-def test_a_full_disk_is_said_and_the_run_finishes(
+def test_a_full_disk_is_reported_and_the_run_finishes(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

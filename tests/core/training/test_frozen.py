@@ -58,7 +58,7 @@ def test_rows_beyond_the_bound_are_computed_at_every_step() -> None:
     assert len(recorded.kept._kept) == 3
 
 
-def test_once_full_it_stays_full_also_for_a_smaller_row() -> None:
+def test_a_full_cache_rejects_even_a_smaller_row() -> None:
     sizes = {0: 8, 1: 8, 2: 1, 3: 1}
     groups: list[list[int]] = []
 

@@ -96,7 +96,7 @@ def test_no_activation_is_kept_between_the_two_passes() -> None:
     assert graphs == [False] * 3 + [True] * 3
 
 
-def test_vectors_that_no_weight_lies_behind_are_passed_over() -> None:
+def test_vectors_that_depend_on_no_weight_are_skipped() -> None:
     encoder = made("bert").requires_grad_(False)
     assert gradients_after(encoder, cached_backward(two_passes(encoder), 2)) == {}
 

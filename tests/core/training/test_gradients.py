@@ -122,7 +122,7 @@ def test_where_there_is_nothing_to_compare_nothing_is_reported(draft: Draft, set
     assert not [name for name in values if name.startswith(("shared_", "pooled_"))]
 
 
-def test_a_term_that_asks_for_nothing_in_a_batch_has_no_cosine(draft: Draft) -> None:
+def test_a_term_with_zero_gradient_has_no_cosine(draft: Draft) -> None:
     phase = made_phase(draft(**mixed(SCL, CE)))
     phase.labels = torch.arange(len(phase.labels)) % 2
     phase.sampler.rows = lambda step: [0, 1]  # type: ignore[method-assign]
@@ -133,7 +133,9 @@ def test_a_term_that_asks_for_nothing_in_a_batch_has_no_cosine(draft: Draft) -> 
 
 
 @pytest.mark.parametrize("settings", [of_preset("token-scl"), of_preset("token-scl", micro_batch=3)])
-def test_looking_changes_nothing(draft: Draft, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_gradients_changes_nothing(
+    draft: Draft, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = take_steps(made_phase(draft(**settings)), 8)
     monkeypatch.setattr("core.training.step.EVERY_STEPS", 10**6)
     quiet = take_steps(made_phase(draft(**settings)), 8)

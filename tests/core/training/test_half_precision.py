@@ -126,7 +126,7 @@ def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
     assert found["none"].dtype == torch.float16
 
 
-def test_what_only_later_steps_needed_is_not_kept(draft: Draft, tmp_path: Path) -> None:
+def test_projection_heads_are_dropped(draft: Draft, tmp_path: Path) -> None:
     terms = [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5, "projection": "linear"}]
     objective = {"terms": terms}
     config, data, checkpoints = finished(tmp_path, draft(more=MORE, objective=objective))
@@ -144,7 +144,7 @@ def test_an_older_checkpoint_that_a_full_disk_left_is_not_touched(draft: Draft, 
     assert checkpoint_path(tmp_path).read_bytes() == before
 
 
-def test_damaged_weights_are_said_in_a_sentence(draft: Draft, tmp_path: Path) -> None:
+def test_damaged_weights_raise_a_training_error(draft: Draft, tmp_path: Path) -> None:
     config, data, checkpoints = finished(tmp_path, draft(more=MORE))
     snapshot_path(tmp_path, 2).write_bytes(b"no weights")
     with pytest.raises(TrainingError, match=r"snapshot-0000002\.safetensors cannot be read"):

@@ -261,7 +261,7 @@ def test_turns_apply_in_the_order_of_their_steps(draft: Draft) -> None:
     assert [s.values["temperature"] for s in steps_of(events)] == [0.3] * 2 + [0.7] * 3 + [0.1] * 3
 
 
-def test_a_device_that_is_not_here_is_one_sentence(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_device_raises(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(TrainingError, match="device = 'cuda' is not available to torch"):
         events_of(draft(more={"device": "cuda"}))
@@ -329,7 +329,7 @@ def plain_phases(draft: Draft) -> list[Event]:
     return events_of(two_phases(draft, **NO_FRAMES))
 
 
-def test_each_phase_tells_its_own_parts_and_rate(draft: Draft) -> None:
+def test_each_phase_reports_its_own_losses_and_learning_rate(draft: Draft) -> None:
     slow = {"optimiser": {"learning_rate": 1e-3, "warmup_fraction": 0.5}}
     steps = steps_of(events_of(two_phases(draft, {}, slow)))
     assert [step.values["phase"] for step in steps] == [1] * 4 + [2] * 4
@@ -372,7 +372,7 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     assert not any("lora" in name or "projections" in name for name in load_file(tmp_path / "checkpoint.safetensors"))
 
 
-def test_projection_heads_are_left_behind(draft: Draft, tmp_path: Path) -> None:
+def test_projection_heads_are_dropped_after_their_phase(draft: Draft, tmp_path: Path) -> None:
     simcse = {"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}
     config, data = prepared(two_phases(draft, {"objective": {"terms": [simcse]}}, {}, **NO_FRAMES))
     checkpoints = Checkpoints(tmp_path, every_steps=1)
@@ -572,7 +572,7 @@ def test_the_bundled_encoder_learns_the_bundled_task() -> None:
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
 
 
-def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) -> None:
+def test_a_term_without_trainable_weights_gives_a_notice(draft: Draft) -> None:
     """A contrastive term on a frozen encoder changes nothing, and a notice explains it."""
 
     def reported(weight: float) -> tuple[list[str], list[float]]:
@@ -636,7 +636,7 @@ def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(plain: P
     assert baselines[0] == baselines[1]  # the baseline is still the pre-trained encoder
 
 
-def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Path) -> None:
+def test_unreadable_start_weights_raise(draft: Draft, tmp_path: Path) -> None:
     config, data = prepare(draft(), gpu=False)
     path = tmp_path / "weights.safetensors"
     path.write_bytes(b"nonsense")

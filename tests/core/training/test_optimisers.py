@@ -242,7 +242,7 @@ def states(optimiser: torch.optim.Optimizer, names: dict[Tensor, str]) -> dict[t
     }
 
 
-def test_numbers_come_back_as_the_numbers_they_were() -> None:
+def test_optimiser_state_keeps_types_and_values() -> None:
     parameter = nn.Parameter(torch.zeros(2))
     optimiser = torch.optim.SGD([parameter])
     given = {"step": 2**40 + 1, "size": 0.1, "mean": torch.tensor(0.5), "rows": torch.ones(2)}

@@ -218,7 +218,7 @@ def test_a_term_is_given_its_own_queue(encoder: Counting) -> None:
     assert read("supcon_2").queue is None
 
 
-def test_outputs_of_one_call_are_taken_apart_pass_by_pass_and_parts_put_together() -> None:
+def test_outputs_are_split_by_pass_and_joined_across_micro_batches() -> None:
     pooled, tokens = torch.randn(6, H), TokenViews(torch.randn(6, K, H), torch.rand(6, K) > 0.5)
     whole = outputs_of(Encoded({2: pooled}, {1: tokens}, {}), 2)
     assert torch.equal(whole.pooled[2][1], pooled[3:])

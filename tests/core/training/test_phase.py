@@ -94,7 +94,7 @@ def test_other_views_cost_what_the_plan_says(
     assert made.plan.readings == readings
 
 
-def test_the_tokens_that_are_told_are_those_that_were_read(draft: Draft) -> None:
+def test_reported_token_counts_match_the_tokens_read(draft: Draft) -> None:
     one, two = (made_phase(draft(**preset_phases(name)[0])) for name in ("ce", "rdrop-two-stage"))
     (first,), (second,) = take_steps(one, 1), take_steps(two, 1)
     assert first["texts"] == second["texts"] == B
@@ -188,7 +188,7 @@ def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     ],
     ids=["eda", "token shuffle", "cut-off", "adversarial", "micro batch", "frozen layer"],
 )
-def test_what_changes_or_shows_the_frozen_blocks_bypasses_what_is_kept(draft: Draft, given: dict[str, Any]) -> None:
+def test_changing_or_tapping_frozen_blocks_bypasses_the_cache(draft: Draft, given: dict[str, Any]) -> None:
     made = made_phase(draft(trainable=LAST, **given))
     assert made.passes.kept_outputs is None
     assert made.passes.kept_states is None
@@ -217,7 +217,7 @@ def test_frozen_blocks_run_without_dropout_and_the_others_with_it(draft: Draft) 
 # Reported values and movement of weights
 
 
-def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft) -> None:
+def test_every_term_reports_its_losses_reference_lines_and_gradient_norm(draft: Draft) -> None:
     terms = objective(
         CE,
         {"loss": "rdrop", "weight": 0.5, "views": [view("dropout")]},
@@ -314,7 +314,7 @@ def test_uniform_dscl_is_supcon(draft: Draft) -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
-def test_an_adversarial_step_follows_its_loss_as_the_knobs_are(draft: Draft) -> None:
+def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
     def gradients(launched: float, turned: float) -> list[torch.Tensor]:
         term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}
         made = made_phase(draft(objective=objective(term)), dropout=0.0)

@@ -74,9 +74,7 @@ def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
 
 
 @pytest.mark.parametrize("name", slow_but(LEARNT, PRESETS))
-def test_a_batch_is_learnt_by_heart_in_every_phase(
-    prepared_preset: PreparedPreset, still_encoder: Path, name: str
-) -> None:
+def test_every_phase_overfits_its_rows(prepared_preset: PreparedPreset, still_encoder: Path, name: str) -> None:
     phases = len(PRESETS[name].objectives)
     # Triplets need many rows, and pairs are harder to learn.
     task, length, rate = ({}, 100, 5e-3) if name == "simcse-supervised" else ({"train_size": 8}, 60, 1e-2)

@@ -54,7 +54,7 @@ def test_frame_0_shows_the_model_that_starts(draft: Draft) -> None:
     assert np.abs(frames[0].embeddings - plain[0].embeddings).max() > 1e-3
 
 
-def test_a_second_phase_draws_nothing(draft: Draft) -> None:
+def test_a_second_phase_reinitialises_nothing(draft: Draft) -> None:
     made = two_phases(draft, DRAWN | STILL, STILL, probe={"frame_steps": [2, 5, 8]})
     frames = frames_of(events_of(made))
     assert [frame.step for frame in frames] == [0, 2, 5, 8, 10]

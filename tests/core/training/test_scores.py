@@ -75,7 +75,7 @@ class TestLinearProbe:
         assert probe.logits(np.zeros((4, 2), np.float32)).argmax(1).tolist() == [1, 1, 1, 1]
         assert probe.scores(np.zeros((4, 2), np.float32), [1, 1, 0, 1])["accuracy"] == 0.75
 
-    def test_few_rows_a_class_are_no_regression_to_it(self) -> None:
+    def test_few_rows_per_class_raise_no_warning(self) -> None:
         vectors, labels = np.eye(30, dtype=np.float32), [row % 20 for row in range(30)]
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -164,7 +164,7 @@ class TestTexts:
             trip().translate_rows(TEXTS, [row])
 
     @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
-    def test_a_temperature_that_is_none_is_refused(self, trip: Trip, temperature: float) -> None:
+    def test_an_invalid_temperature_is_refused(self, trip: Trip, temperature: float) -> None:
         with pytest.raises(ValueError, match="number above 0"):
             trip(temperature=temperature)
 
@@ -384,7 +384,7 @@ class TestModels:
     def copy(self, models: tuple[Path, Path], tmp_path: Path) -> Path:
         return Path(shutil.copytree(models[0], tmp_path / "copy"))
 
-    def test_nothing_is_looked_for_before_a_text_is_asked_for(self, trip: Trip) -> None:
+    def test_no_model_is_looked_up_before_the_first_translation(self, trip: Trip) -> None:
         trip(forward=Path("/no/such/folder"))
 
     def test_without_a_network_a_hub_name_gives_one_sentence(

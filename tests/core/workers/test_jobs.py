@@ -118,7 +118,7 @@ class TestCancel:
     @pytest.mark.parametrize(
         ("done", "for_s", "end"), [(5, 0.6, ("finished", {"kept": True})), (4, 60, ("stopped", {}))]
     )
-    def test_only_one_that_is_keeping_its_result_gets_to_the_end(
+    def test_a_cancelled_job_finishes_only_while_it_stores_its_result(
         self, own_jobs: Jobs, done: int, for_s: float, end: tuple[str, dict[str, bool]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # A job without enough time to store its result must not finish by chance.
@@ -161,7 +161,7 @@ class TestMany:
         wait_until(own_jobs, fourth, lambda record: str(record.message) == "at work")
         assert own_jobs.job(first).active
 
-    def test_there_are_only_so_many(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_active_jobs_are_limited(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kinds, "MAX_ACTIVE", 2)
         own_jobs.start("wait", {"n": 1}, "Wait")
         last = own_jobs.start("wait", {"n": 2}, "Wait")
@@ -186,7 +186,7 @@ class TestMany:
         newest = own_jobs.start("count", {"to": 3}, "Count")
         assert [record.id for record in own_jobs.jobs()] == [newest, running, *reversed(recent)]
 
-    def test_who_cannot_write_is_named(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_job_that_cannot_be_stored_is_an_error(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         table = JobTable(own_jobs.folder)
         with (

@@ -104,7 +104,7 @@ class TestOneProcess:
         assert len({result_of(own_jobs, job_id)["pid"] for job_id in ids}) == 1
         assert only_process_on(own_jobs.folder)
 
-    def test_one_that_was_started_besides_leaves(self, shared_jobs: Jobs) -> None:
+    def test_a_second_warm_process_exits(self, shared_jobs: Jobs) -> None:
         pid = looked(shared_jobs)["pid"]
         second = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(shared_jobs.folder), "one"])
         assert second.wait(timeout=30) == 0
@@ -373,7 +373,7 @@ class TestEnd:
         wait_for(lambda: is_gone(pid), timeout_s=15)
         assert not own_jobs.folder.exists()
 
-    def test_not_with_a_job_either(self, own_jobs: Jobs, tmp_path: Path) -> None:
+    def test_a_process_with_a_job_does_not_outlive_its_store_either(self, own_jobs: Jobs, tmp_path: Path) -> None:
         job_id = begun(own_jobs, "step", {"until": str(tmp_path / "never")}, "stepping")
         pid = process_of(own_jobs, job_id).pid
         own_jobs.folder.rename(tmp_path / "elsewhere")

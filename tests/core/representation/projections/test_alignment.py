@@ -11,7 +11,7 @@ from core.representation.projections.alignment import centred, settled
 RNG = np.random.default_rng(0)
 
 
-def test_no_other_turn_lies_nearer() -> None:
+def test_no_other_rotation_is_nearer() -> None:
     points, onto = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
     points, onto = points - points.mean(0), onto - onto.mean(0)
     aligned = align(points, onto)

@@ -89,7 +89,7 @@ def test_edges_of_a_row_lie_between_its_starts() -> None:
     assert graph.starts.tolist() == [0, 1, 3, 4]
 
 
-def test_change_is_nothing_for_the_same_and_all_for_apart() -> None:
+def test_change_is_0_for_equal_graphs_and_1_for_disjoint_ones() -> None:
     first = both_ways(np.array([[1], [0], [3], [2]]), np.ones((4, 1)), np.maximum)
     second = both_ways(np.array([[2], [3], [0], [1]]), np.ones((4, 1)), np.maximum)
     half = both_ways(np.array([[1], [0], [3], [2]]), np.full((4, 1), 0.5), np.maximum)

@@ -209,7 +209,7 @@ def test_on_a_pca_map_least_squares_are_the_axes(dims: int, width: int) -> None:
     assert place_new(turned, vectors, vectors[:5] * 3, linear=True) == pytest.approx(turned[:5], abs=1e-5)
 
 
-def test_an_example_lies_where_it_lies() -> None:
+def test_the_vector_of_an_example_lies_on_its_point() -> None:
     assert place_new(POINTS, VECTORS, VECTORS[[3, 17]] * 2, linear=False) == pytest.approx(POINTS[[3, 17]])
 
 

@@ -166,7 +166,7 @@ def test_other_options_pass_through() -> None:
     assert (found.encoding, found.delimiter, found.header) == ("cp949", ";", False)
 
 
-def test_no_second_text_and_no_split_can_be_settled() -> None:
+def test_second_text_and_split_can_be_switched_off() -> None:
     columns = {"split": SPLIT, "text_a": TEXT, "text_b": TEXT, "label": LABEL}
     assert guess(columns, ReadingConfig(text_b="", split="")) == ("text_a", "", "label", "", "classes")
 
@@ -208,7 +208,7 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | N
         ({"label": LABEL}, "looks like a text column"),
     ],
 )
-def test_what_cannot_be_found_is_asked_for(columns: dict[str, str], part: str) -> None:
+def test_an_unrecognised_column_raises_and_asks_for_it(columns: dict[str, str], part: str) -> None:
     with pytest.raises(TaskError) as caught:
         guess(columns)
     assert part in str(caught.value)
@@ -222,12 +222,12 @@ def test_names_are_compared_without_case_and_signs() -> None:
 
 
 @each("text", ["1", "-1", "+1.5", "1.", ".5", "1e5", "-.5E-3", "00"])
-def test_a_number_is_one(text: str) -> None:
+def test_numbers_match(text: str) -> None:
     assert NUMBER_PATTERN.fullmatch(text)
 
 
 @each("text", ["", ".", "1.2.3", "1,000", "e5", "1e", "--1", "1 2", "x1", "1x"])
-def test_what_is_no_number_is_none(text: str) -> None:
+def test_other_text_does_not_match_as_a_number(text: str) -> None:
     assert not NUMBER_PATTERN.fullmatch(text)
 
 

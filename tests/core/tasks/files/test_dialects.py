@@ -274,7 +274,7 @@ def test_the_rows_of_a_csv_writer_are_read(delimiter: str) -> None:
         assert fields(opened(text)) == rows
 
 
-def test_settings_are_never_detected_otherwise() -> None:
+def test_given_settings_override_detection() -> None:
     text = "text,label\n" + "a,x\n" * 40 + '"b\\"c, d",x\n'
     for dialect in (Dialect(",", "'"), Dialect(",", ""), Dialect(";", '"', "\\"), Dialect(",", '"', "", True)):
         assert opened(text, **dialect._asdict()).dialect == dialect

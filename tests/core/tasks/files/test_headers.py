@@ -38,7 +38,7 @@ class TestNames:
             [],
         ],
     )
-    def test_values_are_none(self, rows: list[tuple[str, ...]]) -> None:
+    def test_values_are_not_a_header(self, rows: list[tuple[str, ...]]) -> None:
         assert not has_header(rows)
 
 
@@ -73,7 +73,7 @@ class TestGaps:
         assert has_header(rows_of(text))
 
     @each("text", HEADERS)
-    def test_without_it_there_is_none(self, text: str) -> None:
+    def test_rows_without_a_header_have_none(self, text: str) -> None:
         rows = rows_of(text)[1:]
         for start in range(len(rows)):
             assert not has_header(rows[start:] + rows[:start])

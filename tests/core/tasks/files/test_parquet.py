@@ -79,7 +79,7 @@ def test_every_kind_of_column_becomes_text(values: pa.Array, texts: list[str]) -
     assert [row[1] for row in table.preview] == texts
 
 
-def test_what_a_table_says_of_itself(tmp_path: Path) -> None:
+def test_table_attributes(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(stream(pa.table({"text": ["x"] * 500, "label": [1] * 500})).getvalue())
     table = open_table(path)
@@ -182,7 +182,7 @@ class TestLimits:
         with pytest.raises(TaskError, match=r"'rows.parquet' unpacks to more than 4 MB: .* SCL_MAX_FILE_MB"):
             list(table.records())
 
-    def test_a_value_that_is_too_long_is_told_and_not_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_overlong_value_is_reported_without_being_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_MAX_TEXT_CHARS", "10")
         monkeypatch.setenv("SCL_MAX_LABEL_CHARS", "5")
         source = stream(pa.table({"text": ["a" * 40, "a" * 41, None, "b"], "label": ["x", "x", "y", "é" * 21]}))

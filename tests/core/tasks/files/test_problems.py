@@ -70,7 +70,7 @@ def test_every_kind_says_what_it_is() -> None:
         "=ZÄHLENWENN(A1)",
     ],
 )
-def test_a_formula_is_one(cell: str) -> None:
+def test_formulas_are_recognised(cell: str) -> None:
     assert is_formula(cell)
 
 
@@ -111,7 +111,7 @@ def test_a_formula_is_one(cell: str) -> None:
         "=)) so good",
     ],
 )
-def test_plain_text_is_none(cell: str) -> None:
+def test_plain_text_is_not_a_formula(cell: str) -> None:
     assert not is_formula(cell)
 
 

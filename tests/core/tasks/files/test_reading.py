@@ -287,7 +287,7 @@ class TestDropping:
         (rows,) = combined(self.RAW).dropping(kinds)
         return list(zip(rows.texts, rows.labels, strict=True))
 
-    def test_all_that_can_be_used_is_kept_unless_it_is_asked(self) -> None:
+    def test_usable_rows_are_kept_unless_dropping_is_requested(self) -> None:
         everything = [("a", "x"), ("A", "x"), ("a", "y"), ("b", "y"), ("=SUM(1)", "x"), ("b", "y")]
         assert self.texts() == everything
         assert self.texts("empty_text", "fields") == everything
@@ -298,7 +298,7 @@ class TestDropping:
     def test_all_rows_of_a_text_with_two_labels_go(self) -> None:
         assert self.texts("two_labels") == [("b", "y"), ("=SUM(1)", "x"), ("b", "y")]
 
-    def test_formulas_go(self) -> None:
+    def test_formulas_are_dropped(self) -> None:
         assert ("=SUM(1)", "x") not in self.texts("formula")
         assert self.texts("formula", "duplicate", "two_labels") == [("b", "y")]
 
@@ -324,7 +324,7 @@ class TestTwoFiles:
         assert said["test.csv", 5] == "Line 5 repeats line 3: 'new'."
         assert said["test.csv", 6] == "Line 6 has 1 field, but there are 2 columns."
 
-    def test_the_copy_in_the_test_file_goes(self) -> None:
+    def test_the_copy_in_the_test_file_is_dropped(self) -> None:
         together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
         train, test = together.dropping(["duplicate"])
         assert pairs(train) == [("a", "x"), ("b", "y"), ("c", "x"), ("=SUM(1)", "y")]
@@ -366,7 +366,7 @@ class TestLimits:
             assert not reading.sampled
             assert len(reading.rows) == 50
 
-    def test_one_row_more_is_refused_where_the_rule_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_excess_rows_are_refused_with_scl_excess_rows_refuse(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_MAX_ROWS", "50")
         monkeypatch.setenv("SCL_EXCESS_ROWS", "refuse")
         assert refusal(self.made(51)) == (

@@ -59,6 +59,6 @@ def test_an_unknown_error_is_named_on_one_line() -> None:
     )
 
 
-def test_what_is_plain_already_stays_as_it_is() -> None:
+def test_a_config_error_passes_through_unchanged() -> None:
     with pytest.raises(ConfigError, match="SCL_MAX_ROWS = 'x' cannot be used"), plain_errors(REQUEST):
         raise ConfigError("SCL_MAX_ROWS", "x", "give a number.")

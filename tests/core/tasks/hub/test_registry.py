@@ -54,7 +54,7 @@ class TestRegistry:
 
 
 class TestRequest:
-    def test_little_has_to_be_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_minimal_request_gets_defaults(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_MAX_ROWS", "1234")
         request = build(HubRequest, ASKED)
         assert request.max_rows == 1234
