@@ -135,7 +135,7 @@ def _columns() -> dict[str, Any]:
             help=_("A run whose classifier never learned is scored by a linear probe of its vectors"),
         ),
         # Translators: the heading of a column: how long the run took.
-        "Took": column.TextColumn(_("Took"), help=_("Excluding pauses")),
+        "Duration": column.TextColumn(_("Duration"), help=_("Excluding pauses")),
         "Created": column.DatetimeColumn(
             _("Created"),
             # Translators: a date as moment.js writes it: the day, the month's name, hours and minutes.
@@ -235,7 +235,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
             "Scored": ["" if scorer is None else _(SCORERS[scorer]) for scorer in scorers],
-            "Took": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
+            "Duration": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
@@ -259,7 +259,7 @@ def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
         if run.id not in waiting:
             found.append(status)
         elif before := waiting[run.id].before:
-            found.append(_("{status}, {count} before it", status=status, count=f"{before:,}"))
+            found.append(_("{status}, {count} ahead", status=status, count=f"{before:,}"))
         else:
             found.append(_("{status}, next", status=status))
     return found

@@ -74,7 +74,7 @@ def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
 def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Read an archive that holds exactly these members. Raises: DamagedError."""
     try:
-        demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
+        demand(path.stat().st_size <= BYTES_MAX, N_("it is larger than {most} MB"), most=BYTES_MAX // 2**20)
         with zipfile.ZipFile(path) as file:
             infos = file.infolist()
             there = [info.filename for info in infos]

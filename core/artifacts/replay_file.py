@@ -133,7 +133,7 @@ def read(path: Path) -> Contents:
         _check_frames(run, probe, arrays, tokens)
     except DamagedError as error:
         raise StoreError(
-            "{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=error.why
+            "{file} is damaged, or not a replay ({why}): choose another file.", file=path.name, why=error.why
         ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
 

@@ -108,7 +108,7 @@ def draft_of(one: Shipped) -> RunConfig:
     try:
         return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise StoreError(f"{one.config_path.name} cannot be read ({error}): take it from the repository.") from error
+        raise StoreError(f"{one.config_path.name} cannot be read ({error}): restore it from the repository.") from error
 
 
 def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str], None], unknown: str) -> int:
@@ -129,7 +129,9 @@ def rebuild(names: Sequence[str], paths: Mapping[str, Path], make: Callable[[str
 def main(names: Sequence[str]) -> int:
     """Rebuild the named replays, or all: `python -m core.artifacts.shipped [NAME ...]`. Returns: exit status."""
     paths = {name: one.path for name, one in SHIPPED.items()}
-    return rebuild(names, paths, lambda name: make(draft_of(SHIPPED[name]), paths[name]), "is no replay of the project")
+    return rebuild(
+        names, paths, lambda name: make(draft_of(SHIPPED[name]), paths[name]), "is not a replay of the project"
+    )
 
 
 if __name__ == "__main__":

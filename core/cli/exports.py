@@ -18,27 +18,24 @@ from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store, default_folder
 
 FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())
-ABOUT = (
-    "Write a run for another program, another machine or another person.\n\n"
-    f"BESIDE is a second run for --format html.\n\nFormats:{FORMATS}"
-)
+ABOUT = f"Export a run as a file.\n\nBESIDE is a second run for --format html.\n\nFormats:{FORMATS}"
 
 
 @click.command(help=ABOUT)
 @click.argument("run")
 @click.argument("beside", required=False)
-@click.option("--format", "form", default="config", show_default=True, metavar="NAME", help="One of those below.")
+@click.option("--format", "form", default="config", show_default=True, metavar="NAME", help="One of the formats below.")
 @click.option(
     "--output",
     metavar="PATH",
-    help="Where to. [default: printed where it is a few lines of text, else here under the run's name]",
+    help="File or folder to write. [default: print short text formats; write others to the working directory]",
 )
 @runs_option
 @click.option(
     "--knobs",
     type=click.Choice(["repeated", "launched", "ended"]),
-    help="Of a config, knobs that were turned: repeated at their steps, as launched, or from the first step as they "
-    "ended. [default: repeated]",
+    help="Knob turns in an exported config: repeated at their steps, as launched, or with their final values from the "
+    "first step. [default: repeated]",
 )
 @json_option
 def export(
@@ -53,12 +50,12 @@ def export(
     """Write a run in one of the formats in `EXPORTS`."""
     chosen = EXPORTS.entry(form)
     if knobs is not None and chosen.name != "config":
-        raise click.UsageError(f"--knobs is of a config: leave it out with --format {chosen.name}.")
+        raise click.UsageError(f"--knobs applies only to --format config: leave it out with --format {chosen.name}.")
     store = Store(folder or default_folder())
     record = store.run(store.find(run))
     other = None if beside is None else store.find(beside)
     if beside is not None and chosen.write_pair is None:
-        raise click.UsageError(f"--format {chosen.name} is of one run: leave {beside} out.")
+        raise click.UsageError(f"--format {chosen.name} exports one run: leave {beside} out.")
     found = {"run_id": record.id, "format": chosen.name}
     if knobs in ("launched", "ended"):
         chosen = replace(chosen, write=_write_launched if knobs == "launched" else _write_ended)
@@ -95,10 +92,10 @@ def import_replay(file: str, folder: str | None, as_json: bool) -> None:
     """Import a replay written by `export --format replay`."""
     path = Path(file)
     if not path.is_file():
-        raise StoreError(f"{path.name} is not there: give a file that `export --format replay` wrote.")
+        raise StoreError(f"{path.name} does not exist: give a file written by `export --format replay`.")
     store = Store(folder or default_folder())
     run = store.run(open_replay(store, path))
     if as_json:
         print_json({"run_id": run.id, "name": run.title, "folder": str(store.folder)})
         return
-    click.echo(f"{run.title} ({run.id}) is among the runs in {store.folder}.")
+    click.echo(f"Imported {run.title} ({run.id}) into {store.folder}.")

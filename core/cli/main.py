@@ -96,8 +96,8 @@ def cli(folder: str | None) -> None:
     "--temperature",
     type=float,
     metavar="T",
-    help="τ of the contrastive losses. [default: the preset's; with more than six classes 0.07, in batches of 32, "
-    "where neither --batch-size, --preset nor --set is given]",
+    help="τ of the contrastive losses. [default: from the preset; with more than six classes 0.07 and batches of 32, "
+    "unless --batch-size, --preset or --set is given]",
 )
 @click.option(
     "--set",
@@ -112,13 +112,13 @@ def cli(folder: str | None) -> None:
 @click.option("--start", metavar="RUN", help="Start from the encoder of a finished run. [default: the pre-trained one]")
 @setting_option("--pooling", EncoderConfig, "pooling")
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
-@click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
+@click.option("--trainable", metavar="all|last-K|lora|classifier", help="Weights to train. [default: all]")
 @setting_option("--sampler", TaskConfig, "sampler", metavar="auto|random|class_balanced")
 @setting_option("--device", RunConfig, "device")
 @setting_option("--precision", RunConfig, "precision")
 @setting_option("--name", RunConfig, "name", default_text="run and number")
 @click.option(
-    "--config", "config_file", metavar="FILE", help="A whole RunConfig as JSON, instead of the options above."
+    "--config", "config_file", metavar="FILE", help="JSON file with a complete RunConfig, instead of the options above."
 )
 @runs_option
 @json_option
@@ -225,7 +225,7 @@ def runs(folder: str | None, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("run")
-@click.option("--off", is_flag=True, help="Let the disk budget take them again.")
+@click.option("--off", is_flag=True, help="Let the disk budget delete the weights again.")
 @runs_option
 def keep(run: str, off: bool, folder: str | None) -> None:
     """Exempt a run's weights from the disk budget SCL_DISK_GB."""
@@ -361,7 +361,7 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
                 if stopping:
                     raise
                 stopping = True
-                click.echo("Stopping; press Ctrl-C again to leave it to itself.", err=True)
+                click.echo("Stopping. Press Ctrl-C again to exit without waiting.", err=True)
                 with suppress(EngineError):  # the run may just have ended
                     engine.stop(run_id)
         show(run)

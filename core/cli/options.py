@@ -36,13 +36,13 @@ runs_option = click.option(
     help="Folder with the runs, before or after the command. [default: SCL_RUNS, else runs/]",
 )
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object as the last line, of an error too."
+    "--json", "as_json", is_flag=True, help="Print the result or error as one JSON object on the last line."
 )
 drop_option = click.option(
     "--drop",
     multiple=True,
     metavar="PROBLEM",
-    help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: refuse what cannot be used]",
+    help=f"Drop rows with this problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: reject unusable rows]",
 )
 
 
@@ -99,7 +99,7 @@ def dialect_options(command: Command) -> Command:
             help=f"{fields_of(ReadingConfig)[option].help} [default: detected]",
         )(command)
     return click.option(
-        "--header/--no-header", default=None, help="Whether the first line names the columns. [default: detected]"
+        "--header/--no-header", default=None, help="Read column names from the first line. [default: detected]"
     )(command)
 
 

@@ -39,10 +39,10 @@ PATHS = {"task.path": whole_path, "task.test_path": whole_path, "encoder.id": wh
 REPORT = "html"
 
 measure_option = click.option(
-    "--measure", type=click.Choice(list(MEASURES)), help="What is listed. [default: the protocol's, else accuracy]"
+    "--measure", type=click.Choice(list(MEASURES)), help="Measure to show. [default: the protocol's, else accuracy]"
 )
 split_option = click.option(
-    "--split", type=click.Choice(list(SPLITS)), help="Which rows are scored. [default: the protocol's, else test]"
+    "--split", type=click.Choice(list(SPLITS)), help="Split to score. [default: the protocol's, else test]"
 )
 output_option = click.option(
     "--output",
@@ -69,9 +69,13 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--seeds", type=int, help="How many. [default: as many as can show a difference, at least 5]")
+@click.option("--seeds", type=int, help="Number of seeds. [default: as many as can show a difference, at least 5]")
 @click.option(
-    "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Of every run, as `fit --set`; repeatable."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Setting of every run, as in `fit --set`; repeatable.",
 )
 @runs_option
 @measure_option
@@ -153,7 +157,7 @@ def stop(experiment: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"id": experiment_id, "name": title, "stopped": count})
         return
-    click.echo(f"{title} is stopped, with {ngettext('{count} run', '{count} runs', count)} of it.")
+    click.echo(f"Stopped {title} and {ngettext('{count} run', '{count} runs', count)} of it.")
 
 
 @experiments.command()
@@ -229,12 +233,11 @@ def _whole_level(level: Level) -> Level:
 def _run(found: Experiments, design: Design, **shown: Any) -> None:
     estimated = cost(found.engine, design)
     for title, reason in estimated.refused:
-        click.echo(f"{title} does not apply: {reason}", err=True)
+        click.echo(f"Skipped {title}: {reason}", err=True)
     seconds = timedelta(seconds=round(estimated.seconds))
     runs = ngettext("{count} run", "{count} runs", estimated.runs)
     click.echo(
-        f"{runs}; those that are to be carried out take about {seconds} one after the other and "
-        f"{size_text(estimated.disk_bytes)} on disk.",
+        f"{runs}; the new ones take about {seconds} in sequence and {size_text(estimated.disk_bytes)} on disk.",
         err=True,
     )
     found.engine.warm_up()
@@ -267,7 +270,7 @@ def _follow(found: Experiments, experiment_id: str) -> None:
                 found.engine.dispatch()
                 time.sleep(POLL_S)
             except KeyboardInterrupt:
-                click.echo("Stopping; the same command goes on with it.", err=True)
+                click.echo("Stopping. Repeat the command to resume.", err=True)
                 found.stop(experiment_id)
 
 

@@ -160,7 +160,7 @@ def delete(task: str, folder: str | None) -> None:
     library = _library(folder)
     found = library.find(task)
     library.delete(found.id)
-    click.echo(f"{found.name} is deleted.")
+    click.echo(f"Deleted {found.name}.")
 
 
 def _library(folder: str | None) -> TaskLibrary:

@@ -188,7 +188,7 @@ def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Arr
         return about, design, configs, arrays
     except DamagedError as error:
         raise StoreError(
-            "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
+            "{file} is damaged, or not an experiment ({reason}): restore it from the repository.",
             file=path.name,
             reason=error.why,
         ) from error

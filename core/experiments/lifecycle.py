@@ -194,7 +194,7 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     number = next(one.number for one in design.source_cells if design.title_of(one) == label)
     found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
     if found is None:
-        raise EngineError("{run}, from which it starts, failed with seed {seed}: fix that first.", run=label, seed=seed)
+        raise EngineError("The source run {run} failed with seed {seed}: fix it first.", run=label, seed=seed)
     return {label: found}
 
 

@@ -70,7 +70,7 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
                 "seed": run.seed,
                 "run": run.number or "–",
                 "id": run.run_id or "–",
-                "status": _(str(run.status)) if run.status else _("not made"),
+                "status": _(str(run.status)) if run.status else _("not created"),
                 "score": f"{cell.scores[run.seed]:.4f}" if run.seed in cell.scores else "–",
             }
             for cell in results.cells

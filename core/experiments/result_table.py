@@ -219,7 +219,7 @@ def unit(results: Results) -> str:
     """Return the unit of differences."""
     if results.measure.name in SHARES:
         return _("percentage points")
-    return _("nats") if results.measure.name == "cross_entropy" else _("the measure’s own unit")
+    return _("nats") if results.measure.name == "cross_entropy" else _("the unit of the measure")
 
 
 def p_text(p: float | None) -> str:

@@ -79,7 +79,9 @@ def main(names: Sequence[str]) -> int:
     Returns: the exit status.
     """
     paths = {name: one.path for name, one in SHIPPED_EXPERIMENTS.items()}
-    return rebuild(names, paths, lambda name: make(SHIPPED_EXPERIMENTS[name].design, paths[name]), "is none of them")
+    return rebuild(
+        names, paths, lambda name: make(SHIPPED_EXPERIMENTS[name].design, paths[name]), "is not a shipped experiment"
+    )
 
 
 if __name__ == "__main__":

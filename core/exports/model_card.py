@@ -84,7 +84,7 @@ FOLDER = "{folder}"
 |---|---|
 {settings}
 
-torch {torch}, transformers {transformers}. The licences of the base model and of the texts hold for this model too.
+torch {torch}, transformers {transformers}. The licences of the base model and of the texts also apply to this model.
 """
 
 

@@ -107,7 +107,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     figures = [_figure(one) for one in shown]
     notes = [_("In brackets: 95% Wilson intervals for the sampled rows. Other seeds give other scores.")]
     if len(shown) > 1:
-        notes.append(_("Two runs that differ by less cannot be told apart."))
+        notes.append(_("Differences smaller than these intervals do not distinguish two runs."))
     return template("page.html").render(
         title=joined([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours

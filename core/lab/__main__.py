@@ -43,7 +43,7 @@ def _answered(line: str) -> str:
             return json.dumps({"error": str(error)})
         except Exception:
             traceback.print_exc()
-            failed = _("The lab failed. The server's log has the details. Reset it, or choose another start.")
+            failed = _("The lab failed; the server's log has the details. Reset the lab, or choose another start.")
             return json.dumps({"error": failed})
 
 

@@ -198,7 +198,10 @@ class Question(Section):
         for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
             if number is not None and number >= self.stage.points:
                 raise ConfigError(
-                    name, number, "there are {count} points; give a number from 0 to one less.", count=self.stage.points
+                    name,
+                    number,
+                    "there are {count} points, counted from 0; give a smaller number.",
+                    count=self.stage.points,
                 )
         if self.held is not None and len(self.held) != len(self.settings):
             raise ConfigError("held", len(self.held), "give one value per setting.")

@@ -114,7 +114,8 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         model_type = config.get("model_type", "")
         if model_type not in MODEL_TYPES:
             raise EncoderError(
-                "Encoder {name} is of the type {kind}: choose one of {names}.",
+                "Encoder {name} is of the type {kind}, which is not supported: choose an encoder of one of the types "
+                "{names}.",
                 name=shown(encoder_id),
                 kind=shown(model_type),
                 names=tuple(MODEL_TYPES),

@@ -118,7 +118,7 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
     remark, left_out = None, set(skip)
     order = [place for place in _descending(given).tolist() if place not in left_out]
     if not order:
-        remark = _("The encoder reads no word of this text, so there is none to select.")
+        remark = _("The encoder reads none of the words of this text, so none can be selected.")
     elif k >= len(order):
         remark = _("This text has at most k = {k} words ({words}), so nothing is selected.", k=k, words=len(order))
     return TopWords(tuple(order[:k]), remark)

@@ -170,7 +170,7 @@ def verdict(
             outcome = Outcome.NOT_APART
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
-        said.append(_("The map shows other vectors than those compared."))
+        said.append(_("The map shows vectors other than those that the loss compares."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
 
 

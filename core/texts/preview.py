@@ -48,12 +48,12 @@ def _sentence(entry: ViewEntry) -> str:
     """Describe the effect of a view that has no preview of the text."""
     summary = _(entry.summary)
     if entry.by_model:
-        return _("{summary} Made on request.", summary=summary)
+        return _("{summary} Generated on request.", summary=summary)
     if entry.kind == "text":
         return summary
     if entry.kind == "tokens" or entry.preview:
         return _("{summary} Shown on the encoder's tokens.", summary=summary)
-    return _("{summary}; the words stay.", summary=summary.rstrip(".。"))
+    return _("{summary}; the words do not change.", summary=summary.rstrip(".。"))
 
 
 def eda_previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:

@@ -70,5 +70,7 @@ def _wordnet() -> Any:
 def synonym_notice() -> Message | None:
     found = synonym_source() == "wordnet"
     return (
-        Message("Synonyms come from WordNet, so the run can be repeated only where nltk has it too.") if found else None
+        Message("Synonyms come from WordNet, so the run can be repeated only on machines with nltk and WordNet.")
+        if found
+        else None
     )

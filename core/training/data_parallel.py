@@ -212,6 +212,6 @@ def _plain_errors() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise TrainingError(
-            "The processes of the run lost contact ({problem}): start it again, or with fewer processes.",
+            "The processes of the run lost contact ({problem}): start the run again, perhaps with fewer processes.",
             problem=str(error).splitlines()[0][:120],
         ) from error

@@ -88,7 +88,7 @@ class FolderCache:
                     path.unlink(missing_ok=True)
         except (OSError, SafetensorError) as error:
             # Without the cache a run only takes a few seconds longer.
-            logging.getLogger(__name__).warning("vectors were not kept: %s", error)
+            logging.getLogger(__name__).warning("vectors could not be cached: %s", error)
 
 
 def candidate_rows(rows: int) -> list[int]:

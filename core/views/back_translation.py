@@ -99,7 +99,7 @@ class TranslationCache:
 
     def _complain(self, error: Exception) -> None:
         if not self._complained:
-            logging.getLogger(__name__).warning("translations are not kept in %s: %s", self._path, error)
+            logging.getLogger(__name__).warning("translations cannot be cached in %s: %s", self._path, error)
         self._complained = True
 
 

@@ -132,7 +132,7 @@ def _options(file: Any) -> ReadingConfig:
         place.badge(table.format, color="gray")
         if table.unread:
             columns = listed(f"{name} ({kind})" for name, kind in table.unread.items())
-            st.caption(escaped(_("Left out, because they hold no text: {columns}.", columns=columns)))
+            st.caption(escaped(_("Ignored, because they contain no text: {columns}.", columns=columns)))
         mapping = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)

@@ -135,7 +135,9 @@ def _ended(job: JobRecord) -> None:
         here = _("was downloaded {ago}.", ago=ago(job.created_at))
         if job.result.get("was_here"):
             # Translators: follows the name of a data set; {ago} is such as "2 min ago".
-            here = _("was already here as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
+            here = _(
+                "was already downloaded as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at)
+            )
         st.caption(here, width="stretch")
         if st.button(_("Browse it"), key=f"open.{job.id}", icon=":material/table_rows:"):
             reads.jobs().dismiss(job.id)

@@ -186,7 +186,7 @@ class Explore(Address):
     FRAME = Item("frame", int, problem=N_("the run has no frame at this step"), of="run")
     SELECTED = Item("sel", str, "", N_("the run has no such examples"), of="run")
     ANCHOR = Item("at", int, of="run")
-    CAMERA = Item("view", str, "", N_("this is no area of a map"), of="run")
+    CAMERA = Item("view", str, "", N_("this is not an area of a map"), of="run")
     SEARCH = Item("find", str, "", of="run")  # a search applies to the run's texts
     LAYERS = Item("layers", str, "", N_("no weights are kept for this step"), of="run")
     SINCE = Item("since", int, problem=N_("there is no frame at this step"), of="run")

@@ -316,7 +316,7 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
     else:
         said = _("{said}.", said=repeated)
     st.caption(said)
-    if not st.toggle(_("Only these"), key="data.repeated"):
+    if not st.toggle(_("Show only these"), key="data.repeated"):
         return found
     among = set(found)
     return [row for group in groups for row in group.rows if row in among]

@@ -174,7 +174,7 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
             leave_notice(str(error))
 
     st.toggle(
-        _("Keep its weights"),
+        _("Keep weights"),
         run.keep_weights,
         key=key,
         on_change=turned,

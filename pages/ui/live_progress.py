@@ -229,9 +229,9 @@ def _about_reference(evaluation: Evaluation | None, at_start: bool, pooling: str
     """Describe the probe that a score is compared with. Args: at_start: whether it is the probe of step 0."""
     rows = None if evaluation is None or evaluation.probe_rows is None else f"{evaluation.probe_rows:,}"
     if at_start and rows is None:
-        return _("The same on the untrained encoder's vectors.")
+        return _("The same probe on the untrained encoder's vectors.")
     if at_start:
-        return _("The same on the untrained encoder's vectors, fitted on {rows} training rows.", rows=rows)
+        return _("The same probe on the untrained encoder's vectors, fitted on {rows} training rows.", rows=rows)
     if rows is None:
         return _(
             "Logistic regression on the untrained encoder's vectors ({pooling}), scored on validation.", pooling=pooling

@@ -72,18 +72,18 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
     Raises: ConfigError for invalid block numbers.
     """
     if parameter.automatic:
-        words = {AUTO: parameter.automatic, CHOSEN: N_("Chosen")}
+        words = {AUTO: parameter.automatic, CHOSEN: N_("Custom value")}
         if _named_or_chosen(place, parameter, words, value, key) == AUTO:
             return AUTO
         span = parameter.slider or (0.0, 1.0)
         start = span[0] if value == AUTO else float(value)
         if parameter.kind == "integer":
             # Translators: a value that the user sets, instead of leaving it to the app.
-            number = replace(parameter, label=N_("Chosen"), help="", automatic="")
+            number = replace(parameter, label=N_("Custom value"), help="", automatic="")
             return int(number_field(place, number, int(start), key=f"{key}.chosen"))
-        return number_slider(place, Knob(N_("Chosen"), start, span), "", f"{key}.chosen")
+        return number_slider(place, Knob(N_("Custom value"), start, span), "", f"{key}.chosen")
     if parameter.kind == "layers":
-        picked = _named_or_chosen(place, parameter, {**RELATIVE_LAYERS, CHOSEN: N_("Chosen blocks")}, value, key)
+        picked = _named_or_chosen(place, parameter, {**RELATIVE_LAYERS, CHOSEN: N_("Custom blocks")}, value, key)
         return _blocks(place, parameter, value, key) if picked == CHOSEN else picked
     if parameter.kind == "number":
         knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))

@@ -159,7 +159,7 @@ def text_views_of(text: Input, encoder: str) -> None:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     rate = left.slider(_("Fraction of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
     draw: int = state.remembered("views.draw", lambda: 0)
-    about = _("Draws other words at the same rate.")
+    about = _("Changes other words at the same rate.")
     if right.button(_("Draw again"), icon=":material/casino:", width="stretch", help=about):
         draw += 1
         state.remember("views.draw", draw)

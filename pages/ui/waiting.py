@@ -90,7 +90,7 @@ def is_going_on(kind: str, request: dict[str, Any]) -> bool:
         st.fragment(_follow, run_every=FOLLOW_S)(job.id)
         return True
     if job.status != Status.FINISHED:
-        st.warning(escaped(job.message or _("This was {status}.", status=_(str(job.status)))))
+        st.warning(escaped(job.message or _("The job was {status}.", status=_(str(job.status)))))
     return False
 
 

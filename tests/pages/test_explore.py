@@ -118,7 +118,7 @@ def test_a_map_can_be_laid_out_by_the_library_itself(opened: Opener, made: Maker
 
 
 NONSENSE = {
-    "view": ("x" * 5000, "this is no area of a map"),
+    "view": ("x" * 5000, "this is not an area of a map"),
     "sel": ("<script>", "the run has no such examples"),
     "at": ("9" * 5000, ""),
     "frame": ("3", "the run has no frame at this step"),

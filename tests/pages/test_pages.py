@@ -200,7 +200,7 @@ def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Pages) ->
 def test_settings_of_a_term_come_from_the_registry(opened: Pages, folder: Path) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.term.0.level").set_value("token").run()
-    next(box for box in app.number_input if box.label == "Chosen").set_value(12).run()
+    next(box for box in app.number_input if box.label == "Custom value").set_value(12).run()
     widget(app, "form.0.term.0.clusters").set_value(3).run()
     widget(app, "form.0.term.0.layers").set_value("chosen").run()
     revision = widget(app, "form.0.term.0.layers").key.rpartition(".")[2]
@@ -411,7 +411,7 @@ def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(opened: Pages, fol
     (choice,) = (box for box in app.selectbox if box.label == "Queue momentum")
     assert choice.value == "auto"
     choice.set_value("chosen").run()
-    (slider,) = (one for one in app.slider if one.label == "Chosen")
+    (slider,) = (one for one in app.slider if one.label == "Custom value")
     slider.set_value(0.95).run()
     assert "keeps 0.95 of its weights" in words(app)
     next(box for box in app.selectbox if box.label == "Queue momentum").set_value("auto").run()
@@ -845,7 +845,7 @@ def test_a_run_that_lost_its_weights_says_so_everywhere(
     assert "1 run has lost its weights to stay within the limit; curves and frames are kept" in words(app)
     page = opened("fine_tune", run=run_id)
     assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
-    assert "Keep its weights" not in [toggle.label for toggle in page.toggle]
+    assert "Keep weights" not in [toggle.label for toggle in page.toggle]
     remedy = "raise SCL\\_DISK\\_GB and run the same settings again"
     assert remedy in words(opened("tokens", run=run_id, source="own"))
     assert remedy in words(opened("explore", run=run_id))
@@ -857,7 +857,7 @@ def test_a_run_is_told_to_keep_its_weights(opened: Pages, folder: Path, draft: D
     assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, maps, measures and log 0.5 MB)" in words(
         app
     )
-    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Keep its weights"]
+    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Keep weights"]
     assert not toggle.value
     toggle.set_value(True).run()
     assert store.run(run_id).keep_weights

@@ -157,6 +157,6 @@ def finish(given: argparse.Namespace, steps: Sequence[Mapping[str, float]], loss
             writer.writerows({"step": number, **step} for number, step in enumerate(steps, 1))
     if losses:
         found = max(abs(step["loss"] - loss) for step, loss in zip(steps, losses, strict=False))
-        print(f"largest difference to the run's {len(losses):,} losses: {found:.1e}")
+        print(f"largest difference from the run's {len(losses):,} losses: {found:.1e}")
         if abs(steps[0]["loss"] - losses[0]) > 1e-4:
-            raise SystemExit("The first loss is not the run's: give its encoder, and take the releases named above.")
+            raise SystemExit("The first loss differs from the run's: use its encoder and the releases named above.")

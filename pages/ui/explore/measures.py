@@ -44,7 +44,7 @@ def measures(frames: Frames, number: int) -> bool:
     """Draw the section. Return whether something is still being computed."""
     st.header(_("How good is the representation?"))
     if frames.layers_at is not None:
-        st.caption(_("Measures are computed on the run's steps. Choose steps as frames under More."))
+        st.caption(_("Measures are computed at the steps of the run. Under More, set Frames to “Steps of the run”."))
         return False
     wanted = Explore.MEASURES.text == ON
     found = run_reads.measures(frames)

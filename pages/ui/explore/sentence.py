@@ -47,7 +47,9 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     """Draw the form. Return the text at every frame once it is known, and whether its job is still running."""
     reads.jobs().warm_up("model")  # before the visitor types
     if frames.layers_at is not None:
-        st.caption(_("A sentence can be placed on the steps of a run. Choose steps as frames under More."))
+        st.caption(
+            _("A sentence can be placed only at the steps of the run. Under More, set Frames to “Steps of the run”.")
+        )
         return None, False
     pair = takes_pairs(frames.store, frames.run)
     with st.form("explore.sentence", border=False):

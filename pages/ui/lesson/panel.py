@@ -117,12 +117,12 @@ def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], V
         number = numbers[check.number]
         written = number.written(value(check.number))
         return (
-            _("The runs say {number}.", number=written)
+            _("The runs' value is {number}.", number=written)
             if number.run is None
-            else _("The run says {number}.", number=written)
+            else _("The run's value is {number}.", number=written)
         )
     if not check.by_number:
-        return _("The runs say: {choices}.", choices=" · ".join(right_choices(check, value)))
+        return _("According to the runs: {choices}.", choices=" · ".join(right_choices(check, value)))
     return " · ".join(called(label, numbers[name].written(value(name))) for label, name in check.choices.items())
 
 

@@ -117,4 +117,4 @@ def test_a_run_that_fails_writes_nothing(draft: Callable[..., RunConfig], tmp_pa
 
 def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nonsense"]) == 2
-    assert "nonsense is no replay of the project: choose ce-scl, ce" in capsys.readouterr().err
+    assert "nonsense is not a replay of the project: choose ce-scl, ce" in capsys.readouterr().err

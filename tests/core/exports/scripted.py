@@ -92,7 +92,7 @@ def repeated(store: Store, run: RunRecord, interpreter: Interpreter, encoder: Pa
     script = written(store, run, folder)
     said, problem = interpreter.run(script, "--encoder", str(encoder), "--output", str(table))
     assert problem == "", problem
-    assert said.splitlines()[-1].startswith("largest difference to the run's")
+    assert said.splitlines()[-1].startswith("largest difference from the run's")
     found = differences(store, run, table)
     assert max(found.values()) <= TOLERANCE, found
     return found

@@ -244,7 +244,7 @@ class TestEncoders:
         other = shutil.copytree(tiny_encoder, tmp_path / "other")
         BertModel(BertConfig.from_pretrained(other)).save_pretrained(other)
         _, problem = interpreter.run(plain.script, "--encoder", str(other))
-        assert problem == "The first loss is not the run's: give its encoder, and take the releases named above."
+        assert problem == "The first loss differs from the run's: use its encoder and the releases named above."
         other = encoder_of("roberta", tiny_encoder, tmp_path / "roberta")
         _, problem = interpreter.run(plain.script, "--encoder", str(other))
         assert f"The encoder {other} could not be loaded (" in problem

@@ -181,7 +181,7 @@ class TestTextViews:
     @each("name", ["dropout", "head_dropout", "layers", "feature_cutoff", "embedding_dropout"])
     def test_what_no_text_shows_is_said(self, name: str) -> None:
         one = named(text_views(ENGLISH, seed=0, rate=0.1, tokens=TOKENS), name)
-        assert one.sentence == f"{VIEWS[name].summary.rstrip('.')}; the words stay."
+        assert one.sentence == f"{VIEWS[name].summary.rstrip('.')}; the words do not change."
         assert (one.unit, one.on_request) == (None, False)
 
     def test_back_translation_waits_to_be_asked_for(self) -> None:
@@ -196,7 +196,7 @@ class TestTextViews:
         one = text_views(ENGLISH, seed=0, rate=0.1, tokens=TOKENS)[-1]
         assert (one.name, one.label, one.unit) == ("new", "New", None)
         assert one.sentence.startswith("Something else")
-        assert ("the words stay" in one.sentence) == (kind not in ("text", "tokens"))
+        assert ("the words do not change" in one.sentence) == (kind not in ("text", "tokens"))
 
     def test_a_text_view_that_is_computed_without_a_model_is_shown(self) -> None:
         for entry in VIEWS.values():

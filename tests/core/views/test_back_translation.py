@@ -371,7 +371,7 @@ class TestFile:
         with caplog.at_level(logging.WARNING):
             assert trip(cache=cache).translate(TEXTS[:2]) == two_translated
         assert [record.levelname for record in caplog.records] == ["WARNING"]
-        assert "translations are not kept" in caplog.text
+        assert "translations cannot be cached" in caplog.text
 
 
 class TestModels:
