@@ -11,12 +11,12 @@ from core.errors import PlaygroundError
 from core.messages import N_, _
 from pages.ui import state
 from pages.ui.address import EveryPage
-from pages.ui.header import copy_link, language_switch, speak, take_version
+from pages.ui.header import copy_link, language_switch, read_link_version, speak
 from pages.ui.lesson.panel import lesson_panel
 from pages.ui.lesson.place import read_place
 from pages.ui.parts import APP_NAME, escaped, tab_title
 from pages.ui.serving import bound_uploads, check_host, mend_reruns
-from pages.ui.visitor import greet
+from pages.ui.visitor import recognise_browser
 
 st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
 
@@ -49,11 +49,11 @@ def main() -> None:
         check_host()
         bound_uploads()
         mend_reruns()
-        greet()
+        recognise_browser()
         copy_link()
         state.repeat_complaints(everywhere=True)
         language_switch()
-        take_version()
+        read_link_version()
         if page.url_path != LESSONS:
             lesson_panel(page.url_path)
         else:

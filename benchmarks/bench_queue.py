@@ -112,7 +112,7 @@ def rerun_s(folder: Path) -> list[float]:
     return found
 
 
-def carried_out(server: Server, store: Store, count: int) -> None:
+def wait_for_end(server: Server, store: Store, count: int) -> None:
     """Wait until all runs have ended, while the server is killed and restarted."""
     kill_at = [count * (i + 1) // (KILLS + 1) for i in range(KILLS)]
     deadline = time.monotonic() + TIMEOUT_S
@@ -157,7 +157,7 @@ def main() -> None:
         try:
             report("seconds", "rerun of the Runs page with all of them", rerun_s(server.store_folder), "≤ 1")
             start = time.perf_counter()
-            carried_out(server, store, given.runs)
+            wait_for_end(server, store, given.runs)
             print(f"all ended after {time.perf_counter() - start:.0f} s", flush=True)
             runs = store.runs()
             print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)

@@ -21,7 +21,7 @@ from pages.ui.experiments.reads import design_of, open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
 from pages.ui.experiments.view import experiment_view
 from pages.ui.parts import escaped, in_columns, page_head
-from pages.ui.visitor import whose
+from pages.ui.visitor import owner_name
 
 
 def page() -> None:
@@ -93,7 +93,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
         rows.append(
             {
                 "Experiment": one.title,
-                "By": whose(engine.store, one.owner),
+                "By": owner_name(engine.store, one.owner),
                 _("Protocol"): _(PROTOCOLS[design.protocol].label) if design.protocol in PROTOCOLS else "",
                 _("Cells"): len(design.cells),
                 _("Seeds"): len(design.seeds),

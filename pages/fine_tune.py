@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from core.artifacts.speed import estimated
+from core.artifacts.speed import estimate_run
 from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.describe import problem_text
 from core.config.edit import OF_A_TASK
@@ -111,7 +111,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
 
 def _cost(store: Store, config: RunConfig, data: TaskData) -> None:
     """Draw the estimated time and memory, and the basis of the estimate."""
-    found = estimated(store, config, data, gpu=has_gpu())
+    found = estimate_run(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
     left.metric(_("Time, about"), duration(found.total_s))
     right.metric(_("Memory, about"), f"{found.memory_bytes / 2**30:.1f} GB")

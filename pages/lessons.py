@@ -13,7 +13,17 @@ from core.messages import _, ngettext, pgettext
 from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.lesson.panel import checks_of, right_checks
-from pages.ui.lesson.place import LAST, At, answers, forget_button, go_to, keep_answers, open_beside, read_place, stay
+from pages.ui.lesson.place import (
+    LAST,
+    At,
+    answers,
+    cancel_navigation,
+    forget_button,
+    go_to,
+    keep_answers,
+    open_beside,
+    read_place,
+)
 from pages.ui.parts import escaped, glossary, in_columns, page_head
 
 OPENING = "lessons.opening"
@@ -67,7 +77,7 @@ def _open(at: At) -> None:
     try:
         open_beside(at)
     except PlaygroundError as error:
-        stay()
+        cancel_navigation()
         Lessons.OPEN.forget()
         st.error(escaped(str(error)))
 

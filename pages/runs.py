@@ -39,7 +39,7 @@ from pages.ui.controls import (
 )
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, page_head, status_badge
-from pages.ui.visitor import all_whose, visitor, who_am_i
+from pages.ui.visitor import owner_names, visitor, who_am_i
 
 POLL_S = 2.0
 MAX_ROWS = 14
@@ -225,7 +225,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     table = pd.DataFrame(
         {
             "Run": [run.title for run in runs],
-            "By": all_whose(store, [run.owner for run in runs]),
+            "By": owner_names(store, [run.owner for run in runs]),
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),

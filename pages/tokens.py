@@ -12,7 +12,7 @@ from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget, pick_run
 from pages.ui.parts import escaped, first_steps, page_head, tab_title
-from pages.ui.tokens.classes import over_the_classes
+from pages.ui.tokens.classes import draw_classes
 from pages.ui.tokens.deletion import delete_a_word
 from pages.ui.tokens.one_text import one_text
 from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
@@ -58,7 +58,7 @@ def page() -> None:
                 if shape is None:
                     st.info(sentences([_(NOT_KEPT), _("Open “One text” to enter a text of your own.")]))
                 else:
-                    over_the_classes(known, choose(known, shape, known.frames, longest=known.longest))
+                    draw_classes(known, choose(known, shape, known.frames, longest=known.longest))
             else:
                 _text(known, view)
         except StoreError as error:

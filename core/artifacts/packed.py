@@ -97,7 +97,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
         raise DamagedError(str(error) or _("it cannot be unpacked")) from error
 
 
-def parsed(form: type[Form], text: bytes, name: str) -> Form:
+def parse_member(form: type[Form], text: bytes, name: str) -> Form:
     """Parse a JSON member. Raises: DamagedError."""
     try:
         return form.model_validate_json(text)

@@ -92,7 +92,7 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
         step = max((one.step for one in run.steps), default=0)
         about = ENDED_EARLY.fill(status=Message(run.status), step=step, steps=steps)
     attempt = store.adopt(run_id, contents.config, run.title, run.seconds, owner)
-    with adopted(store, attempt, about):
+    with finish_adopted_run(store, attempt, about):
         attempt.started(Started(0, steps, run.device, contents.probe, run.facts))
         if run.steps:
             attempt.steps([Step(one.step, one.values) for one in run.steps])
@@ -111,7 +111,7 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
 
 
 @contextmanager
-def adopted(store: Store, attempt: Attempt, about: Message) -> Iterator[None]:
+def finish_adopted_run(store: Store, attempt: Attempt, about: Message) -> Iterator[None]:
     """End an adopted run after the block has written its records, or delete the run if the block fails."""
     try:
         yield

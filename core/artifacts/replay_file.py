@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field
 
 from core.artifacts import packed
-from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
+from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parse_member
 from core.config import RunConfig, parse_config
 from core.config.folders import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, shown
@@ -120,7 +120,7 @@ def read(path: Path) -> Contents:
     """Read and check a replay. Raises: StoreError if the file is damaged or not a replay."""
     try:
         members = packed.read_members(path, MEMBERS)
-        run = parsed(RunForm, _from_format_1(members[RUN]), RUN)
+        run = parse_member(RunForm, _from_format_1(members[RUN]), RUN)
         demand(not run.title.isspace(), N_("title is empty"))
         config, probe = _config(run), _probe(run)
         _check_order(run, config)
@@ -242,7 +242,7 @@ def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...])
 
 
 def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
-    form = parsed(TokensForm, members[TOKENS], TOKENS)
+    form = parse_member(TokensForm, members[TOKENS], TOKENS)
     demand(len(form.rows) == len(form.texts), N_("{file}: different numbers of rows and texts"), file=TOKENS)
     demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
     demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is not one of the examples"), file=TOKENS)

@@ -122,7 +122,7 @@ def takes_pairs(store: Store, run: RunSummary) -> bool:
     return TaskSource(store.folder).rows_of(run.config.task, run.config.seed).train.seconds is not None
 
 
-def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
+def read_inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
     """Return an inspected text, or None before `inspect_job` has run. Args: folder: the run's folder."""
     return read(Inspected, inspected_path(folder, text, second))
 

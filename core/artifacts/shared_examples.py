@@ -49,7 +49,7 @@ def example_keys(probe: Probe) -> list[tuple[str, str, str]]:
     return list(zip(probe.texts, names, splits, strict=True))
 
 
-def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
+def find_shared_rows(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
     """Find the rows of the examples that all runs share.
 
     Args:

@@ -16,7 +16,7 @@ from core.tasks import TaskData
 STEPS_READ, FEWEST_STEPS = 200, 5
 
 
-def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
+def estimate_run(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
     """Estimate time and memory of a prepared run from the speed of the newest similar run, or from an assumed speed."""
     flops = measured_speed(store, config)
     speed = flops or assumed_flops(gpu and config.device != "cpu")

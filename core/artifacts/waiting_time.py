@@ -53,12 +53,12 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
     Args:
         slots: number of runs active at a time; most_of_owner: limit for one visitor, None for no limit.
     """
-    return _played(store, slots, most_of_owner)[0]
+    return _simulated_times(store, slots, most_of_owner)[0]
 
 
 def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> RemainingTime:
     """Return the time until all of `run_ids` have ended, including other runs that begin before them."""
-    waiting, going = _played(store, slots, most_of_owner)
+    waiting, going = _simulated_times(store, slots, most_of_owner)
     of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
     ends = [place.end_s for place in of_these] + [left for run_id, left in going.items() if run_id in run_ids]
     known = [end for end in ends if end is not None]
@@ -67,7 +67,9 @@ def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owne
     return RemainingTime(max(known, default=0.0) if len(known) == len(ends) else None, others)
 
 
-def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[str, Place], dict[str, float | None]]:
+def _simulated_times(
+    store: Store, slots: int, most_of_owner: int | None
+) -> tuple[dict[str, Place], dict[str, float | None]]:
     """Return the positions of queued runs, and the seconds left of active runs, by id."""
     runs = {run.id: run for run in store.runs()}
     pace = _pace(store, list(runs.values()))

@@ -155,7 +155,7 @@ class Encoder(PlainEncoder):
         check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
         if start > 0 and change is not None:
             raise ValueError(f"start = {start}: expected 0 with a change of the embeddings, which are not computed")
-        taps = taps.checked(len(self.blocks), start)
+        taps = taps.validate(len(self.blocks), start)
         groups = self._groups(texts)
         parts = []
         for members in groups:

@@ -40,7 +40,7 @@ class Taps:
     tokens: tuple[tuple[int, int], ...] = ()
     attention: tuple[int, ...] = ()
 
-    def checked(self, blocks: int, start: int) -> Taps:
+    def validate(self, blocks: int, start: int) -> Taps:
         """Validate the taps and fill in the last layer.
 
         Raises: ValueError for a layer outside start + 1 to blocks, a layer tapped twice, or k below 1.

@@ -21,8 +21,8 @@ from safetensors.numpy import save
 from core.artifacts import packed
 from core.artifacts.cache import write
 from core.artifacts.measures import FrameMeasures, measures_path
-from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
-from core.artifacts.replay import ID_CHARS, adopted, made_with, predictions_of
+from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parse_member
+from core.artifacts.replay import ID_CHARS, finish_adopted_run, made_with, predictions_of
 from core.config import RunConfig, parse_config
 from core.config.folders import without_folders
 from core.errors import PlaygroundError, StoreError
@@ -156,7 +156,7 @@ def open_archive(store: Store, path: Path) -> str:
         if store.bring_back(run_id):
             continue
         attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
-        with adopted(store, attempt, MESSAGE):
+        with finish_adopted_run(store, attempt, MESSAGE):
             count = len(next(iter(run.steps.values()), []))
             values = [{name: column[i] for name, column in run.steps.items()} for i in range(count)]
             if values:
@@ -178,7 +178,7 @@ def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Arr
     """
     try:
         members = packed.read_members(path, MEMBERS)
-        about = parsed(_About, members[ABOUT], ABOUT)
+        about = parse_member(_About, members[ABOUT], ABOUT)
         arrays = packed.arrays(members[PREDICTIONS], PREDICTIONS)
         try:
             design, configs = parse_design(about.design), [parse_config(run.config) for run in about.runs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.artifacts.speed import estimated
+from core.artifacts.speed import estimate_run
 from core.errors import PlaygroundError
 from core.experiments.design import Design
 from core.workers import Engine
@@ -49,7 +49,7 @@ def cost(engine: Engine, design: Design) -> Cost:
     for cell in (*design.source_cells, *design.cells):
         try:
             made = [engine.prepared(design.draft(cell, seed)) for seed in looked_at]
-            found = estimated(engine.store, *made[0], gpu=has_gpu())
+            found = estimate_run(engine.store, *made[0], gpu=has_gpu())
         except PlaygroundError as error:
             refused.append((design.spoken_title(cell), str(error)))
             first = first or error

@@ -108,7 +108,7 @@ class EarlyStopping(Section):
         ),
     ] = 3
 
-    def looks(self, steps: int) -> list[int]:
+    def rung_steps(self, steps: int) -> list[int]:
         """Return the steps before the last at which runs are compared."""
         found, step = [], self.grace_steps
         while step < steps:
@@ -277,7 +277,7 @@ class Design(Section):
         if self.early_stopping is None or draft.probe.frame_steps is None:
             return draft
         # Runs are scored at frames.
-        frames = sorted({*draft.probe.frame_steps, *self.early_stopping.looks(_steps(draft))})
+        frames = sorted({*draft.probe.frame_steps, *self.early_stopping.rung_steps(_steps(draft))})
         return changed(draft, {"probe.frame_steps": frames})
 
     def check_early_stopping(self) -> None:
@@ -288,7 +288,7 @@ class Design(Section):
         for cell in self.cells:
             with suppress(ConfigError):  # cells with incompatible settings are reported elsewhere
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
-        if longest and not self.early_stopping.looks(longest):
+        if longest and not self.early_stopping.rung_steps(longest):
             raise ConfigError(
                 Message("first rung at step"),
                 self.early_stopping.grace_steps,

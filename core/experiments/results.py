@@ -200,7 +200,7 @@ def results(
     runs = table.runs(experiment_id) if runs is None else runs
     if measure in OF_VECTORS:
         scores = {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
-        return of_runs(store, design, runs, scores, measure=measure, split=split)
+        return compute_results(store, design, runs, scores, measure=measure, split=split)
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
     known = {}
     for run in runs:
@@ -208,7 +208,7 @@ def results(
             probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
             majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
             known[run.run_id] = Reference(probe, majority)
-    return of_runs(store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split)
+    return compute_results(store, design, runs, table.scores(experiment_id, split), known, measure=measure, split=split)
 
 
 @lru_cache(maxsize=2_048)
@@ -227,7 +227,7 @@ def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
     return Evaluation(run.last_step, VALIDATION, known)
 
 
-def of_runs(
+def compute_results(
     store: Store,
     design: Design,
     runs: Sequence[ExperimentRun],

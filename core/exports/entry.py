@@ -30,7 +30,7 @@ ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 Exported = TypeVar("Exported")
 
 
-def always(store: Store, run: RunRecord) -> Message | None:
+def allow_every_run(store: Store, run: RunRecord) -> Message | None:
     """Allow every run."""
     return None
 
@@ -58,7 +58,7 @@ class Export:
     suffix: str
     mime: str
     write: Callable[[Store, RunRecord, Path], None]
-    refusal: Callable[[Store, RunRecord], Message | None] = always
+    refusal: Callable[[Store, RunRecord], Message | None] = allow_every_run
     text: bool = False
     folder: bool = False
     heavy: bool = False
@@ -171,7 +171,7 @@ def _pack(folder: Path, target: Path) -> None:
                     shutil.copyfileobj(source, packed)
 
 
-def going_on(store: Store, run: RunRecord) -> Message | None:
+def refuse_unended(store: Store, run: RunRecord) -> Message | None:
     """Refuse a run that has not ended."""
     if run.status.ended:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from core.config import FILE_TASK, RunConfig
 from core.config.edit import NAMED_PRESET, settings_text
-from core.exports.entry import Export, going_on, text_writer
+from core.exports.entry import Export, refuse_unended, text_writer
 from core.messages import N_, Message
 from core.store import RunRecord, Store
 
@@ -47,7 +47,7 @@ def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 def _script_refusal(store: Store, run: RunRecord) -> Message | None:
     config = run.effective
-    if (why := going_on(store, run)) is not None:
+    if (why := refuse_unended(store, run)) is not None:
         return why
     if config.start is not None:
         return Message(

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.artifacts.replay import write_replay
 from core.config.folders import without_folders
 from core.events import Evaluation, Step
-from core.exports.entry import Export, going_on, text_writer
+from core.exports.entry import Export, refuse_unended, text_writer
 from core.exports.recipes import config_json
 from core.messages import N_, Message
 from core.store import RunRecord, Store
@@ -53,7 +53,7 @@ def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
 
 
 def _replay_refusal(store: Store, run: RunRecord) -> Message | None:
-    if (why := going_on(store, run)) is not None:
+    if (why := refuse_unended(store, run)) is not None:
         return why
     return None if run.probe is not None else Message("{title} has no frames, which a replay needs.", title=run.title)
 

@@ -22,13 +22,13 @@ from markupsafe import Markup
 from scipy.special import softmax
 
 from core import __version__
-from core.artifacts.shared_examples import example_keys, find_turn, linked_ids, matched
+from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
 from core.config.describe import Setting, objective_label, settings
 from core.config.folders import without_folders
 from core.config.score_source import score_notes_of, scored
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
-from core.exports.entry import Export, file_stem, going_on, text_writer
+from core.exports.entry import Export, file_stem, refuse_unended, text_writer
 from core.figures.curves import curves_figure
 from core.figures.figure_svg import figure_svg, with_shared_ranges
 from core.figures.map_data import (
@@ -41,7 +41,7 @@ from core.figures.map_data import (
     prediction_colours,
 )
 from core.figures.map_script import map_classes, map_style
-from core.figures.template import Figure, thinned
+from core.figures.template import Figure, thin_indices
 from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
@@ -76,7 +76,7 @@ class _Shown:
         self.probe: Probe = run.probe
         reads = (store.map_points, store.logits)
         steps = [s for s in store.frame_steps(run.id) if all(np.isfinite(read(run.id, s)).all() for read in reads)]
-        self.steps = [steps[place] for place in thinned(len(steps), FRAMES_MAX)]
+        self.steps = [steps[place] for place in thin_indices(len(steps), FRAMES_MAX)]
         if not self.steps:
             raise StoreError(_no_frames(run))
         self.maps = [store.map_points(run.id, step).astype(np.float32) for step in self.steps]
@@ -205,7 +205,7 @@ def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
     first = shown[0]
     stacks = [np.stack(first.maps)]
     for one in shown[1:]:
-        rows = matched([example_keys(first.probe), example_keys(one.probe)])
+        rows = find_shared_rows([example_keys(first.probe), example_keys(one.probe)])
         turn = find_turn(one.maps[-1][rows[1]], first.maps[-1][rows[0]])
         stacks.append(np.stack([turn(points) for points in one.maps]))
     return stacks
@@ -336,7 +336,7 @@ def made_with() -> str:
 
 
 def _refusal(store: Store, run: RunRecord) -> Message | None:
-    if (why := going_on(store, run)) is not None:
+    if (why := refuse_unended(store, run)) is not None:
         return why
     return None if run.probe is not None else _no_frames(run)
 

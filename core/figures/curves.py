@@ -11,7 +11,7 @@ from typing import Any
 from core.config import KnobTurn
 from core.events import GRADIENT_NORM, LOSS, SHARED_BLOCK, SHARED_COSINE, Evaluation, OfTerm, Step
 from core.figures.line_ends import line_ends, margin_px
-from core.figures.panels import axes_of, axis_title, stacked
+from core.figures.panels import axes_of, axis_title, stack_panels
 from core.figures.parts import REFERENCES, part_colour, part_dash, part_label
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
@@ -24,7 +24,7 @@ from core.figures.template import (
     curve,
     note,
     rounded,
-    thinned,
+    thin_indices,
 )
 from core.messages import N_, _, joined, listed, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
@@ -116,7 +116,7 @@ def curves_figure(
             visible and are shown on hover.
         revision: Plotly keeps the zoom as long as this is unchanged; use one value per run.
     """
-    shown = [steps[i] for i in thinned(len(steps))]
+    shown = [steps[i] for i in thin_indices(len(steps))]
     total_steps = phase_ends[-1]
     compared, pace = _compared(steps)
     traces = [
@@ -129,7 +129,7 @@ def curves_figure(
     if smoothing != RAW:
         traces = [drawn for trace in traces for drawn in _smooth(trace, steps, smoothing)]
     panels = _panels(steps, evaluations, compared)
-    places = stacked(list(panels), GAP, [panel.share for panel in panels.values()])
+    places = stack_panels(list(panels), GAP, [panel.share for panel in panels.values()])
     same = {"tickfont": {"size": TICK_SIZE}, "zeroline": False}
     of_x = {"title": axis_heading(axis_title("step")), "range": [0, total_steps], "anchor": f"y{len(PANELS)}"}
     axes: dict[str, Any] = {"xaxis": same | of_x | {"hoverformat": "d"}}
@@ -200,7 +200,7 @@ def _compared(steps: Sequence[Step]) -> tuple[list[Step], int]:
     usual = median([after.step - before.step for before, after in pairwise(having)] or [1])
     gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]
     found = []
-    for before, after in pairwise([having[i] for i in thinned(len(having))]):
+    for before, after in pairwise([having[i] for i in thin_indices(len(having))]):
         broken = any(before.step <= gap < after.step for gap in gaps)
         found += [before, *([Step(before.step + 1, {})] if broken else [])]
     return found + having[-1:], int(usual)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
-from core.figures.panels import axis_title, stacked, value_at_step
+from core.figures.panels import axis_title, stack_panels, value_at_step
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout, curve
 from core.messages import N_, _
 
@@ -49,7 +49,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
     Returns: a figure; the `meta` of a trace holds the number of its setting and the field to draw.
     """
     titles = PANELS if measured else PANELS[:2]
-    places = stacked(range(1, len(titles) + 1), GAP)
+    places = stack_panels(range(1, len(titles) + 1), GAP)
     layout = base_layout(
         showlegend=False,
         margin={"l": 52, "r": 10, "t": 22, "b": 42},

@@ -70,7 +70,7 @@ class Place:
         return upright(at, line, self.axes["xaxis"], f"{self.axes['yaxis']} domain")
 
 
-def stacked(numbers: Sequence[int], gap: float, shares: Sequence[float] | None = None) -> list[Place]:
+def stack_panels(numbers: Sequence[int], gap: float, shares: Sequence[float] | None = None) -> list[Place]:
     """Return panels from top to bottom over one x axis.
 
     Args:
@@ -114,7 +114,7 @@ def value_at_step(name: str, form: str) -> str:
     return _("{name} {value}, step {step}", name=name, value=f"%{{y:{form}}}", step="%{x}")
 
 
-def places(
+def axis_positions(
     axis: Axis, at: Sequence[int], *, total_steps: int, steps: Sequence[int] = (), step_s: Sequence[float] = ()
 ) -> list[float]:
     """Return the positions of a run's steps on an axis.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConfigError
-from core.figures.panels import Place, axes_of, axis_name, stacked
+from core.figures.panels import Place, axes_of, axis_name, stack_panels
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     Figure,
@@ -20,7 +20,7 @@ from core.figures.template import (
     class_colour,
     curve,
     short_text,
-    thinned,
+    thin_indices,
 )
 from core.messages import Message
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
@@ -105,7 +105,7 @@ def compare_figure(
             more = {"hovertemplate": hover, "showlegend": run not in in_legend}
             traces.append(_line(one.x, smoothed(one.y, smoothing) if smooth else one.y, run, name, number) | more)
             in_legend.add(run)
-    places = stacked(range(1, len(panels) + 1), GAP)
+    places = stack_panels(range(1, len(panels) + 1), GAP)
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
@@ -137,7 +137,7 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _line(x: Sequence[float], y: Sequence[float | None], run: int, name: str, panel: int) -> Figure:
-    kept = thinned(len(x))
+    kept = thin_indices(len(x))
     places, values = rounded_places([x[i] for i in kept]), [y[i] for i in kept]
     mode, colour = "lines" if len(_known(y)) > 1 else "markers", class_colour(run)
     more = {"name": name, "marker": {"color": colour}, "legendgroup": f"run {run}"}
@@ -161,7 +161,7 @@ def _stretches(one: Curve) -> list[list[tuple[float, float, float]]]:
     """Return positions with their lower and upper edges, split where a mean or deviation is missing; thinned."""
     stretches: list[list[tuple[float, float, float]]] = [[]]
     deviations = one.std or ()
-    for i in thinned(len(deviations)):
+    for i in thin_indices(len(deviations)):
         mean, spread = one.y[i], deviations[i]
         if mean is None or spread is None or not math.isfinite(mean + spread):
             stretches.append([])

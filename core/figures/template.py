@@ -147,7 +147,7 @@ def rounded(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None or not np.isfinite(value) else float(f"{value:.5g}") for value in values]
 
 
-def thinned(count: int, most: int = MAX_CURVE_POINTS) -> list[int]:
+def thin_indices(count: int, most: int = MAX_CURVE_POINTS) -> list[int]:
     """Return evenly spaced indices of at most `most` of `count` points, including the first and last."""
     if count <= most:
         return list(range(count))

@@ -22,7 +22,7 @@ from core.figures.template import (
     row_axis,
     row_bars,
     short_text,
-    thinned,
+    thin_indices,
     upright,
 )
 from core.messages import N_, _, ngettext
@@ -102,7 +102,7 @@ def word_heatmap_figure(
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
-    ticks = thinned(len(columns), TICKS_MAX)
+    ticks = thin_indices(len(columns), TICKS_MAX)
     axis = {"tickmode": "array", "tickvals": ticks, "ticktext": [str(columns[i]) for i in ticks], "tickangle": 0}
     layout = base_layout(
         **_frame(words, ROW_PX, revision),

@@ -29,12 +29,12 @@ def main() -> int:
     idle = _timer()
     for line in sys.stdin:
         idle.cancel()
-        print(_answered(line), file=lines, flush=True)
+        print(_answer_line(line), file=lines, flush=True)
         idle = _timer()
     return 0
 
 
-def _answered(line: str) -> str:
+def _answer_line(line: str) -> str:
     language, _space, question = line.partition(" ")
     with in_language(language):
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.config.fields import build
 from core.errors import ConfigError
-from core.lab.choices import FARTHEST, Held, Move, Question, Stage
+from core.lab.choices import FARTHEST, CurrentVectors, Move, Question, Stage
 from core.lab.dynamics import Moment, Vectors, first_vectors, logits_at, play
 from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
 
@@ -29,7 +29,7 @@ def answer(text: str) -> str:
     for number, setting in enumerate(asked.settings):
         vectors = first_vectors(asked.stage, setting, start)
         if asked.held is not None:
-            vectors = _taken(asked.held[number], vectors)
+            vectors = _restore_vectors(asked.held[number], vectors)
         for move in asked.moves:
             _move(vectors, move, asked.stage)
         played = play(asked.stage, setting, vectors, asked.steps, asked.anchor)
@@ -44,7 +44,7 @@ def answer(text: str) -> str:
     return json.dumps(found, separators=(",", ":"))
 
 
-def _taken(held: Held, like: Vectors) -> Vectors:
+def _restore_vectors(held: CurrentVectors, like: Vectors) -> Vectors:
     """Return the held vectors as arrays. Raises: ConfigError for another shape, or values beyond FARTHEST."""
     points = _array("held.points", held.points, like.points.shape)
     if like.class_vectors is None:

@@ -103,7 +103,7 @@ def lab_losses() -> Mapping[str, LabLoss]:
     return found
 
 
-def offered(space: Space) -> list[str]:
+def loss_names(space: Space) -> list[str]:
     """Return the names of the losses offered in a space.
 
     On the simplex, a point is a prediction. In other spaces, class vectors turn the vector of a text into a prediction.
@@ -169,7 +169,7 @@ class Move(Section):
     to: Annotated[tuple[Annotated[float, Field(ge=-FARTHEST, le=FARTHEST)], ...], Field(min_length=2, max_length=3)]
 
 
-class Held(Section):
+class CurrentVectors(Section):
     """The current vectors of one setting, as returned in a moment of an answer."""
 
     points: list[list[list[float]]]
@@ -188,7 +188,7 @@ class Question(Section):
 
     stage: Stage = Stage()
     settings: Annotated[tuple[Setting, ...], Field(min_length=1, max_length=2)] = (Setting(),)
-    held: tuple[Held, ...] | None = None
+    held: tuple[CurrentVectors, ...] | None = None
     moves: Annotated[tuple[Move, ...], Field(max_length=MOST_MOVES)] = ()
     steps: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
     anchor: Annotated[int, Field(ge=0)] | None = None
@@ -210,7 +210,7 @@ class Question(Section):
 
 def check_fits(stage: Stage, setting: Setting) -> None:
     """Check that the space offers the loss. Raises: ConfigError."""
-    known = offered(stage.space)
+    known = loss_names(stage.space)
     if setting.loss not in known:
         raise ConfigError(
             "loss", setting.loss, "on the {space}, choose one of {known}.", space=stage.space, known=known

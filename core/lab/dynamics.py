@@ -79,7 +79,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class Trajectory:
     """The result of several steps.
 
     Attributes:
@@ -101,7 +101,7 @@ def first_vectors(stage: Stage, setting: Setting, start: Start | None = None) ->
     return Vectors(start.vectors[:, :views], start.class_vectors)
 
 
-def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: int | None = None) -> Played:
+def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: int | None = None) -> Trajectory:
     """Take steps of plain gradient descent.
 
     Args:
@@ -131,7 +131,7 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
                     break
                 points, class_vectors = after
         collapse, bound = scene.lines()
-    return Played(moments, collapse, bound, exploded)
+    return Trajectory(moments, collapse, bound, exploded)
 
 
 class _Scene:
@@ -182,7 +182,7 @@ class _Scene:
         self, points: Tensor, class_vectors: Tensor | None, value: ObjectiveValue, gradient: Tensor, anchor: int | None
     ) -> Moment:
         where = points.detach()
-        places, arrows = drawn(where.numpy(), -gradient.numpy(), self.stage.space)
+        places, arrows = to_drawing(where.numpy(), -gradient.numpy(), self.stage.space)
         flat = where.flatten(0, 1).numpy()
         views = where.shape[1]
         measured = self.stage.space != "simplex"
@@ -268,7 +268,7 @@ def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tens
     ]
 
 
-def drawn(vectors: Array, directions: Array, space: Space) -> tuple[Array, Array]:
+def to_drawing(vectors: Array, directions: Array, space: Space) -> tuple[Array, Array]:
     """Map vectors [..., d] and directions to drawing coordinates."""
     if space != "simplex":
         return vectors, directions

@@ -48,7 +48,7 @@ class LabProcess:
         with self._turn:
             for last in (False, True):
                 self._begin()
-                found = self._asked(question)
+                found = self._send_question(question)
                 if found is not None:
                     break
                 self._end()  # it exited before it read the question, e.g. after being idle
@@ -97,7 +97,7 @@ class LabProcess:
                 into.put(line)
         into.put(None)
 
-    def _asked(self, question: str) -> str | None:
+    def _send_question(self, question: str) -> str | None:
         """Send a question and return the answer; None if the process has exited. Raises: EngineError on timeout."""
         assert self._process is not None
         assert self._process.stdin is not None

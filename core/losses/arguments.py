@@ -48,7 +48,7 @@ def check_logits(name: str, logits: Tensor) -> None:
         raise ValueError(f"{name} of shape {tuple(logits.shape)}: expected [N, C]")
 
 
-def in_full_precision(tensor: Tensor) -> Tensor:
+def to_full_precision(tensor: Tensor) -> Tensor:
     """Convert to float32, but keep float64."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_logits, check_not_negative, check_shape, in_full_precision, mean_of
+from core.losses.arguments import check_logits, check_not_negative, check_shape, mean_of, to_full_precision
 from core.losses.evaluate import TermInput
 from core.parameters import number
 
@@ -29,7 +29,7 @@ def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float
         raise ValueError(f"label_smoothing = {label_smoothing}: expected a number from 0 to below 1")
     check_not_negative("margin", margin)
     with torch.autocast(logits.device.type, enabled=False):
-        logits = in_full_precision(logits)
+        logits = to_full_precision(logits)
         if margin > 0:
             taken_off = torch.full_like(labels, -margin, dtype=logits.dtype).unsqueeze(1)
             logits = logits.scatter_add(1, labels.unsqueeze(1), taken_off)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_positive, in_full_precision, mean_of, unit_rows
+from core.losses.arguments import check_positive, mean_of, to_full_precision, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
 from core.losses.forces import Candidates
@@ -37,7 +37,7 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
     check_positive("temperature", temperature)
     with torch.autocast(features.device.type, enabled=False):
         n, v, _ = features.shape
-        z = unit_rows(in_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
+        z = unit_rows(to_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
         example = torch.arange(n, device=z.device).repeat_interleave(v)  # [M]
         groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
         own, own_count = group_similarity(z, example)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_logits, check_not_negative, check_shape, in_full_precision
+from core.losses.arguments import check_logits, check_not_negative, check_shape, to_full_precision
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.evaluate import TermInput
 from core.parameters import number
@@ -40,7 +40,7 @@ def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float
     check_not_negative("alpha", alpha)
     ce = 0.5 * (cross_entropy_loss(logits1, labels) + cross_entropy_loss(logits2, labels))
     with torch.autocast(logits1.device.type, enabled=False):
-        log_p, log_q = (in_full_precision(logits).log_softmax(1) for logits in (logits1, logits2))
+        log_p, log_q = (to_full_precision(logits).log_softmax(1) for logits in (logits1, logits2))
         # The entropies cancel: KL(p‖q) + KL(q‖p) = Σ (p − q)(log p − log q).
         kl = 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(1).mean()
     return RDropLoss(ce + alpha * kl, ce, kl)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_positive, check_shape, in_full_precision, mean_of, unit_rows
+from core.losses.arguments import check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.evaluate import ReferenceLines, TermInput
 from core.losses.forces import Candidates
 from core.losses.supcon import supcon_loss
@@ -47,8 +47,8 @@ def simcse_loss(
     if z3 is not None:
         check_shape("z3", z3, tuple(z1.shape), "the shape of z1")
     with torch.autocast(z1.device.type, enabled=False):
-        one, two = unit_rows(in_full_precision(z1)), unit_rows(in_full_precision(z2))
-        hard = None if z3 is None else unit_rows(in_full_precision(z3))
+        one, two = unit_rows(to_full_precision(z1)), unit_rows(to_full_precision(z2))
+        hard = None if z3 is None else unit_rows(to_full_precision(z3))
         loss = _one_way(one, two, hard, temperature, hard_negative_weight)
         if symmetric:
             loss = 0.5 * (loss + _one_way(two, one, hard, temperature, hard_negative_weight))

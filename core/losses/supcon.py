@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from core.catalogue.loss_entry import Settings
-from core.losses.arguments import check_choice, check_positive, check_shape, in_full_precision, mean_of, unit_rows
+from core.losses.arguments import check_choice, check_positive, check_shape, mean_of, to_full_precision, unit_rows
 from core.losses.blockwise import group_similarity, others_logsumexp
 from core.losses.evaluate import ReferenceLines, TermInput, contrast_lines
 from core.losses.forces import Candidates
@@ -80,7 +80,7 @@ def supcon_loss(
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)  # [N, V, d]
         n, v, _ = views.shape
-        place = _places(views, view_mask)  # [M], M = N·V less the missing views
+        place = _present_indices(views, view_mask)  # [M], M = N·V less the missing views
         # A missing view may hold any values, even NaN: dropping its row removes it from values and gradients.
         z = views.flatten(0, 1) if view_mask is None else views.flatten(0, 1)[place]  # [M, d]
         z = unit_rows(z) if normalize else z
@@ -93,7 +93,9 @@ def supcon_loss(
             other = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
             everyone, candidates, positives = z, other, other & related  # [M, d], [M, M], [M, M]
             if queue is not None:
-                past, alike = _past(queue, z, None if labels is None else classes, normalize)  # [Q, d], [M, Q]
+                past, alike = _queue_candidates(
+                    queue, z, None if labels is None else classes, normalize
+                )  # [Q, d], [M, Q]
                 everyone = torch.cat([z, past])
                 candidates = torch.cat([candidates, torch.ones_like(alike)], 1)
                 positives = torch.cat([positives, alike], 1)
@@ -182,19 +184,19 @@ def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
 
 
 def _as_views(features: Tensor) -> Tensor:
-    return in_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
+    return to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
 
 
-def _places(views: Tensor, view_mask: Tensor | None) -> Tensor:
+def _present_indices(views: Tensor, view_mask: Tensor | None) -> Tensor:
     """Return the example-major indices n·V + v of the views that are not missing, [M]."""
     if view_mask is None:
         return torch.arange(views.shape[0] * views.shape[1], device=views.device)
     return view_mask.reshape(-1).to(views.device).nonzero().squeeze(1)
 
 
-def _past(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
+def _queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
     """Return the vectors of the queue as candidates of z, [Q, d], and the mask of positive pairs, [M, Q]."""
-    vectors = in_full_precision(queue[0].detach())
+    vectors = to_full_precision(queue[0].detach())
     vectors = (unit_rows(vectors) if normalize else vectors).to(z)
     if classes is None:
         return vectors, torch.zeros(len(z), len(vectors), dtype=torch.bool, device=z.device)

@@ -34,7 +34,7 @@ BETTER: Mapping[Better, str] = {
 }
 
 
-class Given:
+class LabelledVectors:
     """Checked vectors [N, d] and labels [N], with cached results that several measures share."""
 
     def __init__(self, embeddings: ArrayLike, labels: ArrayLike) -> None:
@@ -109,7 +109,7 @@ class MetricEntry:
     settings: str
     source: str
     share: bool = False
-    measure: Callable[[Given], float | None] | None = None
+    measure: Callable[[LabelledVectors], float | None] | None = None
     short: str = ""
 
 
@@ -119,7 +119,7 @@ PROMISED = ("linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silh
 
 def frame_measures(embeddings: ArrayLike, labels: ArrayLike, names: Collection[str] = ()) -> dict[str, float | None]:
     """Compute every measure that needs only vectors and labels, or those in `names`; see `representation_metrics`."""
-    given = Given(embeddings, labels)
+    given = LabelledVectors(embeddings, labels)
     wanted = [entry for entry in METRICS.values() if not names or entry.name in names]
     return {entry.name: entry.measure(given) for entry in wanted if entry.measure is not None}
 

@@ -27,7 +27,7 @@ class Centroids(NamedTuple):
     present: NDArray[np.bool_]
 
 
-def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
+def cosine_distances(before: ArrayLike, after: ArrayLike) -> Numbers:
     """Measure how far each example's vector turned between two frames [N, d]: 1 − cosine, from 0 to 2.
 
     Computed as half the squared distance of the normalised rows, which gives about 0 without cancellation if only the

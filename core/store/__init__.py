@@ -1,6 +1,7 @@
 """Storage of runs, experiments, jobs and user-provided tasks: one SQLite file, plus separate files for large data.
 
-May import: config, errors, events, settings, tasks, the maps that a run keeps. Executing runs belongs to workers.
+May import: config, errors, events, settings, tasks, and the map type of representation. Executing runs belongs to
+workers.
 """
 
 from core.store.database import UNDO_S

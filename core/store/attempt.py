@@ -63,9 +63,9 @@ class Attempt:
         self._write("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
     def restart_after_node_loss(self, message: Text) -> Attempt:
-        """Return the next attempt, with the same holder, after the node of this attempt was lost.
+        """Begin and return the next attempt, after the node of this one was lost.
 
-        A paused run stays paused.
+        The holder stays the same, and a paused run stays paused.
 
         Args:
             message: the run's message to the user.
@@ -109,7 +109,7 @@ class Attempt:
             count_time(db, self.run_id)
         for row in cut:
             (self.folder / row["file"]).unlink(missing_ok=True)
-        # Later snapshots will be written again. An unplanned one was written by a stop, and the run has now resumed.
+        # Later snapshots are written again. Unplanned ones come from a stop, and a resumed run does not need them.
         planned = self.store.run(self.run_id).config.checkpoint.snapshot_steps or ()
         needed = {snapshot_path(self.folder, step) for step in planned if step <= event.step}
         for path in {*self.folder.glob(SNAPSHOTS)} - needed:
@@ -143,7 +143,7 @@ class Attempt:
         frame_files.write_predictions(self.folder, event)
 
     def frame(self, frame: Frame, points: Points) -> None:
-        """Write the file before its row, so that every row refers to a complete file."""
+        """Store a frame. Its file is written before its row, so that every row refers to a complete file."""
         self.check()
         name = f"frame-{frame.step:07d}.safetensors"
         frame_files.write_frame(self.folder / name, frame, points)
@@ -152,7 +152,7 @@ class Attempt:
         )
 
     def tokens(self, event: Tokens) -> None:
-        """Store how the encoder tokenises the examples. A resumed run tokenises them the same way."""
+        """Store the tokens of the examples. A resumed run overwrites them with the same tokens."""
         self.check()
         frame_files.write_tokens(self.folder / frame_files.TOKENS, event)
 
@@ -237,7 +237,7 @@ class Attempt:
 
 
 def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:
-    """Mark the oldest pending turn to this value as taken, and the knob's earlier turns with it.
+    """Mark the oldest pending turn to this value, and all earlier turns of the knob, as taken.
 
     Later turns stay pending: they may not have reached the worker yet.
     """

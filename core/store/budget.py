@@ -17,7 +17,7 @@ from core.store.store import Store
 
 GB = 2**30
 BUDGET_LOCK, WEIGHTS_LOCK = "budget.lock", "weights.lock"
-# Deleting is quick; a reader has a model to load and texts to encode.
+# Deleting is quick, but a reader loads a model and encodes texts.
 BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
 # The snapshots of all runs are dropped before the final weights of any run.
 ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
@@ -58,7 +58,7 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
 
 
 def over_budget_sentence(excess: int) -> Message:
-    """Return the warning for runs that exceed the budget although nothing more may be dropped."""
+    """Return the warning that runs exceed the budget by `excess` bytes and no more weights can be dropped."""
     budget_gb = settings().disk_gb
     return Message(
         "Runs take {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, or "

@@ -14,7 +14,7 @@ from core.errors import StoreError, shown
 from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
-# Number of migrations, and that of version 0.1.0. A store that has them all is opened without sqlite-utils.
+# Number of migrations now, and in version 0.1.0. An up-to-date store is opened without sqlite-utils.
 MIGRATIONS, OLDEST = 11, 7
 BUSY_TIMEOUT_S = 10.0
 # Backing up and migrating a large store takes some seconds.
@@ -30,7 +30,7 @@ sqlite3.register_adapter(Message, dump_text)
 
 
 class Database:
-    """The database `runs.sqlite3` of a folder. Each thread has its own connection. All processes run on one host."""
+    """The database `runs.sqlite3` of a folder. Each thread has a connection. All processes must run on one host."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open the database, creating or migrating it as needed.
@@ -129,7 +129,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction, and commit it or roll it back. A nested one joins the outer one of its thread."""
+        """Run the block in a transaction; an exception rolls it back. Nested transactions join the outer one."""
         with self.plain_errors():
             connection = self._connection()
             nested = connection.in_transaction
@@ -140,7 +140,7 @@ class Database:
             try:
                 yield connection
             except BaseException:
-                # SQLite may have rolled back already, on a full disk.
+                # On a full disk, SQLite may already have rolled back.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
@@ -153,7 +153,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Make all reads in the block see the store as the first of them does."""
+        """Make all reads in the block see the same state of the store."""
         with self.plain_errors():
             connection = self._connection()
             connection.execute("BEGIN")
@@ -168,7 +168,7 @@ class Database:
 
 
 def build_record(kind: type[Record], row: sqlite3.Row, **computed: Any) -> Record:
-    """Build a dataclass from the columns named like its fields, and from values for the other fields."""
+    """Build a dataclass from a row's columns of the same names; `computed` provides the other fields."""
     names = [field.name for field in fields(kind) if field.name not in computed]  # type: ignore[arg-type]
     return kind(**{name: row[name] for name in names}, **computed)
 

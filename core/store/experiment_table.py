@@ -30,7 +30,7 @@ class Experiment:
     """A stored experiment.
 
     Attributes:
-        design: its design as JSON, which `core.experiments` parses.
+        design: JSON that `core.experiments` parses.
         wanted: True while its runs are to be executed; False once a user stopped it.
         created_at: seconds since the epoch.
         owner: the visitor who created it; None if unknown.
@@ -63,10 +63,10 @@ class ExperimentRun:
     Attributes:
         run_id: None if the run could not be created (see `problem`) or was deleted.
         own: True if this experiment started the run; False if it reuses one that existed before.
-        problem: one sentence on why the run could not be created.
+        problem: reason why the run could not be created, in one sentence.
         ended_early: True if the run was ended because others were better. It is not resumed.
         begun_attempt: identifies the available scores, together with the run's id and status.
-        seconds: time it has worked.
+        seconds: working time of the run.
         ended_at: seconds since the epoch.
     """
 
@@ -156,7 +156,7 @@ class ExperimentTable(Database):
         self._change(experiment_id, "name = ?", checked_name(name))
 
     def redesign(self, experiment_id: str, design: str) -> None:
-        """Replace the design by one that numbers its cells the same way. Raises: StoreError."""
+        """Replace the design with one that numbers its cells in the same way. Raises: StoreError."""
         self._change(experiment_id, "design = ?", design)
 
     def want(self, experiment_id: str, wanted: bool) -> None:
@@ -193,7 +193,7 @@ class ExperimentTable(Database):
     def put_run(
         self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
     ) -> None:
-        """Assign an existing run to a cell and seed, or None with the problem that prevents its creation."""
+        """Assign a run to a cell and seed, or None and the reason why it could not be created."""
         self.write(
             "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
             "VALUES (?, ?, ?, ?, ?)",
@@ -239,7 +239,7 @@ class ExperimentTable(Database):
         return self._experiments(f"{own} AND discarded_at IS NULL ORDER BY number DESC", run_id)
 
     def needed_by_others(self, experiment_id: str, run_ids: Sequence[str]) -> set[str]:
-        """Return those of `run_ids` that another experiment, which is not stopped, also uses."""
+        """Return those of `run_ids` that another experiment also uses; stopped experiments do not count."""
         rows = self.all(
             "SELECT DISTINCT e.run_id FROM experiment_runs e JOIN experiments x ON x.id = e.experiment_id "
             "WHERE x.id != ? AND x.wanted AND x.discarded_at IS NULL",

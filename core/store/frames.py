@@ -1,4 +1,4 @@
-"""One array file per frame with embeddings, logits, the 2-D map and [CLS] attention, each readable on its own."""
+"""One array file per frame: embeddings, logits, the 2-D map and [CLS] attention. Each can be read separately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
 
 
 def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
-    """Write arrays under a temporary name, then rename. Raises: StoreError with the description `what`."""
+    """Write arrays under a temporary name, then rename. Raises: StoreError, which calls the arrays `what`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:

@@ -32,7 +32,7 @@ class JobRecord:
 
     Attributes:
         done, total: progress in the job's unit, such as rows; total is None while unknown.
-        message: the current activity, or one sentence on why the job failed.
+        message: the current activity, or the reason why the job failed, in one sentence.
         result: empty until the job has finished.
         created_at, updated_at: seconds since the epoch.
         line: the queue whose warm process executes it; None for a job with a separate process.

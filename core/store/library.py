@@ -1,7 +1,7 @@
 """User-provided tasks, from a file or from the Hub, identified by their content.
 
-The metadata of a task is a row of the database. Its rows are a file in `tasks/`, named by their hash and never changed.
-The file is written first, so that every listed task has its rows.
+The metadata of a task is a row of the database. Its rows are in a file in `tasks/`, which is named after their hash and
+never changes. The file is written first, so that every listed task has its rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.store.names import NAME_CHARS, checked_task_name
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
 FOLDER = "tasks"
-# A file without a task may belong to an addition in progress until it is this old; then it is a leftover.
+# Age at which a file without a task is a leftover. A newer one may belong to an addition in progress.
 LEFTOVER_S = 3600.0
 TASK_ID = re.compile(rf"{OWN_TASK}[0-9a-f]{{16}}")
 
@@ -35,7 +35,7 @@ class LibraryTask:
 
     Attributes:
         id: `own-` and the first 16 hexadecimal digits of the rows' SHA-256.
-        source: one sentence on where the rows come from.
+        source: origin of the rows, in one sentence.
         classes: number of rows of each class, most common first; empty for similarity scores.
         splits: number of rows of each split that the source names; empty if it names none.
         created_at, changed_at: seconds since the epoch.
@@ -68,7 +68,7 @@ class TaskLibrary:
     def add(self, rows: Rows, *, name: str, source: str) -> LibraryTask:
         """Add rows as a task. Rows that are already in the library keep their current name; see `find_rows`.
 
-        A damaged file of these rows is written again.
+        A damaged file of these rows is rewritten.
 
         Raises: ConfigError for a name that is empty or too long; TaskError if the folder cannot be written.
         """
@@ -133,7 +133,7 @@ class TaskLibrary:
         return self.task(task_id).name
 
     def named(self, task: TaskConfig) -> TaskConfig:
-        """Return a task's config with the current name of the task; unchanged if the library does not have it."""
+        """Return a task's config with the current name of the task; unchanged if the library lacks the task."""
         names = {one.id: one.name for one in self.tasks()}
         return task.model_copy(update={"name": names.get(task.id, task.name)})
 
@@ -195,7 +195,7 @@ class TaskLibrary:
             self._free(db, task_id)
 
     def restore(self, task_id: str) -> None:
-        """Undo `discard`; number the name if another task has taken it. Raises: TaskError if the task was purged."""
+        """Undo `discard`. The name gets a number if another task has it. Raises: TaskError if the task was purged."""
         with self._database.transaction() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:

@@ -18,12 +18,12 @@ import psutil
 from core.store.database import Database
 from core.store.records import Liveness, Status
 
-# A worker sends a heartbeat every HEARTBEAT_S; one on another host is considered dead after SILENCE_S without any.
+# Interval between heartbeats of a worker, and silence after which a worker on another host counts as dead.
 HEARTBEAT_S = 2.0
 SILENCE_S = 8.0
 # Time that a run may wait for the first heartbeat of its worker after a hand-over.
 HAND_OVER_S = 60.0
-# Largest difference between two readings of one start time, in seconds or ticks.
+# Largest difference between two readings of the same start time, in seconds or ticks.
 START_TOLERANCE = 0.5
 
 
@@ -50,7 +50,7 @@ def liveness_of(pid: int | None = None) -> Liveness:
 def _started_at(pid: int) -> float:
     """Return a process's start time: ticks since boot on Linux, elsewhere seconds since the epoch.
 
-    Adjusting the system clock does not change the former.
+    Ticks do not change when the system clock is adjusted.
 
     Raises: psutil.NoSuchProcess.
     """
@@ -59,7 +59,7 @@ def _started_at(pid: int) -> float:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """Read /proc/PID/stat from its third field on, much faster than psutil; empty off Linux or without the process."""
+    """Return the fields of /proc/PID/stat from the third on; empty without that file. Much faster than psutil."""
     try:
         # The second field is the program's name in parentheses, which may contain any character.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -100,7 +100,7 @@ def observed_status(row: sqlite3.Row) -> Status:
     if not status.active:
         return status
     # Another process holds a run until its worker registers; a job has no such holder.
-    is_job = "kind" in row.keys() and row["kind"] != "run"  # noqa: SIM118 # a row looks among its values otherwise
+    is_job = "kind" in row.keys() and row["kind"] != "run"  # noqa: SIM118 # `in row` would search its values
     may_be_held = worker is None or (status == Status.STARTING and not is_job)
     if may_be_held and time.time() - (heartbeat_at or 0.0) > HAND_OVER_S:
         return Status.INTERRUPTED

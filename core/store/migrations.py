@@ -181,7 +181,7 @@ def m008_experiments(db: Database) -> None:
         "CREATE INDEX experiment_runs_run ON experiment_runs (run_id)",
     ):
         db.conn.execute(statement)
-    # Runs opened from a file get no hash: on the machine that executed them, the same config gives different curves.
+    # Runs opened from a file get no hash: the same config gives different curves on another machine.
     for row in db.conn.execute("SELECT id, config FROM runs WHERE tags NOT LIKE '%\"replay\"%'").fetchall():
         db.conn.execute("UPDATE runs SET config_hash = ? WHERE id = ?", (config_hash(row["config"]), row["id"]))
 

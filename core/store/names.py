@@ -65,7 +65,7 @@ def _is_invisible(sign: str) -> bool:
 
 @cache
 def _reserved() -> re.Pattern[str]:
-    """Return a pattern of the keys of RESERVED names, and of the labels that pages give to visitors and the server."""
+    """Return a pattern that matches the keys of RESERVED names and of the pages' labels for visitors and the server."""
     names = {*RESERVED}
     for code in LANGUAGES:
         with in_language(code):

@@ -55,7 +55,7 @@ ACTIVE = frozenset({Status.STARTING, Status.RUNNING, Status.PAUSED, Status.STOPP
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Identity of a worker process. Two are the same process only if host, boot, pid and start time agree."""
+    """Identity of a worker process. Equal identities denote the same process."""
 
     host: str
     boot_id: str
@@ -152,20 +152,21 @@ class RunSummary:
 
     Attributes:
         config: as launched.
-        effective: as launched, plus the knob turns so far. It describes what the run did, and every page shows it.
+        effective: `config` plus the knob turns so far. Every page shows it, because it describes what the run did.
         attempt: number of the latest attempt, counted when it is claimed.
         begun_attempt: number of the latest attempt that began to train; 0 before the first. Recorded steps and frames
             are deleted, and results derived from them become invalid, only when this number rises.
         keep_weights: True if the disk budget must not drop its weights.
-        snapshots_dropped_at, weights_dropped_at: time at which the budget dropped its snapshots, or its final weights.
-        dropped_gb: the budget at the later of the two.
-        worked_s: seconds worked up to `working_since`, without pauses and the time between attempts.
+        snapshots_dropped_at, weights_dropped_at: time at which the budget dropped its snapshots or final weights, in
+            seconds since the epoch.
+        dropped_gb: the budget at the later of these times, in units of 2**30 bytes.
+        worked_s: working time up to `working_since`, in seconds, without pauses and the time between attempts.
         working_since: start of the current period of work; None while it is not working.
         tags: labels that users filter by.
         of_experiment: True if an experiment started it.
         adopted: True if it was executed elsewhere and opened from a file.
         owner: the visitor who started it; None if unknown.
-        place: the cluster node that it runs or ran on; None for this machine, and while it waits for a node.
+        place: the cluster node that executes or executed it; None on this machine, or while it waits for a node.
     """
 
     id: str

@@ -136,7 +136,7 @@ class RunReader(WorkTable):
         return size_of_run(self.run_folder(run_id))
 
     def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
-        """Return the first `most` steps after `after`, in order; all of them if `most` is -1."""
+        """Return the first `most` steps after step `after`, in order; all of them if `most` is -1."""
         sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
         return [Step(row["step"], json.loads(row["measures"])) for row in self.all(sql, (run_id, after, most))]
 
@@ -160,7 +160,7 @@ class RunReader(WorkTable):
         return found
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
-        """Return the knob turns that steps of the run have used, in order, whether made by a user or planned.
+        """Return the knob turns that the run has applied, in order, whether planned or made by a user.
 
         Raises: RunNotFoundError.
         """
@@ -244,7 +244,7 @@ class RunReader(WorkTable):
 
 
 def _summary_fields(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
-    """Return the fields of a RunSummary that are no columns of a row."""
+    """Compute the fields of a RunSummary that a row holds in another form, or not at all."""
     status = observed_status(row)
     values = {
         "config": stored_config(row["config"]),

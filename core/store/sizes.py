@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 Dropped = Literal["snapshots", "weights"]
-# File systems record times in ticks, so a folder modified more recently than this may change without a new time.
+# File systems record times in ticks. A folder modified within this time may change without a new modification time.
 SETTLED_NS = 1_000_000_000
-# Limit on cached listings of folders, of which a run has a few.
+# Limit on cached folder listings. A run has a few folders.
 MOST_LISTINGS = 65_536
 CHECKPOINT, SNAPSHOT = "checkpoint.", "snapshot-"
 # Kind of a file, by the beginning of its name.
@@ -64,7 +64,7 @@ def size_of_run(folder: str | Path) -> RunSize:
 
 
 def _listing(folder: str) -> tuple[Counter[str], tuple[str, ...]]:
-    """Return the file sizes by kind, and the subfolders, of a folder; nothing if it does not exist.
+    """Return a folder's file sizes by kind, and its subfolders; both are empty if it does not exist.
 
     A folder with an unchanged modification time is not listed again. Files of a run are written under another name and
     renamed, which changes that time. The log grows without changing it, so the log's size may be out of date.

@@ -43,7 +43,7 @@ def default_folder() -> Path:
 
 
 def rows_path(folder: Path, content_hash: str) -> Path:
-    """Return the file in a store's folder with the exact rows of this hash. Raises: StoreError for a malformed hash."""
+    """Return the path of the rows with this hash in a store's folder. Raises: StoreError for a malformed hash."""
     if not CONTENT_HASH.fullmatch(content_hash):
         raise StoreError("{hash} is not the hash of a run's rows.", hash=shown(content_hash))
     return folder / "rows" / f"{content_hash}.parquet"
@@ -91,7 +91,7 @@ class Store(RunReader):
     def same_as(self, config: RunConfig) -> str | None:
         """Return the id of a run with the same prepared config; None if there is none.
 
-        Finished runs come before others, then newer before older ones. Runs whose knobs were turned do not count.
+        A finished run is preferred, then a newer one. Runs whose knobs were turned are ignored.
         """
         rows = self.all(
             "SELECT id FROM run_rows WHERE config_hash = ? AND discarded_at IS NULL "
@@ -114,7 +114,7 @@ class Store(RunReader):
 
         Args:
             run_id: its original id, which no run in this store may have.
-            worked_s: seconds that it worked.
+            worked_s: its working time, in seconds.
             owner, cell: see `create`.
         Raises: StoreError for a malformed or existing id.
         """
@@ -128,7 +128,7 @@ class Store(RunReader):
         return self.attempt(run_id, 1)
 
     def bring_back(self, run_id: str) -> bool:
-        """Restore a finished run if it was discarded. Delete what an interrupted adoption left of an unfinished one.
+        """Restore a finished run that was discarded. Delete an unfinished one that an interrupted adoption left.
 
         Returns: True if the store has the run and it has finished.
         Raises: StoreError while another process is adopting the run.
@@ -212,7 +212,7 @@ class Store(RunReader):
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
         """Record that a finished run's weights are dropped, before their files are deleted.
 
-        Returns: False, without a record, if the run is deleted or not finished, or its weights are to be kept.
+        Returns: False if nothing was recorded: the run is deleted or not finished, or its weights must be kept.
         """
         sql = (
             f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? WHERE id = ? AND discarded_at IS NULL "

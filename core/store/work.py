@@ -19,7 +19,7 @@ from core.store.database import Database
 from core.store.liveness import from_json, is_alive, observed_status, to_json
 from core.store.records import Liveness, Status, config_problem, stored_config
 
-# The kind of work that is a run, and the queue of runs.
+# Kind of work of a run, and name of the queue of runs.
 RUN, RUNS = "run", "runs"
 # States of a warm process that is not working: importing libraries, or idle.
 LOADING, NOTHING = "loading", ""
@@ -57,7 +57,7 @@ class WarmProcess:
 
     Attributes:
         doing: LOADING, NOTHING, or the id of the current work; for a bridge, a hash of its settings.
-        failed_starts: number of processes in a row before it that ended while loading.
+        failed_starts: number of consecutive processes before it that ended while loading.
     """
 
     worker: Liveness
@@ -84,7 +84,7 @@ class WorkTable(Database):
         background: bool = False,
         worker: Liveness | None = None,
     ) -> None:
-        """Add work to a queue. Work without a queue, or with a worker, is starting at once as its first attempt."""
+        """Add work to a queue. Work without a queue or with a worker does not wait: its first attempt is starting."""
         now, starting = time.time(), line is None or worker is not None
         self.write(
             "INSERT INTO work (id, kind, line, status, owner, background, created_at, queued_at, attempt, worker, "
@@ -202,8 +202,8 @@ class WorkTable(Database):
         """Record the process that executes claimed work from now on.
 
         Args:
-            holder: the process that has held the work so far. If a holder died and the next one began the claim again,
-                only one of the two workers can register.
+            holder: the process that has held the work so far; None for any. If a holder died and the
+                next one began the claim again, only one of the two workers can register.
         Returns: False if the work has ended or belongs to another process.
         """
         with self.transaction() as db:

@@ -1,6 +1,6 @@
 """Rows of each batch: a pure function of seed and step, so that a resumed run needs no sampler state.
 
-Batches are random. They are not sorted by length, because in a contrastive loss length would then choose the negatives.
+Batches are random. If they were sorted by length, length would determine the negatives of a contrastive loss.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ClassTurns:
         self._order = lru_cache(maxsize=2)(self._drawn)
 
     def width(self, label: int) -> int:
-        """Return the number of rows by which a class advances per turn. Rows beyond it come again in its next turn."""
+        """Return the number of rows by which a class advances per turn. Further rows are repeated in its next turn."""
         return min(self._sizes[label], self._level)
 
     def shares(self, step: int) -> Iterator[Share]:
@@ -136,7 +136,7 @@ class ClassTurns:
         return number + (number * self._first + classes - 1 - int(self._place[label])) // classes
 
     def _drawn(self, number: int) -> Rows:
-        """Return the classes of a round in their order."""
+        """Return the classes of a round in order."""
         turned = np.roll(self._cycle, -(number * self._first % len(self._cycle)))
         first, others = turned[: self._first], turned[self._first :]
         return np.concatenate([first, np.random.default_rng([self._seed, number]).permutation(others)])
@@ -166,8 +166,8 @@ def _level(sizes: Sequence[int], total: int) -> int:
 class EqualSharesSampler:
     """The sampler "balanced" of earlier versions, kept so that their runs resume on the same curve.
 
-    Numbers of rows of the classes in a batch differ by at most one. With as many classes as rows in a batch, no text
-    has a positive. A small class may give a row twice.
+    Within a batch, class sizes differ by at most one. If there are as many classes as rows in a batch, no text has a
+    positive. A row of a small class may occur twice.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:

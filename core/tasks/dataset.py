@@ -48,7 +48,7 @@ class Split:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Return each row as one line of text to show."""
+        """Return each row as one line of text for display."""
         if self.seconds is None:
             return self.texts
         return tuple(f"{text} ↔ {second}" for text, second in zip(self.texts, self.seconds, strict=True))
@@ -92,9 +92,10 @@ class TaskData:
 
     @cached_property
     def triplets(self) -> tuple[Triplet, ...]:
-        """Return premises of the training split, each with an entailed and a contradicted sentence; empty without any.
+        """Return the triplets of the training split; empty if it has none.
 
-        A premise with several of them gives several triplets, and each sentence is used once.
+        A premise with several entailed and contradicted sentences gives several triplets. Each sentence is used at most
+        once.
         """
         names = [name.strip().lower() for name in self.classes]
         if self.train.seconds is None or not {ENTAILMENT, CONTRADICTION} <= set(names):
@@ -113,7 +114,7 @@ class TaskData:
         )
 
     def with_more(self, texts: Sequence[str], seconds: Sequence[str] | None) -> TaskData:
-        """Return the task with one more text for each training row, with its label, after the training rows."""
+        """Return the task with additional training rows: one text per training row, with the same label."""
         train = self.train
         more = None if train.seconds is None or seconds is None else (*train.seconds, *seconds)
         return replace(self, train=Split((*train.texts, *texts), train.labels * 2, more))

@@ -129,7 +129,7 @@ def _stamp(path: Path) -> Stamp:
 def _read(
     files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
 ) -> tuple[Rows, tuple[tuple[Source, int], ...]]:
-    """Return the rows of the files, and the source of each file that is used in part, with its number of used rows."""
+    """Return the rows of the files, and the source and number of used rows of each file that is used only in part."""
     together = read_files(files, options)
     parts = usable_rows(together, drop)
     used = tuple(
@@ -231,7 +231,7 @@ def _load(config: TaskConfig, seed: int, name: str, fixed: Fixed) -> TaskData:
 
 
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
-    """Split rows with classes into three splits, with the config's sample and noise. Raises: as `load_task`."""
+    """Split rows with classes into three splits, with the config's sample and noise. Raises: see `load_task`."""
     config = config or TaskConfig()
     data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
@@ -308,7 +308,7 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
 def _divide(
     named: str, split: Split, classes: Sequence[str], size: int, purpose: Literal["test", "validation"]
 ) -> tuple[Split, Split]:
-    """Divide a split into about the first `size` rows of the stratified order, and the others in their own order.
+    """Divide a split into about the first `size` rows of the stratified order, and the others in their original order.
 
     Every class keeps at least one row in each of the two. Rows with the same (first) text stay together if the classes
     allow it.

@@ -49,7 +49,7 @@ def flipped_labels(labels: Sequence[int], classes: int, rate: float, seed: int, 
     """Flip the fraction `rate` of each class's labels, to within one row, to another class drawn uniformly.
 
     Args:
-        order: every prefix of it has this fraction, to within one row of each class.
+        order: row order in which every prefix has this fraction, to within one row of each class.
     Source: symmetric label noise, as in Patrini et al. 2017, arXiv:1609.03683.
     """
     rng = np.random.default_rng([seed, LABEL_STREAM])

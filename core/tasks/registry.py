@@ -1,4 +1,4 @@
-"""The literal list of bundled tasks, and a note on those that a small encoder hardly learns in a short run."""
+"""The list of bundled tasks, with a note on those that a small encoder hardly learns in a short run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A bundled task. Its folder holds train.csv, test.csv and README.md, its data card.
+    """A bundled task. Its folder holds train.csv, test.csv and a data card, README.md.
 
     `hard` says why a small encoder hardly learns it in a short run. All texts except the name are translated for
     display.

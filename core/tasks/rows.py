@@ -23,7 +23,7 @@ SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 META_KEY = b"scl_rows"
 META_VERSION = 1
-# By the unit of a row's number, and by whether the words begin a sentence.
+# Position of a row, by unit and by whether it begins a sentence.
 PLACES: Mapping[tuple[str, bool], str] = {
     ("line", True): N_("Line {number:,}"),
     ("line", False): N_("line {number:,}"),

@@ -21,7 +21,7 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
     classes.
 
     Args:
-        groups: group number of each row; rows of a group stay together. With None, every row is its own group.
+        groups: group number of each row; rows of a group stay together. With None, every row is a separate group.
     """
     if groups is None:
         order = _interleaved(np.asarray(labels, dtype=np.int64), seed)
@@ -47,7 +47,7 @@ def _members(groups: Sequence[int], order: Iterable[int]) -> dict[int, list[int]
 
 
 def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
-    """Return the numbers of the units, with each kind spread evenly. Ties are ordered by kind, then by unit."""
+    """Return an order of the units in which each kind is spread evenly. Ties are ordered by kind, then by unit."""
     rng = np.random.default_rng(seed)
     places = np.empty(len(kinds))
     for kind in np.unique(kinds):
@@ -60,8 +60,8 @@ def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
 def text_groups(texts: Sequence[Texts]) -> list[int] | None:
     """Return a number per row, equal for rows with the same text (of a pair, the first); None if no text repeats.
 
-    A premise and its hypotheses, and repeated rows, then go into one split. A text that fills a large part of the rows
-    would leave nothing for the other splits, so each of its rows is its own group.
+    A premise and its hypotheses, and repeated rows, then go into one split. A text that occurs in many rows would leave
+    nothing for the other splits, so each of its rows is a separate group.
     """
     number: dict[Texts, int] = {}
     groups = [number.setdefault(folded(text), len(number)) for text in texts]
@@ -93,7 +93,7 @@ def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] 
 def validation_rows(rows: int) -> int:
     """Return the number of rows of a training file that become the validation split.
 
-    This is a fifth of the rows, raised to 120 or to three tenths of the rows, whichever is less, and at most 500.
+    This is a fifth of the rows, but at least 120 (or three tenths of the rows, if that is less) and at most 500.
     """
     return min(500, max(rows // 5, min(120, rows * 3 // 10)))
 

@@ -43,10 +43,10 @@ QUOTES = str.maketrans(dict.fromkeys("“”„‟«»「」『』", '"'))
 
 # The limit of Unicode's stream-safe text format (UAX #15). No letter of any language has more.
 MARKS_MAX = 30
-# The range of all combining marks, and that of characters which `re` cannot match by a fast bitmap.
+# Range of all combining marks, and range of the characters that `re` cannot match with a fast bitmap.
 MARKS = (0x300, 0x1F000)
 ASTRAL = "\U00010000-\U0010ffff"
-# Texts up to this length fold quickly in any case.
+# Texts up to this length are folded quickly, whatever they contain.
 SHORT_CHARS = 128
 
 
@@ -183,10 +183,10 @@ def search(
     kinds of white space and Unicode's compatible forms make no difference. Quotation marks hold a phrase together.
 
     Args:
-        labels, splits: of each row, if rows are filtered by them.
+        labels, splits: label and split of each row, needed only by the filters.
         in_labels, in_splits: allowed values; None allows all.
     Returns: row numbers, ascending.
-    Raises: ValueError if a filter is set and its labels or splits are not as many as the texts.
+    Raises: ValueError if a filter is set and its labels or splits differ in number from the texts.
     """
     rows: Sequence[int] = range(len(texts))
     if in_labels is not None:

@@ -12,7 +12,7 @@ from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
 from core.losses.evaluate import Contrasted, TermInput
 from core.registry import load
-from core.training.outputs import projected
+from core.training.outputs import apply_projection
 
 
 def embedding_gradients(
@@ -39,7 +39,9 @@ def embedding_gradients(
         if plan.term.entry.reads == "logits":
             given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
         else:
-            given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
+            given = TermInput(
+                layers=(Contrasted(apply_projection(encoder, plan.key, torch.stack([first, second], 1))),)
+            )
         value = load(plan.term.entry.compute)(given, labels, plan.term.parameters)
         loss = value[0] if isinstance(value, tuple) else value
         gradients = torch.autograd.grad(loss, [embeddings for embeddings, _ in seen], allow_unused=True)
@@ -52,7 +54,7 @@ def embedding_gradients(
     return [found[text] for text in range(len(texts))]
 
 
-def laid_out(gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, texts: Sequence[int]) -> Tensor:
+def arrange_gradients(gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, texts: Sequence[int]) -> Tensor:
     """Arrange the gradients of texts in rows [R, T, E], at the positions of their tokens; zero elsewhere."""
     laid = torch.zeros_like(embeddings)
     for text, gradient in zip(texts, gradients, strict=True):

@@ -75,15 +75,15 @@ class Ranks:
         """Return start and end of this process's texts in a batch of `size`. Shards differ by at most one text."""
         return size * self.rank // self.count, size * (self.rank + 1) // self.count
 
-    def gathered(self, own: Outputs, size: int) -> Outputs:
+    def gather_outputs(self, own: Outputs, size: int) -> Outputs:
         """Gather the outputs of all processes for a batch of `size` texts, detached; equal on every process."""
         tokens = {
-            layer: TokenViews(self._gathered(views.vectors, size), self._gathered(views.mask, size))
+            layer: TokenViews(self._gather(views.vectors, size), self._gather(views.mask, size))
             for layer, views in own.tokens.items()
         }
-        return Outputs({layer: self._gathered(vectors, size) for layer, vectors in own.pooled.items()}, tokens)
+        return Outputs({layer: self._gather(vectors, size) for layer, vectors in own.pooled.items()}, tokens)
 
-    def _gathered(self, own: Tensor, size: int) -> Tensor:
+    def _gather(self, own: Tensor, size: int) -> Tensor:
         """Gather [P, b, …] from every process and concatenate to [P, B, …]."""
         largest = -(-size // self.count)
         padded = own.detach().new_zeros(own.shape[0], largest, *own.shape[2:])
@@ -100,11 +100,11 @@ class Ranks:
     def sum_gradients(self, parameters: Iterable[Parameter]) -> None:
         """Sum the gradients over processes. A parameter that has no gradient on any process still has none."""
         wanted = list(parameters)
-        summed = self.summed([parameter.grad for parameter in wanted], wanted)
+        summed = self.sum_tensors([parameter.grad for parameter in wanted], wanted)
         for parameter, gradient in zip(wanted, summed, strict=True):
             parameter.grad = gradient
 
-    def summed(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
+    def sum_tensors(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
         """Sum tensors over processes in one transfer. None counts as 0; the sum is None if every process has None.
 
         Args:
@@ -160,7 +160,7 @@ class ShardedBatch:
         """Return the vectors of the whole batch, as leaves that collect gradients."""
         with _own_draws(self._ranks.rank):
             self._own = self._cache.encode() if self._cache else self._run(self._start, self._end)
-        whole = self._ranks.gathered(self._own, self._size)
+        whole = self._ranks.gather_outputs(self._own, self._size)
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
@@ -182,7 +182,7 @@ class ShardedBatch:
             propagate(self._own.vectors, gradients)
         self._ranks.sum_gradients(of_encoder)
         if shared is not None:
-            shared.sum_over(self._ranks.summed)
+            shared.sum_over(self._ranks.sum_tensors)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def halve_weights(
     autocast = encoder_autocast(config.precision, machine)
     if trained is not None:
         predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
-        yield from _written(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
+        yield from _write_weights(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
     folder = checkpoints.folder
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}  # step 0 holds one layer
     # If the disk was full, the checkpoint may be from an earlier step. It may hold adapters, so it is not changed.
@@ -154,10 +154,10 @@ def halve_weights(
             )
         predict = partial(_predictions, encoder.to(machine), tokenizer, data, autocast)
         for step, path in files.items():
-            yield from _written(checkpoints, path, step, _weights(path), predict, known)
+            yield from _write_weights(checkpoints, path, step, _weights(path), predict, known)
 
 
-def in_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Convert tensors to float16, except those with a value outside its range."""
     return {name: tensor.half() if _in_range(tensor) else tensor for name, tensor in tensors.items()}
 
@@ -169,7 +169,7 @@ def _in_range(tensor: Tensor) -> bool:
     return bool(low >= -LARGEST) and bool(high <= LARGEST)
 
 
-def _written(
+def _write_weights(
     checkpoints: Checkpoints,
     path: Path,
     step: int,
@@ -177,7 +177,7 @@ def _written(
     predict: Predict,
     known: Mapping[int, Predictions],
 ) -> Iterator[str]:
-    half = in_half(full)
+    half = to_half(full)
     predicted = predict(half)
     same = step in known and np.array_equal(predicted, known[step])
     if same or np.array_equal(predicted, predict(full)):

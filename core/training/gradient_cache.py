@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.training.checkpoints import random_states, restore_random_states
 from core.training.gradients import SharedGradients
-from core.training.outputs import Outputs, joined
+from core.training.outputs import Outputs, concatenate_outputs
 
 
 class GradientCache:
@@ -41,7 +41,7 @@ class GradientCache:
             for span in self._spans:
                 self._states.append(random_states())
                 parts.append(self._run(*span))
-        whole = joined(parts)
+        whole = concatenate_outputs(parts)
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 

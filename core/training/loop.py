@@ -418,7 +418,9 @@ class _Run:
         if self._start is None:
             return
         start, self._start = self._start, None
-        vectors = start.computed(self.tokenizer, autocast=self.machine.autocast, interrupted=controls.stop_requested)
+        vectors = start.load_or_compute(
+            self.tokenizer, autocast=self.machine.autocast, interrupted=controls.stop_requested
+        )
         encoder, pooled, logits = (start.encoder or self.encoder).eval(), vectors["pooled"], None
         if classifier_learned(self.config, 0):
             with torch.inference_mode():
@@ -456,7 +458,7 @@ class _Run:
         found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
         if by_probe:
             train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
-            probe = self.frames.fitted(train)
+            probe = self.frames.fit_probe(train)
             logits = probe.logits(vectors)
             scores = probe_scores(logits, labels, probe.rows)
         else:

@@ -40,7 +40,7 @@ def outputs_of(encoded: Encoded, passes: int) -> Outputs:
     return Outputs(pooled, tokens)
 
 
-def joined(parts: Sequence[Outputs]) -> Outputs:
+def concatenate_outputs(parts: Sequence[Outputs]) -> Outputs:
     """Concatenate the outputs of micro-batches along the texts."""
     first = parts[0]
     tokens = {
@@ -89,7 +89,9 @@ class Reader:
             return TermInput(layers=tuple(self._tokens(plan, group, k, clusters) for group in plan.groups))
         return TermInput(
             layers=tuple(
-                Contrasted(projected(self._encoder, plan.key, torch.stack([self._vector(one) for one in group], 1)))
+                Contrasted(
+                    apply_projection(self._encoder, plan.key, torch.stack([self._vector(one) for one in group], 1))
+                )
                 for group in plan.groups  # [B, V, H] each
             ),
             queue=self._queue(plan.key),
@@ -128,13 +130,13 @@ class Reader:
                 chosen, mask = cluster_views(chosen, mask, clusters)
             vectors.append(chosen)
             masks.append(mask)
-        return Contrasted(projected(self._encoder, plan.key, torch.cat(vectors, 1)), torch.cat(masks, 1))
+        return Contrasted(apply_projection(self._encoder, plan.key, torch.cat(vectors, 1)), torch.cat(masks, 1))
 
 
 PROJECTION_WIDTH = 128
 
 
-def projected(encoder: Encoder, key: str, vectors: Tensor) -> Tensor:
+def apply_projection(encoder: Encoder, key: str, vectors: Tensor) -> Tensor:
     """Apply a term's projection head to vectors [..., H], if it has one."""
     return encoder.projections[key](vectors) if key in encoder.projections else vectors
 

@@ -24,7 +24,7 @@ from core.registry import load
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.texts.eda import row_generator
-from core.training.adversarial import embedding_gradients, laid_out
+from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.frozen import OncePerRow
 from core.training.gradient_cache import GradientCache
@@ -175,7 +175,7 @@ class Passes:
         def change(embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
             for view, texts, gradients in edits:
                 follows = view.entry.follows_gradient
-                gradient = laid_out(gradients, embeddings, owners, texts) if follows else None
+                gradient = arrange_gradients(gradients, embeddings, owners, texts) if follows else None
                 given = Embedded(embeddings, owners, special, texts, gradient)
                 embeddings = load(view.entry.embedding)(given, view.parameters)
             return embeddings
@@ -275,10 +275,10 @@ class StepInputs:
             sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
             return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
         if view is not None and view.entry.text:
-            return [self._changed(view, row, step, self._streams[number]) for row in rows]
+            return [self._augmented_input(view, row, step, self._streams[number]) for row in rows]
         return [self._texts[row] for row in rows]
 
-    def _changed(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
+    def _augmented_input(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
         text, change = self._texts[row], load(view.entry.text)
         rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
         sides = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]

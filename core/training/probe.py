@@ -73,7 +73,7 @@ class ProbeFrames:
                 logits.
         """
         if logits is None:
-            probe = self.fitted(pooled[self._held_out :])
+            probe = self.fit_probe(pooled[self._held_out :])
             logits = probe.logits(pooled[: len(self.texts)])
             values = probe_scores(logits[: self._held_out], self._labels, probe.rows)
         else:
@@ -86,7 +86,7 @@ class ProbeFrames:
         """Return the training texts that a linear probe is fitted on."""
         return self._fitting.inputs
 
-    def fitted(self, vectors: FloatArray) -> LinearProbe:
+    def fit_probe(self, vectors: FloatArray) -> LinearProbe:
         """Fit a linear probe on the vectors of `fitting_texts`."""
         return LinearProbe(vectors, self._fitting.labels, self._classes)
 

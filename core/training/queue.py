@@ -10,7 +10,7 @@ from torch import Tensor
 
 from core.encoders.model import Encoder
 from core.encoders.packing import Tokens
-from core.training.outputs import projected
+from core.training.outputs import apply_projection
 
 
 class MomentumQueue:
@@ -36,7 +36,7 @@ class MomentumQueue:
                 moving[name].lerp_(parameter, 1 - self._momentum)
         with autocast:
             pooled = self._copy.pooled(texts)
-        vectors = projected(self._copy, self._key, pooled).float()
+        vectors = apply_projection(self._copy, self._key, pooled).float()
         if self.held is not None:
             vectors, labels = torch.cat([self.held[0], vectors]), torch.cat([self.held[1], labels])
         self.held = vectors[-self._size :], labels[-self._size :]

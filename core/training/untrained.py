@@ -146,7 +146,9 @@ class Untrained:
         self.vectors = cache.get(self._key)
         self.encoder = copy.deepcopy(encoder) if keep or self.vectors is None else None
 
-    def computed(self, tokenizer: Tokenizer, *, autocast: torch.autocast, interrupted: Callable[[], bool]) -> Vectors:
+    def load_or_compute(
+        self, tokenizer: Tokenizer, *, autocast: torch.autocast, interrupted: Callable[[], bool]
+    ) -> Vectors:
         """Return "pooled" [N, H] and, if requested, "attention". Both are cached for other runs.
 
         Raises: Interrupted.

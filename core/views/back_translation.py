@@ -175,13 +175,13 @@ class RoundTrip:
 
     def _round_trip(self, batch: list[str]) -> list[str]:
         there, back = self._models
-        with _own_randomness(int(_sha256(self._identity(batch))[:15], 16), self.device):
-            abroad = self._sampled(there, batch)
-            home = self._sampled(back, abroad)
+        with _seeded(int(_sha256(self._identity(batch))[:15], 16), self.device):
+            abroad = self._sample_translations(there, batch)
+            home = self._sample_translations(back, abroad)
         trips = zip(batch, abroad, home, strict=True)
         return [end if all(text.strip() for text in (start, middle, end)) else start for start, middle, end in trips]
 
-    def _sampled(self, loaded: tuple[Any, Any], texts: list[str]) -> list[str]:
+    def _sample_translations(self, loaded: tuple[Any, Any], texts: list[str]) -> list[str]:
         tokenizer, model = loaded
         positions = int(model.config.max_position_embeddings)
         inputs = tokenizer(texts, truncation=True, max_length=positions, padding=True, return_tensors="pt")
@@ -215,7 +215,7 @@ class RoundTrip:
     @cached_property
     def _models(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         there, back = self._folders
-        with _own_randomness(self.seed, self.device):
+        with _seeded(self.seed, self.device):
             return _load(self.forward, there, self.device), _load(self.backward, back, self.device)
 
 
@@ -285,7 +285,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch inside the context and restore its random state afterwards."""
     on_cuda, on_mps = device.type == "cuda", device.type == "mps"
     index = torch.cuda.current_device() if on_cuda and device.index is None else device.index

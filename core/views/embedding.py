@@ -71,7 +71,7 @@ def token_cutoff(
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)
-    inside, _ = _numbered(owners, texts)
+    inside, _ = _text_mask(owners, texts)
     candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
     owner = owners.flatten()[candidates]
     # Tokens in random order, then sorted by text: the stable sort keeps the order random within each text.
@@ -97,7 +97,7 @@ def feature_cutoff(
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)
-    inside, number = _numbered(owners, texts)
+    inside, number = _text_mask(owners, texts)
     width = embeddings.shape[-1]
     drawn = torch.rand(len(set(texts)), width, device=embeddings.device)
     cut = drawn.argsort(1).argsort(1) < max(1, round(rate * width))  # [texts, H]
@@ -115,7 +115,7 @@ def embedding_dropout(
     Raises: ValueError if rate lies outside (0, 1).
     """
     _check_rate(rate)
-    inside, _ = _numbered(owners, texts)
+    inside, _ = _text_mask(owners, texts)
     dropped = torch.rand(embeddings.shape, device=embeddings.device) < rate
     return torch.where(inside.unsqueeze(-1), embeddings.masked_fill(dropped, 0.0) / (1 - rate), embeddings)
 
@@ -132,13 +132,13 @@ def add_step(embeddings: Tensor, owners: Tensor, texts: Sequence[int], gradient:
         raise ValueError(f"gradient = {list(gradient.shape)}: expected the shape {list(embeddings.shape)}")
     if not epsilon >= 0:
         raise ValueError(f"epsilon = {epsilon}: expected 0 or more")
-    inside, _ = _numbered(owners, texts)
+    inside, _ = _text_mask(owners, texts)
     norms = embeddings.detach().norm(dim=-1, keepdim=True)  # [R, T, 1]
     step = epsilon * norms * gradient.sign() / embeddings.shape[-1] ** 0.5
     return torch.where(inside.unsqueeze(-1), embeddings + step, embeddings)
 
 
-def _numbered(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
+def _text_mask(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return a mask of the tokens of `texts`, [R, T] bool, and each token's index into the sorted `texts`, [R, T]."""
     chosen = sorted(set(texts))
     if not chosen or chosen[0] < 0:

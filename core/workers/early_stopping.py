@@ -2,8 +2,8 @@
 
 Source: Li et al. 2020, A system for massively parallel hyperparameter tuning, arXiv:1810.05934, algorithm 2.
 
-It keeps no state: at every validation score the rungs are filled again from the store, so any process or machine may
-have executed the earlier runs.
+It keeps no state: at every validation score the rungs are computed from the store, so any process or machine may have
+executed the earlier runs.
 """
 
 from __future__ import annotations

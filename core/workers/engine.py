@@ -148,7 +148,7 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, store: Store, *, slots: Sequence[int] | None = None, forks: bool = HAS_FORK) -> None:
-        """Create an engine. Args: slots: default, one per GPU; forks: True to use a warm process."""
+        """Create an engine. Args: slots: by default one per GPU; forks: True to use a warm process."""
         super().__init__(store)
         self._slots = machine.slots() if slots is None else slots
         self._forks = forks

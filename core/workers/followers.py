@@ -45,7 +45,7 @@ def ranks_of(
     environments = [address | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(config.processes)]
     others: list[SpawnProcess] = []
     try:
-        # The others are in this session and have this output, so that they end with this process.
+        # The others share this process's session and output, so that they end with it.
         spawning, readers = multiprocessing.get_context("spawn"), []
         for environment in environments[1:]:
             reader, writer = spawning.Pipe(duplex=False)
@@ -75,7 +75,7 @@ def ranks_of(
 
 
 def _is_ready(reader: Connection) -> bool:
-    """Wait until a follower has imported torch. Returns: False if it ended before."""
+    """Wait until a follower has imported torch. Returns: False if it ended first."""
     try:
         return reader.poll(READY_S) and bool(reader.recv())
     except (OSError, EOFError):
@@ -100,7 +100,7 @@ def _follow(
     """
     # A Ctrl-C in a terminal reaches every process, but only the first one handles controls.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.update(environment, OMP_NUM_THREADS=str(threads))  # which keeps accelerate from choosing
+    os.environ.update(environment, OMP_NUM_THREADS=str(threads))  # else accelerate chooses
     torch.set_num_threads(threads)
     ready.send(True)
     ranks = Ranks(config.device)

@@ -26,7 +26,7 @@ class Addition:
     """A task in the library, with the data fetched for it.
 
     Attributes:
-        was_here: True if the library already had a task with the same rows. It keeps its name.
+        was_here: True if the library already had a task with the same rows. That task keeps its name.
     """
 
     task: LibraryTask
@@ -62,8 +62,8 @@ def fetch_into(
 
     Args:
         before_adding: called before the rows are added.
-    Raises: ConfigError for an invalid name, before anything is fetched; TaskError of `fetch`, or for rows that make no
-        task. Nothing is added then.
+    Raises: ConfigError for an invalid name, before anything is fetched; TaskError from `fetch`, or for rows that do not
+        make a task. Nothing is added in either case.
     """
     name = checked_task_name(request.shown_name)
     fetched = fetch(request, progress=progress)

@@ -49,7 +49,7 @@ HAS_FORK = sys.platform == "linux"
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # Limit on active and queued jobs of a kind.
 MAX_ACTIVE = 20
-# Time after its end at which a job is deleted. The results of these kinds are drawn once, or stored in files.
+# Time after its end at which a job is deleted. The results of these kinds are displayed once, or stored in files.
 LIFETIME_S: Mapping[str, float] = {
     "translate": 600.0,
     "map": 600.0,

@@ -16,18 +16,18 @@ _trusted: Callable[[], bool] = lambda: True  # noqa: E731 - replaced as a whole 
 
 def ask_for_trust(ask: Callable[[], bool]) -> None:
     """Set the function that tells whether the visitor is an admin. The command line and workers are trusted."""
-    global _trusted  # noqa: PLW0603 - one app, one way to know its visitors
+    global _trusted  # noqa: PLW0603 - the app sets it once
     _trusted = ask
 
 
 def check_paths(config: RunConfig) -> None:
-    """Refuse files and folders of a shared server in a visitor's config. Raises: ConfigError."""
+    """Check that a visitor's config names no file or folder of a shared server. Raises: ConfigError."""
     for field, path in named_paths(config):
         _check_path(field, path)
 
 
 def check_model(field: str, name: str) -> None:
-    """Refuse a model in a folder of a shared server that a visitor names. Raises: ConfigError."""
+    """Check that a visitor's model is not a folder of a shared server. Raises: ConfigError."""
     if is_path(name):
         _check_path(field, name)
 

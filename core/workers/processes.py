@@ -1,6 +1,6 @@
 """Processes of runs and jobs. Each has a separate session, is independent of the server and ends with its children.
 
-Also their CPU priority, their output, and a stamp of the code on disk.
+This module also sets their CPU priority, redirects their output, and computes a stamp of the code on disk.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class ControlListener:
 
         Args:
             apply: called with the kind, name and value of each control.
-            replaced: called once another attempt has the run, after which the store accepts no writes of this one.
+            replaced: called when a later attempt has replaced this one, whose writes the store then refuses.
         """
         self._attempt, self._apply, self._replaced = store.attempt(run_id, attempt_number), apply, replaced
         self._closed = threading.Event()
@@ -108,7 +108,7 @@ class WorkerControls(ControlListener):
 
     def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
         self.state = ControlState()
-        # Once another attempt has the run, the store refuses the loop's next write, which ends the worker.
+        # After a later attempt has begun, the store refuses the loop's next write, which ends the worker.
         super().__init__(store, run_id, attempt_number, self.state.apply, self.state.ask_stop)
 
     def __enter__(self) -> WorkerControls:

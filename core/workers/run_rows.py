@@ -49,7 +49,7 @@ def majority_rate(folder: Path, run: RunRecord, split: str) -> float | None:
     """Return the accuracy of always predicting the most common training class.
 
     Args:
-        folder: of the store that has the run.
+        folder: the folder of the store that has the run.
         split: "test" or "validation".
     Returns: a fraction; None if an earlier version recorded the run and its rows are gone.
     """

@@ -37,7 +37,7 @@ from core.workers.run_controls import ControlState, WorkerControls
 from core.workers.run_rows import TaskSource
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
-# Limit on consecutive runs in one process, after which memory that libraries leaked is freed.
+# Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
 MOST_RUNS = 50
 # Out-of-memory messages of CPU, CUDA and MPS that come without a specific exception class.
 MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")

@@ -38,7 +38,7 @@ IDLE_EXIT_S = 30 * 60
 # Intervals between checks for work, and between checks for changes of the code on disk.
 POLL_S = 0.03
 CODE_POLL_S = 2.0
-# Limit on consecutive processes that die while loading, such as for lack of memory: the next would die too.
+# Limit on consecutive processes that die while loading, as for lack of memory. The next one would die too.
 MAX_FAILED_STARTS = 3
 
 
@@ -51,7 +51,7 @@ def serve(store_folder: Path, line: str) -> int:
         module, _, name = kinds.SERVERS[line].partition(":")
         server = getattr(importlib.import_module(module), name)
     else:
-        lower_priority()  # queued runs wait for the others
+        lower_priority()  # queued runs depend on the other servers
     try:
         server(table, line).serve()
     except (OSError, StoreError):
@@ -132,7 +132,7 @@ class WarmServer:
         self._looked_at = self._used_at = time.monotonic()
 
     def serve(self) -> None:
-        """Execute work until there is a reason to exit, such as that another live process was registered first."""
+        """Execute work until there is a reason to exit, such as another live process that was registered first."""
         with self._table.transaction():
             named = self._table.warm_process(self._line)
             is_me = named is not None and named.worker == self._me

@@ -324,13 +324,13 @@ def show_added() -> None:
         )
         # A link to the current page would leave the address unchanged.
         icon = ":material/table_rows:"
-        st.button(_("Browse it"), icon=icon, key="added.look", on_click=look_at, args=(task.id,))
+        st.button(_("Browse it"), icon=icon, key="added.look", on_click=open_task, args=(task.id,))
         if task.kind == "classes":
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
 
 
-def look_at(task_id: str) -> None:
+def open_task(task_id: str) -> None:
     """Make the page show this task."""
     state.forget_widget("data.task")
     Data.VIEW.forget()

@@ -15,7 +15,7 @@ from core.store import Status
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads
-from pages.ui.add_file import look_at
+from pages.ui.add_file import open_task
 from pages.ui.parameter_widget import number_field, segmented_field
 from pages.ui.parts import ago, escaped, in_columns
 
@@ -141,7 +141,7 @@ def _ended(job: JobRecord) -> None:
         st.caption(here, width="stretch")
         if st.button(_("Browse it"), key=f"open.{job.id}", icon=":material/table_rows:"):
             reads.jobs().dismiss(job.id)
-            look_at(str(job.result["task"]))
+            open_task(str(job.result["task"]))
             st.rerun()
     else:
         st.caption(escaped(job.message or _(str(job.status))), width="stretch")

@@ -25,7 +25,7 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Tied:
+class WidgetArguments:
     """Key and start value of a control, as arguments for the different widgets.
 
     A widget never gets another value. Its start value is the default in every response, so the order in which a browser
@@ -58,7 +58,7 @@ def bound(
     default: Value | None = None,
     problem: str = "",
     labels: Collection[str] = (),
-) -> tuple[Value, Tied]:
+) -> tuple[Value, WidgetArguments]:
     """Return the value of a control and the arguments of its widget.
 
     The second of two quick presses still carries the address from before the first. The address therefore counts only
@@ -75,7 +75,9 @@ def bound(
     return _tied(item, listed, lambda: item.choice(listed, usual, problem), usual, labels)
 
 
-def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()) -> tuple[list[str], Tied]:
+def bound_several(
+    item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()
+) -> tuple[list[str], WidgetArguments]:
     """Like `bound`, for a control with several values; drop values that are no option."""
 
     def start() -> list[str]:
@@ -85,12 +87,12 @@ def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequen
     return _tied(item, list(options), start, list(default))
 
 
-def bound_switch(item: Item[bool]) -> tuple[bool, Tied]:
+def bound_switch(item: Item[bool]) -> tuple[bool, WidgetArguments]:
     """Like `bound`, for a switch that is off unless the address says `on`."""
     return _tied(item, [], lambda: item.text == ON)
 
 
-def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tied]:
+def bound_number(item: Item[float], low: float, high: float) -> tuple[float, WidgetArguments]:
     """Like `bound`, for a slider: clamp the number, and use the default for invalid text."""
     usual = item.default
     assert usual is not None
@@ -102,12 +104,12 @@ def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tie
     return _tied(item, [low, high], start)
 
 
-def bound_text(item: Item[str], most_chars: int) -> tuple[str, Tied]:
+def bound_text(item: Item[str], most_chars: int) -> tuple[str, WidgetArguments]:
     """Like `bound`, for a line of text, empty by default and cut to `most_chars`."""
     return _tied(item, [], lambda: (item.text or "")[:most_chars])
 
 
-def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
+def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, WidgetArguments]:
     """Like `bound`, for a number from a registry, which `parameter_widget` draws.
 
     Args:
@@ -136,7 +138,7 @@ def bound_nearest(
     default: Number,
     problem: str = "",
     known: Container[Number] | None = None,
-) -> tuple[Number, Tied]:
+) -> tuple[Number, WidgetArguments]:
     """Like `bound`, for numbers: replace a known number that is no option here with the nearest option.
 
     Args:
@@ -186,7 +188,7 @@ def bound_choice(
     return value
 
 
-def segments(label: str, choices: Mapping[str, str], tied: Tied, **look: Any) -> None:
+def segments(label: str, choices: Mapping[str, str], tied: WidgetArguments, **look: Any) -> None:
     """Draw choices side by side, one always chosen. Args: look: further arguments of `st.segmented_control`."""
     look = {"label_visibility": "collapsed", "required": True, **look}
     st.segmented_control(label, list(choices), format_func=lambda one: _(choices[one]), **look, **tied.by_default)
@@ -225,7 +227,7 @@ def _tied(
     start: Callable[[], Any],
     default: Any = None,
     labels: Collection[str] = (),
-) -> tuple[Any, Tied]:
+) -> tuple[Any, WidgetArguments]:
     """Return the value and the widget arguments of a control; write the value to the address unless it is the default.
 
     The control gets a new widget if its options change, if the visitor has left it, or if it is reset.
@@ -240,7 +242,7 @@ def _tied(
         control = _controls()[item.name] = _Control(family, number, start())
         held = control.start
     item.put(held, default)
-    return held, Tied(control.key, control.start, options)
+    return held, WidgetArguments(control.key, control.start, options)
 
 
 def _controls() -> dict[str, _Control]:

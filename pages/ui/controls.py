@@ -36,7 +36,7 @@ from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.parts import escaped
-from pages.ui.visitor import require_own, visitor, whose
+from pages.ui.visitor import owner_name, require_own, visitor
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
@@ -47,7 +47,7 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     """Draw the buttons that the run's status allows: pause, resume, stop. Name the owner of another visitor's run."""
     me = visitor()
     if settings().shared and run.owner != me.id:
-        st.caption(_("{owner}'s run", owner=escaped(whose(engine.store, run.owner))), width="content")
+        st.caption(_("{owner}'s run", owner=escaped(owner_name(engine.store, run.owner))), width="content")
     if not me.may_change(run.owner):
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
@@ -55,21 +55,21 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
         # After its last step, a run only scores and saves, and no longer polls for requests.
         over = run.last_step >= run.steps
         if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
-            ask(lambda: engine.pause(run.id))
+            run_action(lambda: engine.pause(run.id))
         # Translators: a button that has a run go on.
         resume = _("Resume")
         if run.status == Status.PAUSED and st.button(resume, key=f"continue.{run.id}", icon=":material/play_arrow:"):
-            ask(lambda: engine.unpause(run.id))
+            run_action(lambda: engine.unpause(run.id))
         stoppable = run.status.active or run.status == Status.QUEUED
         if stoppable and st.button(
             _("Stop"), key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
         ):
-            ask(lambda: engine.stop(run.id))
+            run_action(lambda: engine.stop(run.id))
         if run.status.resumable and st.button(resume, key=f"again.{run.id}", icon=":material/play_arrow:"):
-            ask(lambda: engine.resume(run.id))
+            run_action(lambda: engine.resume(run.id))
 
 
-def ask(action: Callable[[], object]) -> None:
+def run_action(action: Callable[[], object]) -> None:
     """Run the user's action, leave a notice if it fails, and rerun the page."""
     state.forget("notice")
     try:
@@ -99,7 +99,7 @@ def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], la
     about = _("Frees {size}. You can undo this for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
         # The store keeps the runs for an undo.
-        ask(lambda: engine.store.discard(*(run.id for run in runs)))
+        run_action(lambda: engine.store.discard(*(run.id for run in runs)))
 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
@@ -137,7 +137,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
             state.remember(SAVED, run.id)
 
         if saved:
-            ask(save)
+            run_action(save)
 
 
 def disk_line(engine: Engine, run: RunSummary) -> None:

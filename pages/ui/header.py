@@ -74,7 +74,7 @@ def copy_link() -> None:
         _button(key="link", data=[link | words], height="content")
 
 
-def take_version() -> None:
+def read_link_version() -> None:
     """Read the version of the link and remove it from the address; complain about a later version."""
     item = EveryPage.VERSION
     version = item.read(positive_number, VERSION)

@@ -16,7 +16,7 @@ from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
 from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
-from core.lab.choices import MOST_MOVES, LabLoss, Move, Setting, Stage, lab_losses, offered
+from core.lab.choices import MOST_MOVES, LabLoss, Move, Setting, Stage, lab_losses, loss_names
 from core.lab.process import LabProcess
 from core.messages import _, script_messages
 from pages.ui import state
@@ -100,7 +100,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
                 "stage": stage.model_dump(),
                 "settings": [setting.model_dump() for setting in shown.settings],
                 "losses": {name: _described(loss) for name, loss in lab_losses().items()},
-                "offered": offered(stage.space),
+                "offered": loss_names(stage.space),
                 "moves": [move.model_dump() for move in shown.moves],
                 "anchor": shown.anchor,
                 "step": shown.step,
@@ -178,7 +178,7 @@ def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
     begun = json.dumps([stage.model_dump(), beside])
     while len(shown.settings) < 2:
         shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
-    known = offered(stage.space)
+    known = loss_names(stage.space)
     fitting = FIRST.get(stage.space, USUAL)
     shown.settings = [one if one.loss in known else fitting for one in shown.settings][: 2 if beside else 1]
     if shown.origin and shown.origin != begun:

@@ -21,7 +21,7 @@ from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_ver
 from pages.ui.live_progress import draw_messages, draw_progress, draw_scores, waiting_words
 from pages.ui.parts import escaped, status_badge, tab_title
 from pages.ui.reads import run_now
-from pages.ui.waiting import beat
+from pages.ui.waiting import rerun_later
 
 # Poll fast until the first step, which the visitor waits for; later, a delay of a second is short enough.
 WAITING_POLL_S = 0.3
@@ -51,7 +51,7 @@ def _watch(engine: Engine, run_id: str, *, polling: bool, waiting: bool) -> None
         # Poll no faster than steps arrive: most other redraws would show nothing new.
         recent = [step.values["step_s"] for step in steps[-RECENT_STEPS:] if "step_s" in step.values]
         pace_s = min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
-        beat(WAITING_POLL_S if waiting else pace_s, key="live.beat")
+        rerun_later(WAITING_POLL_S if waiting else pace_s, key="live.beat")
 
 
 def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence[Step]:

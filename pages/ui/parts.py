@@ -154,7 +154,7 @@ def card(name: str, before: str = "") -> str:
     return "\n\n".join(filter(None, [_(before), _as_markdown(GLOSSARY[name])]))
 
 
-def explained(*names: str) -> None:
+def draw_cards(*names: str) -> None:
     """Draw a line of terms, each of which opens its card."""
     with st.container(horizontal=True, gap="small", key=f"explained_{names[0]}"):
         for name in names:

@@ -53,7 +53,7 @@ def text_table(
     for row in range(min(count, MAX_ROWS)):
         rows += f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
         if WIDE in columns:
-            text = cut(" ".join(str(columns[WIDE][row])[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
+            text = truncate(" ".join(str(columns[WIDE][row])[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
             rows += f'<tr><td class="wide" colspan="{len(names) + 1}" dir="auto">{html.escape(text)}</td></tr>'
         rows += "</tbody>"
     st.html(
@@ -80,12 +80,12 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
         name = " ".join(value[: 2 * TEXT_CHARS].split())
         whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
         # A name may break after a separator, but not within a word.
-        breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(cut(name, NAME_CHARS)))
+        breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(truncate(name, NAME_CHARS)))
         return f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
     return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Truncate a text to `most` characters, with an ellipsis if it is longer."""
     return text if len(text) <= most else f"{text[:most]} …"
 

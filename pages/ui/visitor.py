@@ -72,7 +72,7 @@ def visitor() -> Visitor:
     return Visitor(known_id, is_admin=state.remembered(ADMIN, bool))
 
 
-def greet() -> None:
+def recognise_browser() -> None:
     """Recognise a browser without a login by its cookie, and renew that cookie."""
     ask_for_trust(lambda: not state.in_session() or visitor().is_admin)
     if not settings().shared or _email() is not None:
@@ -109,12 +109,12 @@ def require_own(owner: str | None) -> None:
         )
 
 
-def whose(store: Store, owner: str | None) -> str:
+def owner_name(store: Store, owner: str | None) -> str:
     """Return the displayed name of an owner; "" on a server that is not shared."""
-    return all_whose(store, [owner])[0]
+    return owner_names(store, [owner])[0]
 
 
-def all_whose(store: Store, owners: list[str | None]) -> list[str]:
+def owner_names(store: Store, owners: list[str | None]) -> list[str]:
     """Return the displayed names of several owners, as in `whose`."""
     if not settings().shared:
         return [""] * len(owners)

@@ -68,7 +68,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     return False
 
 
-def ask(kind: str, request: dict[str, Any], label: str, **values: object) -> None:
+def start_job(kind: str, request: dict[str, Any], label: str, **values: object) -> None:
     """Start the job of a button and rerun the page; show why if the job cannot start.
 
     Args:
@@ -78,7 +78,7 @@ def ask(kind: str, request: dict[str, Any], label: str, **values: object) -> Non
         st.rerun()
 
 
-def is_going_on(kind: str, request: dict[str, Any]) -> bool:
+def draw_job(kind: str, request: dict[str, Any]) -> bool:
     """Return whether a requested job is active; draw its progress, or the reason why it did not finish.
 
     The page reruns when the job ends.
@@ -139,7 +139,7 @@ def poll_while(busy: bool) -> None:
         st.rerun()
 
 
-class Turns:
+class PollSchedule:
     """Schedule of the pages that poll: they take turns, so that many pages do not poll at once."""
 
     def __init__(self) -> None:
@@ -158,10 +158,10 @@ class Turns:
             return turn - now
 
 
-_turns = st.cache_resource(show_spinner=False)(Turns)
+_turns = st.cache_resource(show_spinner=False)(PollSchedule)
 
 
-def beat(after_s: float, *, key: str) -> None:
+def rerun_later(after_s: float, *, key: str) -> None:
     """Rerun the calling fragment `after_s` seconds after its response has reached the browser.
 
     It reruns only while its page is visible, and later if many pages poll: a class should not take the machine from

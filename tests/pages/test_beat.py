@@ -6,20 +6,20 @@ from itertools import pairwise
 
 import pytest
 
-from pages.ui.waiting import BETWEEN_LOOKS_S, Turns
+from pages.ui.waiting import BETWEEN_LOOKS_S, PollSchedule
 
 NEAR = 1e-9
 
 
 def test_a_single_page_polls_at_the_interval_it_asks_for() -> None:
-    turns, now = Turns(), 0.0
+    turns, now = PollSchedule(), 0.0
     for _ in range(5):
         assert turns.next_s(1.0, now) == pytest.approx(1.0)
         now += 1.0
 
 
 def test_many_pages_take_turns_and_each_has_as_many() -> None:
-    turns, count, after_s = Turns(), 50, 1.0
+    turns, count, after_s = PollSchedule(), 50, 1.0
     # All at once, as when a teacher asks a class to open a page.
     due = {page: turns.next_s(after_s, 0.0) for page in range(count)}
     looks: list[tuple[float, int]] = []
@@ -34,14 +34,14 @@ def test_many_pages_take_turns_and_each_has_as_many() -> None:
 
 
 def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
-    turns = Turns()
+    turns = PollSchedule()
     turns.next_s(3.0, 0.0)
     assert turns.next_s(0.3, 0.0) == pytest.approx(0.3)
     assert turns.next_s(3.0, 0.0) == pytest.approx(3.0 + BETWEEN_LOOKS_S)
 
 
 def test_turns_of_closed_pages_delay_no_other_page() -> None:
-    turns = Turns()
+    turns = PollSchedule()
     for _ in range(100):  # these pages are closed by now
         turns.next_s(0.0, 0.0)
     assert turns.next_s(1.0, 60.0) == pytest.approx(1.0)

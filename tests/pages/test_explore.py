@@ -20,7 +20,7 @@ from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status
 from core.workers import Jobs
-from pages.ui.explore.forces import Acting, arrows_of
+from pages.ui.explore.forces import BatchForces, arrows_of
 from pages.ui.explore.frame_map import COLOURINGS, LOSS_QUANTILE
 from tests.cases import each
 from tests.pages.conftest import Draft, Pages, checked
@@ -297,7 +297,7 @@ def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
     shown = shown_contrast(parse_config({"phases": [{"steps": 2}]}), 1, None, 6)
     found = batch_forces(features, labels, temperature=0.5)
     rows = [10, 11, 12, 13, 14, 15]
-    acting = Acting(shown, shown.law, 0.5, rows, anchor, False, found, features, labels)
+    acting = BatchForces(shown, shown.law, 0.5, rows, anchor, False, found, features, labels)
 
     frames = SimpleNamespace(probe=SimpleNamespace(ids=tuple(range(100, 120))))
     z = features / features.norm(dim=1, keepdim=True)

@@ -16,7 +16,7 @@ from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
 from core.store import Store
 from pages.ui.lesson.panel import checks_of, is_right, right_choices, selector
-from pages.ui.lesson.place import KEPT, Answers, Kept, kept, read_place
+from pages.ui.lesson.place import KEPT, Answers, StoredAnswers, parse_stored, read_place
 from tests.cases import each
 from tests.pages.conftest import APP, Pages
 
@@ -77,10 +77,10 @@ def test_a_part_is_read_as_it_is_written() -> None:
 
 
 def test_what_a_browser_kept_is_read_again() -> None:
-    told = Kept(
+    told = StoredAnswers(
         Answers({"margin.1.1": 0}, {"collapse.1.3": (2.708, 2), "margin.4.1": (1, 1)}, {"margin.4.1"}), "margin.3"
     )
-    assert kept(KEPT.dump_json(told).decode()) == told
+    assert parse_stored(KEPT.dump_json(told).decode()) == told
 
 
 @each(
@@ -98,7 +98,7 @@ def test_what_a_browser_kept_is_read_again() -> None:
     ],
 )
 def test_nonsense_from_a_browser_is_nothing(text: str) -> None:
-    assert kept(text) == Kept()
+    assert parse_stored(text) == StoredAnswers()
 
 
 def test_an_answer_that_a_lesson_no_longer_has_is_none(folder: Path) -> None:

@@ -99,7 +99,7 @@ def objectives(*names: str) -> Axis:
     )
 
 
-def varied(setting: str, *values: Any, name: str = "") -> Axis:
+def setting_axis(setting: str, *values: Any, name: str = "") -> Axis:
     """Return an axis over one setting."""
     made = axis_of(setting, values)
     return made.model_copy(update={"name": name}) if name else made

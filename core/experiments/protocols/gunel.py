@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.experiments.design import Axis, Level
-from core.experiments.protocols.entry import Protocol, Published, objectives, varied
+from core.experiments.protocols.entry import Protocol, Published, objectives, setting_axis
 from core.messages import N_
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
@@ -22,7 +22,7 @@ ENTRIES = (
         N_("Few-shot"),
         N_("Does contrast help most when labels are few?"),
         GUNEL,
-        lambda _: (varied("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
+        lambda _: (setting_axis("task.train_size", *FEW_SHOT_SIZES), objectives("ce", "ce-scl", "rdrop-one-stage")),
         settings={"task.id": "film_reviews", "steps": 60},
         baseline={"Objective": "CE"},
         published=(
@@ -44,7 +44,7 @@ ENTRIES = (
         N_("Back-translation noise"),
         N_("Is contrast more robust when the training texts are augmented with noisy back-translations?"),
         GUNEL,
-        lambda _: (varied("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
+        lambda _: (setting_axis("task.back_translation", None, *TEMPERATURES), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "task.train_size": 100, "steps": 60},
         baseline={"Objective": "CE"},
         differs=N_(
@@ -59,7 +59,7 @@ ENTRIES = (
         N_("Label noise"),
         N_("Is contrast more robust to wrong labels?"),
         N_("after Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead"),
-        lambda _: (varied("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
+        lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
         differs=N_(
@@ -73,7 +73,7 @@ ENTRIES = (
         N_("Text noise"),
         N_("Is contrast more robust to changed words?"),
         N_("after Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
-        lambda _: (varied("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
+        lambda _: (setting_axis("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
         differs=N_(
@@ -120,7 +120,7 @@ ENTRIES = (
         N_("Batch size"),
         N_("How large must a batch be for its anchors to have positives?"),
         GUNEL,
-        lambda _: (varied("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl")),
+        lambda _: (setting_axis("batch_size", *BATCH_SIZES), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "epochs": 3.0, "micro_batch": 64},
         baseline={"Objective": "CE"},
         differs=N_(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.experiments.design import Axis, Level
-from core.experiments.protocols.entry import Protocol, Published, objectives, varied
+from core.experiments.protocols.entry import Protocol, Published, objectives, setting_axis
 from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
@@ -137,8 +137,8 @@ ENTRIES = (
         N_("Does contrast between the tokens with the highest [CLS] attention beat cross-entropy?"),
         NOTES,
         lambda _: (
-            varied("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
-            varied("objective.terms.0.weight", 0.2, 0.5, name=N_("Weight α")),
+            setting_axis("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
+            setting_axis("objective.terms.0.weight", 0.2, 0.5, name=N_("Weight α")),
         ),
         settings={"task.id": "long_film_reviews", "preset": "token-scl", "encoder.max_length": 256, "steps": 40},
         reference=CE,

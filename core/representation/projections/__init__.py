@@ -1,7 +1,13 @@
 """Stable maps: each frame's map starts from the previous map and is aligned with it."""
 
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.entry import PROJECTIONS, MapSpec, Projection, by_library, still
+from core.representation.projections.entry import (
+    PROJECTIONS,
+    MapSpec,
+    Projection,
+    library_projections,
+    stable_projections,
+)
 from core.representation.projections.pca import pca_map
 from core.representation.projections.sequence import Placed, keyframes, map_frames, place_new
 
@@ -12,10 +18,10 @@ __all__ = [
     "Points",
     "Projection",
     "align",
-    "by_library",
     "keyframes",
+    "library_projections",
     "map_frames",
     "pca_map",
     "place_new",
-    "still",
+    "stable_projections",
 ]

@@ -25,7 +25,7 @@ def centred(points: Array) -> Points:
     return (exact - exact.mean(0)).astype(np.float32)
 
 
-def settled(points: Array, onto: Array, farthest: float = np.inf) -> NDArray[np.float64]:
+def align_to_previous(points: Array, onto: Array, farthest: float = np.inf) -> NDArray[np.float64]:
     """Rotate and reflect `points` [N, D] onto the previous map, and shift them to its centre.
 
     Args: farthest: limit on a point's distance from its previous position, in widths of that map (its longest side).

@@ -49,7 +49,7 @@ def descend(
     return np.ascontiguousarray(points[: start.shape[1]].T)
 
 
-def meetings(points: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def interaction_groups(points: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Yield the groups of points that interact in one step: all points, or random groups of at most 2,500."""
     if points <= MOST_AT_ONCE:
         yield np.arange(points)

@@ -92,12 +92,12 @@ class Projection:
 PROJECTIONS: Registry[Projection] = Registry("method")
 
 
-def still() -> dict[str, Projection]:
+def stable_projections() -> dict[str, Projection]:
     """Return our own projections, whose maps are stable."""
     return {name: entry for name, entry in PROJECTIONS.items() if not entry.library}
 
 
-def by_library() -> dict[str, Projection]:
+def library_projections() -> dict[str, Projection]:
     """Return the projections of libraries, by the name of our own projection of the same kind."""
     return {entry.same_as: entry for entry in PROJECTIONS.values() if entry.library}
 

@@ -17,7 +17,7 @@ BISECTIONS = 64
 CLOSE_ENOUGH = 1e-9
 
 
-def bisected(score: Callable[[Floats], Floats], target: float, rows: int) -> Floats:
+def bisect_rows(score: Callable[[Floats], Floats], target: float, rows: int) -> Floats:
     """Find the x > 0 of each row at which `score(x)` [rows], falling in x, meets the target; 2^63 if it never does."""
     low, high, x = np.zeros(rows), np.full(rows, np.inf), np.ones(rows)
     for _ in range(BISECTIONS):
@@ -46,7 +46,7 @@ def memberships(distances: Floats) -> Floats:
         return np.ones((rows, 0))
     rho = np.where(distances > 0, distances, np.inf).min(1)
     beyond = np.maximum(distances - np.where(np.isinf(rho), 0.0, rho)[:, None], 0.0)
-    inverse = bisected(lambda x: np.exp(-beyond * x[:, None]).sum(1), float(np.log2(k + 1)), rows)
+    inverse = bisect_rows(lambda x: np.exp(-beyond * x[:, None]).sum(1), float(np.log2(k + 1)), rows)
     # A row without ρ has only copies as neighbours; it gets the mean over all rows.
     mean = np.where(np.isinf(rho), distances.mean(), distances.mean(1)) * k / (k + 1)
     narrowest = 1e-3 * np.maximum(mean, SAME)
@@ -86,7 +86,7 @@ class Graph:
         return self.weights / np.bincount(self.rows, self.weights, self.size)[self.rows]
 
 
-def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Floats], Floats]) -> Graph:
+def symmetric_graph(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Floats], Floats]) -> Graph:
     """Build the graph of neighbour lists [N, k] with edge weights `joined(weight there, weight back)`, 0 if absent."""
     size, k = neighbours.shape
     rows, columns = np.repeat(np.arange(size), k), neighbours.ravel()
@@ -97,7 +97,7 @@ def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Fl
     return Graph(size, keys[total > 0], total[total > 0])
 
 
-def changed(graph: Graph, before: Graph) -> float:
+def changed_fraction(graph: Graph, before: Graph) -> float:
     """Fraction of two graphs' weight that differs: 1 − Σ min / Σ max over edges, from 0 (equal) to 1."""
     keys = np.union1d(graph.keys, before.keys)
     now, then = np.zeros(len(keys)), np.zeros(len(keys))

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from core.representation.geometry import Array
-from core.representation.projections.alignment import Points, centred, settled
+from core.representation.projections.alignment import Points, align_to_previous, centred
 from core.representation.projections.copies import find_copies
 from core.representation.projections.entry import PreviousMap
-from core.representation.projections.graph import Graph, changed
+from core.representation.projections.graph import Graph, changed_fraction
 from core.representation.projections.pca import pca_map
 
 # If at least this fraction of the graph's weight is new, the map follows the frame at full pace.
@@ -45,10 +45,10 @@ def lay_out(
         return centred(cold(pca_map(rows, dims=dims), graph)[copies.of])
     earlier = find_copies(before.embeddings)
     earlier_graph = earlier.over_rows(build(before.embeddings[earlier.first]))
-    length = pace(changed(copies.over_rows(graph), earlier_graph))
+    length = pace(changed_fraction(copies.over_rows(graph), earlier_graph))
     start = copies.mean(before.points)
-    points = warm(drawn_apart(start, rows), graph, length)
-    return centred(settled(points, start, reach(length))[copies.of])
+    points = warm(separate_coincident(start, rows), graph, length)
+    return centred(align_to_previous(points, start, reach(length))[copies.of])
 
 
 def pace(change: float) -> float:
@@ -69,7 +69,7 @@ def reach(at: float) -> float:
     return at / (1 - at) / 3 if at < 1 else math.inf
 
 
-def drawn_apart(places: Array, embeddings: Array) -> Array:
+def separate_coincident(places: Array, embeddings: Array) -> Array:
     """Separate the positions [M, D] of distinct vectors [M, H] that coincide.
 
     Points that coincide and have no neighbours elsewhere feel the same forces, and would stay together forever. They

@@ -76,7 +76,7 @@ def map_frames(
         yield from _by_keyframes(spec, steps, fitted, read, done)
 
 
-def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
+def interpolate_points(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
     """Place each point at d_a / (d_a + d_b) of the way from its position in keyframe a to that in b.
 
     Equal vectors share one position, the mean of theirs.
@@ -137,7 +137,7 @@ def _by_keyframes(
         if before is not None:
             for other in [s for s in steps if before[0] < s < step and done(s) is None]:
                 ends = (before[1], points), (read(before[0]), read(step))
-                yield Placed(other, between(*ends, read(other)))
+                yield Placed(other, interpolate_points(*ends, read(other)))
         before = step, points
 
 

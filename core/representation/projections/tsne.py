@@ -14,9 +14,9 @@ from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points
-from core.representation.projections.descent import descend, meetings
+from core.representation.projections.descent import descend, interaction_groups
 from core.representation.projections.entry import PreviousMap, Projection
-from core.representation.projections.graph import Floats, Graph, bisected, both_ways
+from core.representation.projections.graph import Floats, Graph, bisect_rows, symmetric_graph
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.layout import lay_out
 
@@ -65,11 +65,13 @@ def affinities(embeddings: Array, perplexity: float) -> Graph:
     perplexity = max(1.0, min(perplexity, (size - 1) / 3))
     found, distances = nearest_among(z, z, min(size - 1, int(3 * perplexity)), itself=True)
     if not found.size:
-        return both_ways(found, distances, np.add)
+        return symmetric_graph(found, distances, np.add)
     squares = distances * distances - (distances * distances)[:, :1]
-    wide = bisected(lambda x: _entropy(squares, x), float(np.log(perplexity)), size)
+    wide = bisect_rows(lambda x: _entropy(squares, x), float(np.log(perplexity)), size)
     weights = np.exp(-squares * wide[:, None])
-    return both_ways(found, weights / weights.sum(1, keepdims=True), lambda there, back: (there + back) / (2 * size))
+    return symmetric_graph(
+        found, weights / weights.sum(1, keepdims=True), lambda there, back: (there + back) / (2 * size)
+    )
 
 
 def _entropy(squares: Floats, x: Floats) -> Floats:
@@ -87,7 +89,7 @@ def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinat
 
     def force(points: Coordinates) -> Coordinates:
         out, total = np.empty_like(points), 0.0
-        for group in meetings(size, rng):
+        for group in interaction_groups(size, rng):
             some = np.ascontiguousarray(points[:, group])
             pushed = np.empty_like(some)
             total += push(some, pushed) * size / len(group)

@@ -20,11 +20,11 @@ from core.messages import N_
 from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
-from core.representation.projections.alignment import Points, centred, settled
+from core.representation.projections.alignment import Points, align_to_previous, centred
 from core.representation.projections.copies import find_copies
-from core.representation.projections.descent import descend, meetings
+from core.representation.projections.descent import descend, interaction_groups
 from core.representation.projections.entry import PreviousMap, Projection
-from core.representation.projections.graph import Floats, Graph, Indices, both_ways, memberships
+from core.representation.projections.graph import Floats, Graph, Indices, memberships, symmetric_graph
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.layout import lay_out
 from core.representation.projections.pca import pca_map
@@ -86,7 +86,7 @@ def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
     """Build UMAP's graph of the normalised rows [N, H]: a + b − ab of the memberships in both directions."""
     z = normalised(embeddings)
     found, distances = nearest_among(z, z, min(neighbours, len(z)) - 1, itself=True)
-    return both_ways(found, memberships(distances), lambda there, back: there + back - there * back)
+    return symmetric_graph(found, memberships(distances), lambda there, back: there + back - there * back)
 
 
 @cache
@@ -124,7 +124,7 @@ def _forces(
 
     def force(points: Coordinates) -> Coordinates:
         out = np.empty_like(points)
-        groups = meetings(points.shape[1], rng) if others is None else [np.arange(points.shape[1])]
+        groups = interaction_groups(points.shape[1], rng) if others is None else [np.arange(points.shape[1])]
         for group in groups:
             some = np.ascontiguousarray(points[:, group])
             fixed, pushed = some if others is None else others, np.empty_like(some)
@@ -162,7 +162,7 @@ def fit_by_library(
             n_jobs=1,
         )
         points = model.fit_transform(rows.astype(np.float32))
-    return centred(points if before is None else settled(points, before.points))
+    return centred(points if before is None else align_to_previous(points, before.points))
 
 
 # Every vector has neighbours at some scale, so nearly equal vectors fill a map just as distant ones do.

@@ -66,7 +66,7 @@ LABEL_MEAN_CHARS = 40
 LABEL_DISTINCT = 10
 LABEL_DISTINCT_SHARE = 0.25
 SCORE_DISTINCT_MIN = 6
-# Thresholds for values that agree with the name of their column.
+# Thresholds for checking that values agree with the name of their column.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
 MISSING = {
@@ -128,9 +128,9 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _above_values(cell: str, values: Sequence[str]) -> bool:
-    """Return whether a cell is above numbers and dates only, missing values aside, but is none itself.
+    """Return whether a cell names a column of numbers and dates, some of which may be missing.
 
-    A missing value is no name, so an empty cell counts only above the numbers of rows.
+    A missing value is not a name, so such a cell counts only above row numbers.
     """
     if cell.casefold() in GAPS:
         return bool(values) and any(values == [str(i + start) for i in range(len(values))] for start in (0, 1))
@@ -159,7 +159,7 @@ class Column:
 
     @property
     def like_label(self) -> bool:
-        """Return whether there are few different values, all short, and some of them repeat."""
+        """Return whether the values are short on average, few of them are distinct, and some repeat."""
         few = self.distinct <= max(LABEL_DISTINCT, LABEL_DISTINCT_SHARE * len(self.values))
         again = self.distinct < len(self.values) or len(self.values) <= 2
         return bool(self.values) and few and again and self.mean_chars <= LABEL_MEAN_CHARS
@@ -263,7 +263,7 @@ def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
 
 
 def _named_label(columns: Sequence[Column]) -> str | None:
-    """Find a label by its whole name, then by a word of it (`airline_sentiment`) if the values agree."""
+    """Find the label column by its whole name, then by a word of it (`airline_sentiment`) if the values agree."""
     exact = _named(columns, LABEL_NAMES)
     if exact is not None:
         return exact
@@ -280,9 +280,9 @@ def _split(columns: Sequence[Column]) -> str:
 
 
 def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | None:
-    """Find the column of short values with the fewest different ones, at least two; among equals, the last.
+    """Find the label-like column with the fewest distinct values, at least two; among equals, the last.
 
-    In a file sorted by label, the first rows have only one label. The first such column is then returned.
+    In a file sorted by label, the first rows have only one label. The first label-like column is then returned.
     """
     if needs_text and len(columns) < 2:
         return None

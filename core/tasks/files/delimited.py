@@ -21,7 +21,7 @@ from core.tasks.rows import place_words
 
 DELIMITERS = (",", "\t", ";", "|")
 FIELD_MAX_CHARS = 2**20
-# An unclosed quote swallows the lines after it. A few lines are a damaged row, many are a damaged file.
+# An unclosed quote swallows the lines after it. Up to this number the row counts as damaged, beyond it the file does.
 SWALLOWED_LINES_MAX = 20
 
 # Dialects with at least this share of regular lines are compared by their unread quotation marks.
@@ -32,7 +32,7 @@ csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
 
 class Unread(tuple[str, ...]):
-    """The fields of an unreadable row: none, and the reason."""
+    """An unreadable row: no fields, and the reason."""
 
     reason: Message
 
@@ -66,14 +66,14 @@ class Dialect(NamedTuple):
 
 
 def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
-    """Return the dialect that reads most lines of a file's beginning as rows of one length.
+    """Return the dialect that reads most lines of a file's beginning as rows of equal length.
 
-    If several read almost all lines so, choose the dialect with the fewest unread quotation marks at the ends of fields
-    and rows, then the simplest.
+    If several dialects do so for almost all lines, the one with the fewest unread quotation marks at the ends of fields
+    and rows is returned; among equals, the simplest.
 
     Args:
         given: settings that are not detected.
-        whole: the sample is the whole file, so that its last row is complete.
+        whole: True if the sample is the whole file, so that its last row is complete.
     """
     quotes = ['"', *([""] if '"' in sample else []), *(["'"] if "'" in sample else [])]
     escaped = re.search(r"""\\["',;|\t]""", sample)
@@ -91,10 +91,10 @@ def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
 
 
 def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[float, int, float]:
-    """Compute how well a dialect fits: the share of regular lines, capped; minus the unread marks; the share.
+    """Compute a sort key: the capped share of regular lines, the negated number of unread marks, the share.
 
     Args:
-        settled: the quotation mark is given, so that apostrophes around fields do not count.
+        settled: True if the quotation mark is given, so that apostrophes around fields do not count.
     """
     rows = list(_rows(io.StringIO(sample, newline=""), dialect))
     if not whole and len(rows) > 1:

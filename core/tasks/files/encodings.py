@@ -1,7 +1,7 @@
 """Detection of a text file's encoding: UTF-8, UTF-16, CP1252, GB18030 or CP949.
 
 charset-normalizer mistakes CP1252 for Chinese in half of the files with one accented line, which is common in English,
-and in one of seven files with two. The byte shares below mistake none of 200 files.
+and in one of seven files with two. The byte shares below misclassify none of 200 files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COMMON_HANGUL = frozenset(
 def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
     """Detect the encoding of a file, and reset the stream to its start.
 
-    A byte order mark decides first, then whether every line is UTF-8, then a sample of the lines beyond ASCII.
+    A byte order mark decides first, then whether every line is UTF-8, then a sample of the non-ASCII lines.
 
     Raises: TaskError for a file that is empty or holds no text.
     """
@@ -67,7 +67,7 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
 
 
 def _scan(stream: BinaryIO, name: str) -> tuple[list[bytes], bool]:
-    """Read a file once. Return some of its lines beyond ASCII, and whether the whole file is UTF-8.
+    """Read a file once. Return some of its non-ASCII lines, and whether the whole file is UTF-8.
 
     Raises: TaskError for a file that holds no text.
     """
@@ -121,7 +121,7 @@ def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
 
 
 def _utf16_codec(head: bytes) -> str | None:
-    """Return the byte order in which the bytes are lines with the most ASCII characters; None if they are no lines."""
+    """Return the codec that decodes the bytes to lines with the most ASCII characters; None if neither gives lines."""
     texts = {codec: head[: len(head) // 2 * 2].decode(codec, "replace") for codec in UTF16_CODECS.values()}
     likely = {
         codec: sum(map(str.isascii, text))
@@ -157,13 +157,13 @@ def _common_share(sample: list[bytes], encoding: str, common: Collection[str]) -
 
 
 def _broken_share(sample: list[bytes], encoding: str) -> float:
-    """Return the share of characters beyond ASCII that the encoding cannot read."""
+    """Return the share of non-ASCII characters that the encoding cannot decode."""
     beyond = [c for line in sample for c in line.decode(encoding, "replace") if c > "\x7f"]
     return beyond.count("\ufffd") / max(1, len(beyond))
 
 
 def refused_encoding(stream: BinaryIO, name: str, encoding: Encoding) -> TaskError:
-    """Return the error that names the first line outside an encoding."""
+    """Return the error that names the first line that is invalid in an encoding."""
     decoder, line = codecs.getincrementaldecoder(codec_of(stream, encoding))(), 1
     try:
         while chunk := stream.read(HEAD_BYTES):

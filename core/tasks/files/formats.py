@@ -17,7 +17,7 @@ FAMILIES: dict[str, Family] = {
 }
 PARQUET_MAGIC, TAR_MAGIC, TAR_OFFSET = b"PAR1", b"ustar", 257
 SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".ods"})
-# The first bytes of other files, their names, and the remedy. Further binary files hold NULs, which texts do not.
+# First bytes, description and remedy for other files. Binary files not listed here contain NULs, which texts do not.
 ARCHIVE, UNPACK = N_("a compressed archive"), N_("unpack it first.")
 OTHERS: tuple[tuple[bytes, str, str], ...] = (
     *(

@@ -87,7 +87,7 @@ class ParquetFile:
         A row with an over-long text is `Unread`.
 
         Args:
-            used: indices of the columns to read; the others are left empty.
+            used: indices of the columns to read, None for all; the others are left empty.
         Raises: TaskError for a file whose unpacked size exceeds the limit.
         """
         named = self.class_names()
@@ -151,7 +151,7 @@ def _text(value: Any, names: Mapping[int, str] | None) -> str:
         case bool():
             return "true" if value else "false"
         case int():
-            # A number without a name, such as -1, is no class.
+            # A number without a name, such as -1, is not a class.
             return str(value) if names is None else names.get(value, "")
         case float() if math.isnan(value):
             return ""

@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     file: str
 
 
-# An unusable row has the first of these problems that fits.
+# An unusable row is reported with the first of these problems that applies.
 PROBLEMS: Mapping[str, ProblemKind] = {
     name: ProblemKind(name, label, must_drop, sentence)
     for name, label, must_drop, sentence in (
@@ -205,11 +205,11 @@ class NumberedRows:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Problems of one file's rows that need not be dropped.
+    """Optional problems of one file: the user decides whether to drop such rows.
 
     Attributes:
         rows: rows with a problem, by its kind.
-        problems: the first few of each kind.
+        problems: the first 1,000 of each kind.
     """
 
     rows: dict[str, list[int]] = field(default_factory=dict)
@@ -228,7 +228,7 @@ SENTENCES = {
 def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
     """Find repeated rows, texts with two labels and formulas. A row may repeat one of an earlier file.
 
-    Texts are equal if they are equal once `folded`; scores are equal if they are the same number.
+    Texts are compared in `folded` form, and scores as numbers.
     """
     places: list[Place] = [(file, row) for file in files for row in range(len(file.rows))]
     # Rows with the same texts have the same short key. No folded text holds a line break.

@@ -68,13 +68,13 @@ class Reading:
 
     Attributes:
         encoding, dialect: None if the format has none.
-        mapping: the options, with every field filled in that the format has.
+        mapping: the options, with every field of the format filled in.
         rows: in the order of the file.
         lines: first line of each row, from 1 (in a Parquet file, its number).
         problems: in the order of the file, the first 1,000 of each kind.
         counts: problems by kind; a row has at most one.
         total: number of rows in the file, including unusable ones.
-        sampled: `rows` is a seeded sample of the usable rows.
+        sampled: True if `rows` is a seeded sample of the usable rows.
     """
 
     name: str
@@ -104,7 +104,7 @@ class CombinedFiles:
         readings: the training file first.
         problems: file by file, in its order, the first 1,000 of each kind; a row may repeat one of an earlier file.
         counts: problems by kind; a row has at most one of those that make it unusable.
-        optional: for each reading, by kind of problem, the rows with a problem that need not be dropped.
+        optional: for each reading, the rows with problems that the user may ignore, by kind of problem.
     """
 
     readings: tuple[Reading, ...]
@@ -159,7 +159,7 @@ class Found(NamedTuple):
 
 
 def read_file(path: Path, options: ReadingConfig = GUESS_ALL) -> Reading:
-    """Read the rows of the file at a path. Raises: TaskError or ConfigError, as `read_rows`."""
+    """Read the rows of the file at a path. Raises: see `read_rows`."""
     return read_rows(open_table(Path(path), options=options), options)
 
 
@@ -222,7 +222,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
 
 
 def combine_readings(readings: Sequence[Reading]) -> CombinedFiles:
-    """Combine files. Find repeated rows, texts with two labels and formulas over all of them."""
+    """Combine files, and find repeated rows, texts with two labels and formulas across all of them."""
     noted = optional_problems(
         [NumberedRows(one.name, "row" if one.format == "Parquet" else "line", one.rows, one.lines) for one in readings]
     )
@@ -254,7 +254,7 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
 
 
 class Checks:
-    """The checks of a table: its usable rows, and a count of the problems of the others."""
+    """Checker of a table, which yields the usable rows and counts the problems of the others."""
 
     def __init__(self, table: Table, mapping: ReadingConfig, limits: Settings) -> None:
         self.total = 0
@@ -311,7 +311,7 @@ class Checks:
 
 
 class Sampler:
-    """A uniform sample of a stream of rows (Vitter 1985, algorithm R), equal for equal rows."""
+    """A uniform sample of a stream of rows (Vitter 1985, algorithm R). The same rows give the same sample."""
 
     def __init__(self, size: int) -> None:
         self.seen = 0

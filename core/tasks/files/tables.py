@@ -1,6 +1,6 @@
 """A user's file as a table of texts: CSV, TSV, JSON lines or Parquet, in any detected encoding.
 
-Other files are refused in one sentence. Errors that libraries raise for a damaged file become one sentence too.
+Other files are refused with a one-sentence error. Library errors for damaged files are converted to one sentence too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Table:
         encoding: None for Parquet.
         dialect: None if the format has none.
         header: whether the first line names the columns; otherwise they are column 1, column 2, …
-        preview: the first rows, at most 200, and of JSON lines those with a new key; long cells are cut.
+        preview: at most the first 200 rows, plus any JSON lines with a new key; long cells are cut.
         unread: columns of a Parquet file that are left out, each with its type.
     """
 
@@ -120,7 +120,7 @@ class File:
 
     @contextmanager
     def text(self, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
-        """Open the file as text with its own line ends. Raises: TaskError naming the first line in another encoding."""
+        """Open the file as text, with line ends unchanged. Raises: TaskError that names the first undecodable line."""
         with self.opened() as stream:
             text = io.TextIOWrapper(stream, encoding=codec_of(stream, encoding), newline="")
             try:
@@ -141,7 +141,7 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
         source: a path, or a stream of bytes, which stays open and is read from its start.
         name: file name, whose suffix determines the format (None: the file's own).
         options: settings that are not detected.
-    Raises: TaskError for a file that is no table, is too large or is damaged.
+    Raises: TaskError for a file that is not a table, is too large or is damaged.
     """
     limits = settings()
     file = File(source, name or getattr(source, "name", None) or "file")
@@ -250,7 +250,7 @@ def _delimited_table(file: File, encoding: Encoding, options: ReadingConfig, lim
 
 
 def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str, ...]]:
-    """Return the rows of the preview and one for a header. The last row of a cut sample is left out."""
+    """Return the rows of the preview and one for a header. A cut sample's last row is left out."""
     rows: list[tuple[str, ...]] = []
     with suppress(TaskError):  # reading the whole file raises the error with its line
         for _line, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
@@ -314,7 +314,7 @@ def _json_texts(line: str) -> dict[str, str] | None:
         if any(isinstance(value, list | dict) for value in found.values()):
             # Within nested values, numbers stay distinct from texts.
             found |= {key: value for key, value in json.loads(line).items() if isinstance(value, list | dict)}
-        if "\\u" in line:  # a lone surrogate is no text
+        if "\\u" in line:  # a lone surrogate is not valid text
             json.dumps(found, ensure_ascii=False).encode()
         return {
             key: value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)

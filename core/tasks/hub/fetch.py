@@ -26,7 +26,7 @@ from core.tasks.rows import Rows, SplitName
 
 Progress = Callable[[int, int | None, Text], None]
 
-# One sample for all users, as with the splits of a task.
+# Every user gets the same sample, as with the splits of a task.
 SEED = 20210111
 # A split up to this size is downloaded completely.
 WHOLE_BYTES = 64 * 2**20
@@ -58,8 +58,8 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
 
     Args:
         progress: called with the rows read, the total of rows (None while unknown) and the current activity.
-    Raises: TaskError in one sentence: no network, no such repository, configuration, split or column, no access, or no
-        usable row.
+    Raises: TaskError if the Hub cannot be reached or denies access, if the repository, configuration, split or column
+        does not exist, or if no row is usable.
     """
     progress(0, None, Message("contacting the Hub"))
     with plain_errors(request):
@@ -105,11 +105,11 @@ def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRe
 
 @dataclass
 class SplitRead:
-    """Usable rows of a split, and facts about how they were read.
+    """Usable rows of a split, and how they were read.
 
     Attributes:
         classes: number of classes that the repository names; 0 if it names none.
-        sampled_from: number of usable rows, or of rows, in the split; None if unknown.
+        sampled_from: number of rows in the split, or of usable rows if all were read; None if unknown.
     """
 
     rows: list[Row]
@@ -205,7 +205,7 @@ def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[i
 def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
     """Read as many rows of a streamed split as requested.
 
-    Files are read side by side from their beginnings. If these rows miss a class, because the files are sorted by
+    Files are read side by side from their beginnings. If these rows lack a class, because the files are sorted by
     class, scattered row groups are read instead, which costs more requests.
     """
     known = place.known_rows(split)

@@ -50,7 +50,7 @@ class RowReader:
     def read(self, row: Mapping[str, Any]) -> Row | str:
         """Convert a row, or return the reason why it is left out.
 
-        Raises: TaskError if a column cannot be the right one.
+        Raises: TaskError if the values of a column do not fit its role.
         """
         asked = self._request
         label = self._label(row[asked.label])
@@ -87,7 +87,7 @@ class RowReader:
             raise self._no_label_column(_kind_of(value))
         if self._names is not None and isinstance(value, int):
             if not 0 <= value < len(self._names):
-                return None  # not the number of a class; some data sets use other negative numbers than -1
+                return None  # not a class number; some data sets use negative numbers other than -1
             value = self._names[value]
         return self._class(" ".join(str(value).split())) or None
 

@@ -58,7 +58,7 @@ def located(request: HubRequest) -> Place:
     script = f"{request.repository.rpartition('/')[2]}.py"
     if request.revision == PARQUET_REVISION or any(file.rfilename == script for file in found.siblings or ()):
         return _converted(request)
-    address = f"hf://datasets/{request.repository}"  # a bare name may match a folder of the working directory
+    address = f"hf://datasets/{request.repository}"  # a bare name may match a folder in the working directory
     try:
         builder = datasets.load_dataset_builder(
             address, request.config, revision=found.sha, storage_options=STORAGE_OPTIONS
@@ -73,7 +73,7 @@ def located(request: HubRequest) -> Place:
 
 
 def _import_datasets() -> None:
-    """Import the clients, and set them to fail within seconds and to print errors only."""
+    """Import the clients, and configure them to fail within seconds and to log errors only."""
     import datasets
     import huggingface_hub
 

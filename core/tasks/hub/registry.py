@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub: the literal list of suggested ones, and the request for any other."""
+"""Data sets of the Hugging Face Hub: the list of suggestions, and the request for any data set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HubEntry:
     """A data set that the app suggests.
 
     Attributes:
-        title: name of the data set, equal in every language.
+        title: name of the data set, the same in every language.
         about: one sentence, translated for display.
         source: the paper.
         request: fields of its `HubRequest`.
@@ -57,10 +57,10 @@ class HubRequest(Section):
     """Request for a data set: repository, columns and splits.
 
     Attributes:
-        validation, test: name of the split; None takes it from the training rows.
-        max_rows: maximum number of rows of each split; the setting is both the default and the limit.
+        validation, test: name of the split; if None, it is taken from the training rows.
+        max_rows: maximum number of rows of each split; SCL_MAX_ROWS is both the default and the limit.
         kind: "similarity" if the label is a number that says how similar two texts are.
-        label_names: class names for the repository's codes.
+        label_names: class names by the repository's codes.
         name: name of the data set in the app; the repository's name by default.
     """
 

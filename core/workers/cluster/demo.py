@@ -32,7 +32,7 @@ class DemoCluster:
     def __init__(self, *cpus: int) -> None:
         """Args: cpus: number of cores of each node."""
         self.address = f"127.0.0.1:{free_port()}"
-        # Ray puts its sockets there, and a socket's path may have only about a hundred characters.
+        # Ray creates sockets in this folder, and a socket's path is limited to about a hundred characters.
         short = SHORT if Path(SHORT).is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="scl-ray-", dir=short))
         self._cpus = cpus

@@ -55,7 +55,7 @@ class Parcel:
         files: contents by path in the run's folder on the node: ROWS; checkpoint and snapshots in WEIGHTS; START if the
             run starts from the weights of another run.
         known: see `core.training.fine_tune`.
-        translations: the file of stored back-translations, if the run uses any.
+        translations: content of the file of stored back-translations, if the run uses any.
         models: key of each model that it loads, by name.
     """
 
@@ -104,7 +104,7 @@ def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Ite
         models: references to the files of each model, by key. Ray does not resolve references in lists, so a node that
             has the files fetches nothing.
         board: the `Switchboard` with the run's controls.
-    Yields: the node's id, then the run's events, each after newly written weights and log lines.
+    Yields: the node's id, then the run's events, each preceded by newly written weights and log lines.
     """
     yield Arrived(ray.get_runtime_context().get_node_id())
     # Ray runs a task in a folder of the node, which it deletes when no task needs it any more.

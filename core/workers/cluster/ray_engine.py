@@ -15,7 +15,7 @@ from core.tasks import TaskData
 from core.workers.engine import Engine
 from core.workers.job_kinds import CLUSTER
 
-# Users write fractional requests with a few digits.
+# Tolerance for fractional requests, which users write with few digits.
 TOLERANCE = 1e-6
 
 

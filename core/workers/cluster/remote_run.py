@@ -1,4 +1,4 @@
-"""The bridge's side of a run on the cluster: submits it, records its events, and resubmits it after a node loss."""
+"""A thread of the bridge that submits a run, records its events, and resubmits it after a node loss."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from core.workers.run_controls import ControlListener
 from core.workers.run_rows import TaskSource
 from core.workers.run_worker import known_predictions, make_room, plain_failure, requeued_with_less, start_of
 
-# Limit on consecutive losses without a new checkpoint, after which the run itself is taken to be the cause.
+# Number of consecutive losses without a new checkpoint at which the run itself is assumed to be the cause.
 MOST_LOSSES = 3
 # Ray's errors for a task whose node or process was lost through no fault of the run.
 LOST = (
@@ -194,7 +194,7 @@ class RemoteRun(threading.Thread):
         return isinstance(report, Finished)
 
     def _keep(self, file: SentFile) -> None:
-        """Write a file of weights. It arrives before its event, so every recorded checkpoint exists."""
+        """Write a file of weights. It arrives before its checkpoint's event, so every recorded checkpoint exists."""
         folder = self._attempt.folder
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -280,7 +280,7 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
             translations = db.serialize()
     files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
     with tempfile.TemporaryDirectory() as folder:
-        # Written again, because the stored file may be damaged and the rows loaded from the task.
+        # Write the rows again: if the stored file is damaged, they come from the task.
         rows = Path(folder) / ROWS
         write_data(rows, TaskSource(store.folder).rows_of(config.task, config.seed))
         files[ROWS] = rows.read_bytes()

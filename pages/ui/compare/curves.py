@@ -12,11 +12,11 @@ from core.artifacts.seeds import seed_groups
 from core.config.compare import is_loss, same_loss
 from core.config.score_source import scorers
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm, Step
-from core.figures.panels import Axis, axis_title, places
+from core.figures.panels import Axis, axis_positions, axis_title
 from core.figures.parts import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
-from core.figures.template import thinned
+from core.figures.template import thin_indices
 from core.messages import N_, _, listed, ngettext, sentences
 from core.representation.metrics import METRICS
 from core.store import Store
@@ -84,7 +84,7 @@ class Record:
 
     def names(self) -> Iterable[str]:
         """Yield the names of the run's measures; a name may come more than once."""
-        looked = [self.steps[i].values for i in thinned(len(self.steps), LOOKED_AT)] if self.steps else []
+        looked = [self.steps[i].values for i in thin_indices(len(self.steps), LOOKED_AT)] if self.steps else []
         yield from (name for values in looked for name in values)
         yield from (name for values in self.frames.values() for name in values)
 
@@ -101,7 +101,7 @@ class Record:
             return None
         steps = [step.step for step in self.steps] if axis == "time" else []
         step_s = [step.values.get("step_s", 0.0) for step in self.steps] if axis == "time" else []
-        return Curve(places(axis, at, total_steps=self.one.run.steps, steps=steps, step_s=step_s), values)
+        return Curve(axis_positions(axis, at, total_steps=self.one.run.steps, steps=steps, step_s=step_s), values)
 
 
 def curves(store: Store, runs: Sequence[Compared]) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
-from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
+from core.artifacts.shared_examples import Turn, example_keys, find_shared_rows, find_turn
 from core.figures.map_data import Bundle, box_of, places_bundle
 from core.messages import _, listed, sentences
-from core.representation.projections import MapSpec, Points, still
+from core.representation.projections import MapSpec, Points, stable_projections
 from pages.ui.address import Compare
 from pages.ui.bound import bound, segments
 from pages.ui.compare.picking import Linked, Shown
@@ -33,8 +33,8 @@ def choose_map() -> tuple[MapSpec, str]:
     labels = {colour: _(COLOURINGS[colour].label) for colour in COLOURS}
     labels[COLOURS[0]] = _("Colour: {of}", of=labels[COLOURS[0]].lower())
     with st.container(horizontal=True, gap="medium"):
-        method, tied = bound(Compare.MAP, still())
-        segments(_("Map"), {name: entry.label for name, entry in still().items()}, tied)
+        method, tied = bound(Compare.MAP, stable_projections())
+        segments(_("Map"), {name: entry.label for name, entry in stable_projections().items()}, tied)
         colour, tied = bound(Compare.COLOUR, COLOURS)
         segments(_("Colour by"), labels, tied)
     return MapSpec(method), colour
@@ -109,7 +109,7 @@ def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence
     return sentences(words)
 
 
-@run_reads.kept(max_entries=12)
+@run_reads.cached_by_frames(max_entries=12)
 def _laid(every: tuple[Frames, ...], spec: MapSpec, there: str) -> tuple[list[Bundle], list[Turn]]:
     """Compute the aligned points of every run in one box, and the alignments.
 
@@ -131,7 +131,7 @@ def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Tu
 
     Without a common step, the last map of each run is used.
     """
-    rows = matched([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
+    rows = find_shared_rows([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
     if frames.key == first.key or not first_maps or not maps:
         nothing = np.zeros((0, 2))
         return replace(find_turn(nothing, nothing), common=rows.shape[1])

@@ -20,7 +20,7 @@ from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
 from pages.ui.bound import run_labels
-from pages.ui.explore.run_reads import Frames, frames_of, kept
+from pages.ui.explore.run_reads import Frames, cached_by_frames, frames_of
 from pages.ui.parts import escaped, run_titles
 
 KEY = "compare.runs"
@@ -83,7 +83,7 @@ def put_runs(ids: Sequence[str]) -> None:
     Compare.RUNS.put(list(ids))
 
 
-def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
+def load_compared(store: Store, ids: Sequence[str]) -> list[Compared]:
     """Load the runs in their current state. Raises: StoreError for a deleted run."""
     runs = [store.run(run_id) for run_id in ids]
     found = []
@@ -144,8 +144,8 @@ class Linked:
     bundles: tuple[Bundle, ...]
 
 
-@kept(max_entries=16)
-def linked(every: tuple[Frames, ...]) -> Linked:
+@cached_by_frames(max_entries=16)
+def link_examples(every: tuple[Frames, ...]) -> Linked:
     """Link the examples of runs by text, class and split."""
     probes = [frames.probe for frames in every]
     ids = linked_ids([example_keys(probe) for probe in probes])

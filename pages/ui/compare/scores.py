@@ -16,7 +16,7 @@ from core.config.compare import config_differences
 from core.config.score_source import PROBE_ROWS, scored
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
-from core.experiments.results import TEST, of_runs
+from core.experiments.results import TEST, compute_results
 from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
@@ -101,7 +101,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
             made.append(
                 ExperimentRun(cell, run.config.seed, run.id, status=run.status, begun_attempt=run.begun_attempt)
             )
-    found = of_runs(store, design, made, scores, measure="accuracy", split=TEST)
+    found = compute_results(store, design, made, scores, measure="accuracy", split=TEST)
     st.subheader(_("More than chance? {over}", over=_(OVER_SEEDS)))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)

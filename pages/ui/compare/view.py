@@ -23,7 +23,7 @@ from pages.ui.bound import bound, segments
 from pages.ui.compare.curves import curves
 from pages.ui.compare.maps import about, choose_map, maps_of, panels_of
 from pages.ui.compare.pair import ASKED, pair
-from pages.ui.compare.picking import Compared, Linked, Shown, compared, linked
+from pages.ui.compare.picking import Compared, Linked, Shown, link_examples, load_compared
 from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
@@ -71,7 +71,7 @@ def view(engine: Engine, ids: Sequence[str]) -> None:
 
 def _view(engine: Engine, ids: tuple[str, ...]) -> None:
     try:
-        runs = compared(engine.store, ids)
+        runs = load_compared(engine.store, ids)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
@@ -130,7 +130,7 @@ def _maps(runs: Sequence[Compared]) -> bool:
     shown = [Shown(one.name, one.frames) for one in runs if one.frames is not None]
     wanted, colour = choose_map()
     spec, maps, busy = maps_of(shown, wanted)
-    examples = linked(tuple(one.frames for one in shown))
+    examples = link_examples(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)
     on_map = _map_view(shown, panels, examples)
     st.caption(about(shown, spec, wanted, turns, colour))

@@ -48,7 +48,7 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
         except PlaygroundError as error:
             problem = problem_text(error)
         if protocol is not None:
-            published(protocol)
+            draw_published(protocol)
     if (of_field := field_problem()) is not None:
         design, problem = None, str(of_field)
     with right, st.container(border=True, key="before_launch"):
@@ -128,7 +128,7 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         leave()
 
 
-def published(protocol: Protocol) -> None:
+def draw_published(protocol: Protocol) -> None:
     """Draw each published table of a protocol, with its setting and source."""
     if not protocol.published:
         return

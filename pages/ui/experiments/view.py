@@ -34,13 +34,13 @@ from pages.ui import state
 from pages.ui.address import Experiments
 from pages.ui.bound import bound_choice, bound_segments, forget
 from pages.ui.compare.picking import group_name
-from pages.ui.controls import ask, show_notice
+from pages.ui.controls import run_action, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
-from pages.ui.experiments.set_up import published
+from pages.ui.experiments.set_up import draw_published
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped, tab_title
-from pages.ui.visitor import visitor, whose
+from pages.ui.visitor import owner_name, visitor
 from pages.ui.waiting import ensure_job
 
 POLL_S, IDLE_POLL_S = 2.0, 15.0
@@ -109,7 +109,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     if protocol is not None:
         st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
-            published(protocol)
+            draw_published(protocol)
 
 
 def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
@@ -201,25 +201,25 @@ def actions(
         st.space("stretch")
         me = visitor()
         if settings().shared and experiment.owner != me.id:
-            owner = escaped(whose(engine.store, experiment.owner))
+            owner = escaped(owner_name(engine.store, experiment.owner))
             st.caption(_("{visitor}'s experiment", visitor=owner), width="content")
         if not me.may_change(experiment.owner):
             return
         if going and st.button(_("Stop"), icon=":material/stop:", key="experiment.stop"):
-            ask(lambda: found.stop(experiment.id))
+            run_action(lambda: found.stop(experiment.id))
         resumable = any(run.status is None or run.may_go_on for run in runs)
         if (
             not going
             and (resumable or missing(design, runs))
             and st.button(_("Resume"), icon=":material/play_arrow:", key="experiment.resume")
         ):
-            ask(lambda: found.resume(experiment.id))
+            run_action(lambda: found.resume(experiment.id))
         _more_seeds(engine, experiment, design, runs)
         with st.popover(_("Rename"), icon=":material/edit:"), st.form("experiment.name.form", border=False):
             placeholder = _("Experiment {number}", number=experiment.number)
             name = st.text_input(_("Name"), experiment.name, max_chars=NAME_CHARS, placeholder=placeholder)
             if st.form_submit_button(_("Save"), type="primary"):
-                ask(lambda: found.table.rename(experiment.id, name))
+                run_action(lambda: found.table.rename(experiment.id, name))
         if not going and st.button(
             _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs are kept.")
         ):
@@ -246,4 +246,4 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
         else:
             st.caption(_("There are {seeds} now. This adds {runs}.", **added))
         if st.button(_("Add seeds"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
-            ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))
+            run_action(lambda: open_experiments(engine).add_seeds(experiment.id, more))

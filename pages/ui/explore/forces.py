@@ -26,9 +26,9 @@ from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_field
-from pages.ui.parts import card, escaped, explained
+from pages.ui.parts import card, draw_cards, escaped
 from pages.ui.softmax_bars import softmax_bars
-from pages.ui.text_table import Cell, cut, text_table
+from pages.ui.text_table import Cell, text_table, truncate
 
 if TYPE_CHECKING:
     from core.losses.forces import AnchorForces
@@ -44,7 +44,7 @@ DRAW = Parameter("draw", N_("Batch seed"), 0, N_("Each value samples another bat
 
 
 @dataclass(frozen=True, slots=True)
-class Acting:
+class BatchForces:
     """The forces in one batch.
 
     Attributes:
@@ -71,7 +71,7 @@ class Acting:
         return self.rows[self.place]
 
 
-def choose_forces(frames: Frames, number: int, selected: int | None) -> Acting:
+def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchForces:
     """Name the loss, draw the controls of the force view, and compute the forces."""
     config = frames.store.effective_config(frames.run.id)
     layer = None if frames.layers_at is None else number
@@ -138,7 +138,7 @@ def _acting(
     shown: ShownContrast,
     law: ForceLaw,
     temperature: float | None,
-) -> Acting:
+) -> BatchForces:
     """Compute the forces in a batch. Without a selection, the anchor is the text with the highest `shown` loss."""
     import torch
 
@@ -154,7 +154,7 @@ def _acting(
     else:
         own = batch_forces(features, labels, temperature=shown.temperature, law=shown.law)
         place = int(own.losses.argmax())
-    return Acting(shown, law, temperature, rows, place, selected is None, found, features, labels)
+    return BatchForces(shown, law, temperature, rows, place, selected is None, found, features, labels)
 
 
 # More arrows would hide the map; the table lists every force.
@@ -163,7 +163,7 @@ SPREAD_HEIGHT = 420
 EXCERPT_CHARS = 120
 
 
-def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
+def arrows_of(frames: Frames, acting: BatchForces) -> tuple[Arrow, ...]:
     """Return the strongest forces as arrows on the map, pointing the way the anchor would move.
 
     A pull points from the anchor to the text that attracts it; a push points from the text that repels it to the
@@ -185,10 +185,10 @@ def arrows_of(frames: Frames, acting: Acting) -> tuple[Arrow, ...]:
     return tuple(arrows)
 
 
-def forces(frames: Frames, acting: Acting) -> None:
+def forces(frames: Frames, acting: BatchForces) -> None:
     """Draw the anchor, the numbers, the table and, for a loss with a temperature, the curves over τ."""
     probe, found, place, temperature = frames.probe, acting.found, acting.place, acting.temperature
-    text = cut(" ".join(probe.texts[acting.anchor].split()), EXCERPT_CHARS)
+    text = truncate(" ".join(probe.texts[acting.anchor].split()), EXCERPT_CHARS)
     label = probe.classes[probe.labels[acting.anchor]]
     st.markdown(f"**{_('Anchor')}** · {escaped(label)} · {escaped(text)}")
     if acting.by_default:
@@ -210,20 +210,20 @@ def forces(frames: Frames, acting: Acting) -> None:
             key="explore.softmax",
         )
     _numbers(acting)
-    explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
+    draw_cards("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
     _positives(acting)
     _table(frames, acting)
     if temperature is not None and acting.shown.temperature is not None:
         _curves(frames, acting, temperature, acting.shown.temperature)
 
 
-def _strength(acting: Acting) -> NDArray[np.float64]:
+def _strength(acting: BatchForces) -> NDArray[np.float64]:
     """Return the force of each text of the batch on the anchor: a pull above 0, a push below 0."""
     strength: NDArray[np.float64] = -acting.found.coefficients[acting.place].numpy()
     return strength
 
 
-def _numbers(acting: Acting) -> None:
+def _numbers(acting: BatchForces) -> None:
     from core.losses.forces import push_spread
 
     place, law = acting.place, acting.law
@@ -251,7 +251,7 @@ def _number(value: float, form: str) -> str:
     return "–" if np.isnan(value) else format(value, form)
 
 
-def _positives(acting: Acting) -> None:
+def _positives(acting: BatchForces) -> None:
     """Draw which positives push, because their p exceeds X, and how the anchor's other views act."""
     found, place = acting.found, acting.place
     if found.p is None or found.X is None:
@@ -282,7 +282,7 @@ def _positives(acting: Acting) -> None:
         )
 
 
-def _table(frames: Frames, acting: Acting) -> None:
+def _table(frames: Frames, acting: BatchForces) -> None:
     strength, found, place = _strength(acting), acting.found, acting.place
     order = [int(i) for i in np.argsort(-np.abs(strength), kind="stable") if i != place]
     softmax = {"p": found.p, "X": found.X} if found.p is not None and found.X is not None else {}
@@ -307,7 +307,7 @@ def _table(frames: Frames, acting: Acting) -> None:
     st.caption(about)
 
 
-def _curves(frames: Frames, acting: Acting, temperature: float, own: float) -> None:
+def _curves(frames: Frames, acting: BatchForces, temperature: float, own: float) -> None:
     from core.losses.forces import push_spreads
 
     curves = push_spreads(acting.features, acting.labels, TAUS, law=acting.law)

@@ -30,7 +30,7 @@ from core.figures.template import ACCENT
 from core.messages import N_, _, sentences
 from core.quantities import percent
 from core.representation.examples import ExampleScores
-from core.representation.projections import PROJECTIONS, MapSpec, Points, by_library, still
+from core.representation.projections import PROJECTIONS, MapSpec, Points, library_projections, stable_projections
 from core.representation.projections.entry import MODES
 from core.store import RunSummary
 from pages.ui.address import Explore
@@ -126,7 +126,7 @@ def colours(frames: Frames, name: str) -> Bundle:
     return _colours(frames, frames.extent, name, clustered)
 
 
-@run_reads.kept(max_entries=32)
+@run_reads.cached_by_frames(max_entries=32)
 def _colours(frames: Frames, extent: str, name: str, clustered: str) -> Bundle:
     return COLOURINGS[name].make(frames)
 
@@ -154,10 +154,10 @@ class Choices:
 def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn, so that address errors appear above the row, not in the closed popover.
-    method, to_method = bound(Explore.MAP, still())
+    method, to_method = bound(Explore.MAP, stable_projections())
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
-    other = by_library().get(method)
+    other = library_projections().get(method)
     layouts = {OURS: _("This app (stable between frames)"), LIBRARY: other.library if other else ""}
     layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
     _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
@@ -165,9 +165,11 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
     frames = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps_with_layers}
     frames = {"": _("Steps of the run"), **frames}
     layers, to_layers = bound(Explore.LAYERS, frames)
-    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
+    parameters = {
+        parameter.name: bound_parameter(method, parameter) for parameter in stable_projections()[method].parameters
+    }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        segments(_("Map"), {name: entry.label for name, entry in still().items()}, to_method)
+        segments(_("Map"), {name: entry.label for name, entry in stable_projections().items()}, to_method)
         segments(_("Dimensions"), DIMENSIONS, to_dims)
         st.selectbox(
             _("Colour by"),
@@ -189,7 +191,7 @@ def choose(run: RunSummary, steps_with_layers: Sequence[int]) -> Choices:
         with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
             if other is not None:
                 st.radio(_("Layout by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
-            entry = other if other is not None and layout == LIBRARY else still()[method]
+            entry = other if other is not None and layout == LIBRARY else stable_projections()[method]
             if len(entry.modes) > 1:
                 st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
             values = {}
@@ -330,13 +332,13 @@ def method_line(frames: Frames, spec: MapSpec, choices: Choices) -> str:
     return sentences([waiting, about, how, _(spec.entry.caution), _("Open symbols are training examples.")])
 
 
-@run_reads.kept(max_entries=16)
+@run_reads.cached_by_frames(max_entries=16)
 def _examples(frames: Frames) -> Bundle:
     probe = frames.probe
     return examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
-@run_reads.kept(max_entries=16)
+@run_reads.cached_by_frames(max_entries=16)
 def _places(frames: Frames, spec: MapSpec, extent: str, there: str, _maps: Mapping[int, Points]) -> Bundle:
     nowhere = np.full((len(frames.probe.ids), spec.dims), np.nan, np.float32)
     box = box_of(*(points[np.newaxis] for points in _maps.values())) if _maps else None

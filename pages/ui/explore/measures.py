@@ -18,7 +18,7 @@ from core.messages import N_, _, listed, ngettext, pgettext
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.metrics import BETTER, METRICS
-from core.representation.movement import moved
+from core.representation.movement import cosine_distances
 from core.representation.neighbours import all_neighbours, kept_neighbours
 from pages.ui import reads
 from pages.ui.address import ON, Explore
@@ -26,7 +26,7 @@ from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import distinct, escaped, explained, missing_weights
+from pages.ui.parts import distinct, draw_cards, escaped, missing_weights
 from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
@@ -64,7 +64,7 @@ def measures(frames: Frames, number: int) -> bool:
     if len(found) < len(frames.numbers):
         busy = ensure_job("measures", run_request(frames.run), N_("Measures"), since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
-    explained("alignment", "uniformity", "effective_rank", "linear_probe")
+    draw_cards("alignment", "uniformity", "effective_rank", "linear_probe")
     if measured := {step: known.values for step, known in found.items() if known.values}:
         _draw(frames, number, measured)
     return busy
@@ -197,7 +197,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     if len(earlier) > 1:
         since, to_since = bound_nearest(Explore.SINCE, earlier, since, known=frames.numbers)
         st.select_slider(what, earlier, format_func=lambda n: f"{n:,}", **to_since.by_value)
-    turned = moved(frames.vectors(since), frames.vectors(number))
+    turned = cosine_distances(frames.vectors(since), frames.vectors(number))
     kept = _kept(frames, since, number)
     before = run_reads.scores(frames, since)
     rows = np.argsort(-turned, kind="stable")[:LISTED].tolist()
@@ -223,7 +223,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     return select_button("moved", rows)
 
 
-@run_reads.kept(max_entries=64)
+@run_reads.cached_by_frames(max_entries=64)
 def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
     before, after = (all_neighbours(frames.vectors(frame), K) for frame in (since, number))
     return kept_neighbours(before, after)

@@ -17,7 +17,7 @@ from pages.ui.bound import bound, bound_nearest, segments
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import escaped
-from pages.ui.text_table import Cell, cut, example_columns, text_table
+from pages.ui.text_table import Cell, example_columns, text_table, truncate
 
 METRICS: Mapping[str, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
 DEFAULT_K, MAX_K = 10, 100
@@ -74,7 +74,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
     label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
     confidence = percent(scores.confidence[anchor])
     predicted = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=confidence)
-    text = cut(probe.texts[anchor], ANCHOR_CHARS)
+    text = truncate(probe.texts[anchor], ANCHOR_CHARS)
     st.markdown(f"**{escaped(label)}** · {predicted} · {escaped(text)}")
     out_of = _(
         "Among {examples}, unnormalised vectors with {dimensions} dimensions.",

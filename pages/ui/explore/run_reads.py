@@ -67,7 +67,7 @@ class Frames:
         return self.source.read(number)
 
 
-def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+def cached_by_frames(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     """Cache a function of frames by their key.
 
     The key does not hold the frame numbers, which grow while a run is active. A function of all frames therefore takes
@@ -99,18 +99,18 @@ def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
     return _kept_maps(frames, spec, str(numbers(frames.source.folder(frames.folder, spec))))
 
 
-@kept(max_entries=16)
+@cached_by_frames(max_entries=16)
 def _live_maps(frames: Frames, extent: str) -> dict[int, Points]:
     return {step: _live_map(frames, step) for step in frames.numbers}
 
 
 # Every new frame of an active run requests the maps of all earlier frames again.
-@kept(max_entries=4_000)
+@cached_by_frames(max_entries=4_000)
 def _live_map(frames: Frames, step: int) -> Points:
     return frames.store.map_points(frames.run.id, step)
 
 
-@kept(max_entries=32)
+@cached_by_frames(max_entries=32)
 def _kept_maps(frames: Frames, spec: MapSpec, there: str) -> dict[int, Points]:
     return read_maps(frames.source.folder(frames.folder, spec), frames.numbers)
 
@@ -120,14 +120,14 @@ def honesty(frames: Frames, spec: MapSpec, number: int) -> Honesty | None:
     return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 
-@kept(max_entries=2_048)
+@cached_by_frames(max_entries=2_048)
 def scores(frames: Frames, number: int) -> ExampleScores:
     """Return prediction, confidence and loss of every example at a frame. Raises: StoreError."""
     return example_scores(frames.store.logits(frames.run.id, frames.step_of(number)), frames.probe.labels)
 
 
 # An index of 5,000 examples in 768 dimensions takes 30 MB.
-@kept(max_entries=12)
+@cached_by_frames(max_entries=12)
 def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
     """Build the neighbour index of a frame's examples. Raises: StoreError."""
     return NeighbourIndex(frames.vectors(number), metric)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.artifacts import text_history as life
-from core.artifacts.sentence import Inspected, check_text, inspected, takes_pairs
+from core.artifacts.sentence import Inspected, check_text, read_inspected, takes_pairs
 from core.artifacts.text_history import Biography, Place
 from core.artifacts.weights import all_known, weight_stamps
 from core.config.score_source import classifier_learns_from
@@ -74,11 +74,11 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     try:
         check_text(text, second, pair=pair, most_chars=most)
         stamps = weight_stamps(frames.store, frames.run)
-        found = inspected(frames.folder, text, second)
+        found = read_inspected(frames.folder, text, second)
         if found is None or not all_known(frames.run, stamps, found.weights):
             request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
             busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
-            found = inspected(frames.folder, text, second)
+            found = read_inspected(frames.folder, text, second)
         if found is not None:
             return Own(text, second, _life(frames, frames.extent, text, second, found.stamps, found)), busy
     except PlaygroundError as error:
@@ -90,7 +90,7 @@ def _fits_in_url(text: str, second: str | None) -> bool:
     return len(text) + len(second or "") <= MAX_CHARS_IN_URL
 
 
-@run_reads.kept(max_entries=16)
+@run_reads.cached_by_frames(max_entries=16)
 def _life(
     frames: Frames, extent: str, text: str, second: str | None, stamps: tuple[int, ...], _found: Inspected
 ) -> Biography:
@@ -106,7 +106,7 @@ def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpe
     return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
 
 
-@run_reads.kept(max_entries=16)
+@run_reads.cached_by_frames(max_entries=16)
 def _path(
     frames: Frames,
     spec: MapSpec,

@@ -17,7 +17,7 @@ from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
 from pages.ui.explore import frame_map, run_reads
 from pages.ui.explore.classes import classes
-from pages.ui.explore.forces import Acting, arrows_of, choose_forces, forces
+from pages.ui.explore.forces import BatchForces, arrows_of, choose_forces, forces
 from pages.ui.explore.frame_map import Choices
 from pages.ui.explore.measures import measures, movement
 from pages.ui.explore.neighbours import NearOne, choose_near, neighbours
@@ -185,7 +185,7 @@ def _draw_panel(
     spec: MapSpec,
     focus: Focus,
     near: NearOne | None,
-    acts: Acting | None,
+    acts: BatchForces | None,
     own: Own | None,
 ) -> None:
     scores = run_reads.scores(frames, focus.number)

@@ -16,7 +16,7 @@ from core.messages import N_, _, called, ngettext
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage
-from pages.ui.lesson.place import TABLES, At, answers, arrive, change, go_to, keep_answers, read_place
+from pages.ui.lesson.place import TABLES, At, answers, change, continue_navigation, go_to, keep_answers, read_place
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
 
@@ -133,13 +133,13 @@ def lesson_panel(page: str) -> None:
         page: name of the current page.
     """
     at = EveryPage.LESSON.read(read_place, None)
-    arrive(at)
+    continue_navigation(at)
     if at is None:
         return
     if page != at.part.shown.page:
         EveryPage.LESSON.forget()
         return
-    point(at)
+    outline_target(at)
     keep_answers()
     with st.container(key="lesson", gap="small"):
         # The buttons have a separate container, so that they stay in place while the text grows: a click is lost if
@@ -296,7 +296,7 @@ _mount = st.components.v2.component(
 )
 
 
-def point(at: At) -> None:
+def outline_target(at: At) -> None:
     """Outline the target of the part, scroll it into view, and hide the controls that the part does not need."""
     shown = at.part.shown
     hidden = [selector(shown.page, name) for name in dict.fromkeys((*at.lesson.hides, *shown.hides))]

@@ -102,7 +102,7 @@ def go_to(at: At) -> None:
     state.remember(GOING, (at.text, time.monotonic()))
 
 
-def arrive(at: At | None) -> None:
+def continue_navigation(at: At | None) -> None:
     """Switch to the requested part, on every rerun until the visitor has arrived or GOING_S seconds have passed.
 
     It repeats because a late event of the previous page, such as a changed control, can bring that page back.
@@ -115,7 +115,7 @@ def arrive(at: At | None) -> None:
     if going is None:
         return
     if going == at or time.monotonic() - since > GOING_S:
-        stay()
+        cancel_navigation()
         return
     here = EveryPage.LESSON.read(read_place, None)
     if here is not None and here.lesson.name == going.lesson.name and here.part.shown == going.part.shown:
@@ -125,7 +125,7 @@ def arrive(at: At | None) -> None:
     st.switch_page("pages/lessons.py", query_params={Lessons.OPEN.name: going.text})
 
 
-def stay() -> None:
+def cancel_navigation() -> None:
     """Cancel the requested part."""
     state.forget(GOING)
 
@@ -176,14 +176,14 @@ def _texts(store: Store, name: str, value: Any) -> str | list[str]:
 
 
 @dataclass
-class Kept:
+class StoredAnswers:
     """The data that the browser stores. Attributes: last: the visitor's last part, in the form of `At.text`."""
 
     answers: Answers = field(default_factory=Answers)
     last: Annotated[str, Field(max_length=80)] = ""
 
 
-KEPT = TypeAdapter(Kept)
+KEPT = TypeAdapter(StoredAnswers)
 _mount = st.components.v2.component(
     "lesson_answers",
     html='<div class="lesson-answers" hidden></div>',
@@ -198,46 +198,46 @@ def keep_answers() -> None:
     given = (state.widget_value(KEEPING) or {}).get("kept")
     if given is not None and given != state.remembered(TAKEN, lambda: None):
         # Answers of this session take precedence.
-        found, meanwhile = kept(str(given)), answers()
+        found, meanwhile = parse_stored(str(given)), answers()
         joined = Answers(
             found.answers.predicted | meanwhile.predicted,
             found.answers.checked | meanwhile.checked,
             found.answers.shown | meanwhile.shown,
         )
         last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
-        _put(Kept(joined, last))
+        _put(StoredAnswers(joined, last))
         state.remember(TAKEN, str(given))
     # The texts that the browser may hold by now.
     known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
-    now = Kept(answers(), state.remembered(LAST, str))
-    text = KEPT.dump_json(now).decode() if now != Kept() else ""
+    now = StoredAnswers(answers(), state.remembered(LAST, str))
+    text = KEPT.dump_json(now).decode() if now != StoredAnswers() else ""
     if known:
         state.remember(SENT, text)
     _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None, height="content")
 
 
-def kept(text: str) -> Kept:
+def parse_stored(text: str) -> StoredAnswers:
     """Parse the text that the browser has stored; return empty data if it is invalid."""
     try:
-        return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else Kept()
+        return KEPT.validate_json(text) if 0 < len(text) <= MOST_CHARS else StoredAnswers()
     except ValidationError:
-        return Kept()
+        return StoredAnswers()
 
 
 def forget_button() -> None:
     """Draw the button that deletes all answers, for the next user of this computer, or restores those just deleted."""
 
     def forget_all() -> None:
-        state.remember(FORGOTTEN, Kept(answers(), state.remembered(LAST, str)))
-        _put(Kept())
+        state.remember(FORGOTTEN, StoredAnswers(answers(), state.remembered(LAST, str)))
+        _put(StoredAnswers())
 
-    gone: Kept | None = state.remembered(FORGOTTEN, lambda: None)
+    gone: StoredAnswers | None = state.remembered(FORGOTTEN, lambda: None)
     if answers() != Answers():
         st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=forget_all)
     elif gone is not None:
         st.button(_("Restore my answers"), type="tertiary", icon=":material/undo:", on_click=_put, args=(gone,))
 
 
-def _put(one: Kept) -> None:
+def _put(one: StoredAnswers) -> None:
     state.remember(ANSWERS, one.answers)
     state.remember(LAST, one.last)

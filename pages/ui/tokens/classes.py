@@ -33,7 +33,7 @@ COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("
 WORD, LIFT, CLASS, CHANGE = N_("Word"), N_("Lift"), N_("Class"), N_("Change")
 
 
-def over_the_classes(known: TokenRun, chosen: Settings) -> None:
+def draw_classes(known: TokenRun, chosen: Settings) -> None:
     """Draw both tables. Raises: StoreError for a damaged frame."""
     rule = reads.Rule(chosen.layer, chosen.head, chosen.k, chosen.punctuation)
     steps = (chosen.before, chosen.after)

@@ -30,7 +30,7 @@ from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import csv_button
 from pages.ui.tokens.reads import Reading, TokenRun
 from pages.ui.tokens.source import Settings
-from pages.ui.waiting import ask, is_going_on
+from pages.ui.waiting import draw_job, start_job
 
 Doubles = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     missing_weights(known.run)
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
     request = {"run": known.run.id, "what": "deletions", "text": first, "second": second, "step": step}
-    if is_going_on("inspect", request):
+    if draw_job("inspect", request):
         return
     found = deletions(known.store.run_folder(known.run.id), first, second, step, stamps[step])
     if found is None:
@@ -90,7 +90,7 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
             )
         )
         if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
-            ask("inspect", request, N_("Deleting words of {text}"), text=shown(first))
+            start_job("inspect", request, N_("Deleting words of {text}"), text=shown(first))
     elif len(found.read.words) != len(reading.words):
         st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.artifacts.sentence import check_text, inspected, takes_pairs
+from core.artifacts.sentence import check_text, read_inspected, takes_pairs
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.messages import N_, _, listed, ngettext, sentences, with_more
@@ -16,12 +16,12 @@ from core.representation.attention import punctuation
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import Item, Tokens
-from pages.ui.bound import Tied, bound, bound_nearest, bound_segments, bound_switch
+from pages.ui.bound import WidgetArguments, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
-from pages.ui.text_table import cut
+from pages.ui.text_table import truncate
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Reading, TokenRun
-from pages.ui.waiting import ask, is_going_on, job_of
+from pages.ui.waiting import draw_job, job_of, start_job
 
 # By default k is a third of the words, but no more than a reader can see at a glance.
 K_SHARE, K_LEAST, K_GLANCE, K_MAX = 1 / 3, 2, 8, 90
@@ -140,11 +140,11 @@ def _mean_of(heads: int) -> str:
     return _("mean of {heads} heads", heads=heads) if heads > 1 else _("mean of all heads")
 
 
-def _slider(label: str, most: int, about: str, tied: Tied) -> None:
+def _slider(label: str, most: int, about: str, tied: WidgetArguments) -> None:
     st.slider(label, 1, most, width=CONTROL_PX, help=about, **tied.by_value)
 
 
-def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
+def _step_slider(label: str, steps: Sequence[int], tied: WidgetArguments) -> None:
     if len(steps) > 1:
         st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)
 
@@ -174,7 +174,7 @@ def _pick(known: TokenRun) -> int:
     labels = []
     for read, label in zip(known.texts, known.labels, strict=True):
         text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
-        labels.append(with_more(cut(text, OPTION_CHARS), known.probe.classes[label]))
+        labels.append(with_more(truncate(text, OPTION_CHARS), known.probe.classes[label]))
     options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
     value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
     left_out = len(known.probe.ids) - len(known.ids)
@@ -202,15 +202,15 @@ def _own(known: TokenRun) -> Reading | None:
     if asked is None:
         return None
     request = {"run": known.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
-    if is_going_on("inspect", request):
+    if draw_job("inspect", request):
         return None
-    found = inspected(known.store.run_folder(known.run.id), *asked)
+    found = read_inspected(known.store.run_folder(known.run.id), *asked)
     if found is None:
         return None
     if not all_known(known.run, stamps, found.weights):
         st.caption(_("Weights of more steps have been stored since."))
         if st.button(_("Analyse the text with these weights too"), icon=":material/refresh:", key="tokens.more_steps"):
-            ask("inspect", request, N_("Analysing {text}"), text=shown(asked[0]))
+            start_job("inspect", request, N_("Analysing {text}"), text=shown(asked[0]))
     if not found.read.words:
         st.info(_("This encoder's tokenizer does not report word positions, so attention cannot be shown by word."))
         return None
@@ -269,5 +269,5 @@ def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str,
         request = {"run": known.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
-            ask("inspect", request, N_("Analysing {text}"), text=shown(sides[0]))
+            start_job("inspect", request, N_("Analysing {text}"), text=shown(sides[0]))
     return sides

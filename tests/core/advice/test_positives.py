@@ -26,7 +26,7 @@ from core.config.plan import plan_phase
 from core.tasks.batches import make_sampler
 from core.training.outputs import Reader
 from tests.cases import each
-from tests.core.training.made import Draft, made_phase, nli_csv
+from tests.core.training.made import Draft, build_phase, nli_csv
 
 SAMPLERS = ["random", "class_balanced", "balanced"]
 
@@ -171,7 +171,7 @@ def tokens(k: int, **settings: Any) -> dict[str, Any]:
 )
 def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings: dict[str, Any]) -> None:
     """Texts differ in length, and some have fewer tokens than k or than clusters."""
-    made = made_phase(draft(objective=tokens(**settings)))
+    made = build_phase(draft(objective=tokens(**settings)))
     (term,) = made.plan.terms
     counted = count_tokens(str(made.encoder.folder), made.data.train, 32)
     assert counted.exact
@@ -189,7 +189,7 @@ def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings:
 
 
 def test_special_tokens_are_none_and_long_texts_are_cut(draft: Draft, tmp_path: Path, tiny_encoder: Path) -> None:
-    made = made_phase(draft())
+    made = build_phase(draft())
     train = made.data.train
     for length in (5, 32):
         counted = count_tokens(str(tiny_encoder), train, length)
@@ -203,7 +203,7 @@ def test_special_tokens_are_none_and_long_texts_are_cut(draft: Draft, tmp_path: 
 def test_without_the_tokenizer_it_is_an_estimate(
     draft: Draft, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = made_phase(draft()).data.train
+    train = build_phase(draft()).data.train
     monkeypatch.setattr(module, "tokenizer_file", lambda _: None)
     counted = count_tokens(str(tiny_encoder), train, 32)
     assert not counted.exact

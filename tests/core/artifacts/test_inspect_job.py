@@ -14,7 +14,7 @@ from core.artifacts.cache import read
 from core.artifacts.inspect_job import job
 from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.measures import read_similarity
-from core.artifacts.sentence import Deletions, deletions_path, inspected
+from core.artifacts.sentence import Deletions, deletions_path, read_inspected
 from core.artifacts.weights import load_at
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
@@ -51,7 +51,7 @@ def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord)
     ends = np.cumsum([text.length for text in tokens.texts])
     for row in (0, 7, run.probe.held_out + 2):
         answer = asked(store, run, "sentence", text=run.probe.texts[row], second=None)
-        found = inspected(folder, run.probe.texts[row])
+        found = read_inspected(folder, run.probe.texts[row])
         assert answer["steps"] == [0, 2, 4, 8] == list(found.steps)
         assert (folder / answer["file"]).exists()
         assert found.read == tokens.texts[row]
@@ -69,13 +69,13 @@ def test_only_steps_with_new_weights_are_computed(
 ) -> None:
     folder = store.run_folder(run.id)
     asked(store, run, "sentence", text=TEXT, second=None)
-    before = inspected(folder, TEXT)
+    before = read_inspected(folder, TEXT)
     snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
     loaded: list[int] = []
     real = load_at
     monkeypatch.setattr(inspect_job, "load_at", lambda s, r, step: loaded.append(step) or real(s, r, step))
     asked(store, run, "sentence", text=TEXT, second=None)
-    after = inspected(folder, TEXT)
+    after = read_inspected(folder, TEXT)
     assert loaded == [0, 2], "step 0 for its tokenizer, and the step that changed"
     np.testing.assert_array_equal(after.vectors[1], before.vectors[2])
     np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
@@ -93,7 +93,7 @@ def test_only_steps_with_new_weights_are_computed(
 )
 def test_any_text_comes_back_as_it_was(store: Store, run: RunRecord, text: str) -> None:
     asked(store, run, "sentence", text=text, second=None)
-    found = inspected(store.run_folder(run.id), text)
+    found = read_inspected(store.run_folder(run.id), text)
     assert found.read.sides == (text,)
     assert np.isfinite(found.vectors).all()
 
@@ -123,10 +123,10 @@ def test_a_text_that_cannot_be_read_is_refused(
 def test_a_pair_has_words_of_both_its_texts(store: Store, pair_run: RunRecord) -> None:
     asked(store, pair_run, "sentence", text="a lovely film", second="a dull film")
     folder = store.run_folder(pair_run.id)
-    found = inspected(folder, "a lovely film", "a dull film")
+    found = read_inspected(folder, "a lovely film", "a dull film")
     assert [found.read.surface(word) for word in found.read.words] == ["a", "lovely", "film", "a", "dull", "film"]
-    assert inspected(folder, "a lovely film") is None
-    assert inspected(folder, "a dull film", "a lovely film") is None
+    assert read_inspected(folder, "a lovely film") is None
+    assert read_inspected(folder, "a dull film", "a lovely film") is None
 
 
 # The layers
@@ -320,7 +320,7 @@ def test_what_is_known_of_dropped_weights_is_kept_and_more_is_refused_in_a_sente
     run = store.run(run.id)
     monkeypatch.setattr(inspect_job, "encode", no_encoding)
     assert asked(store, run, "sentence", text=TEXT, second=None)["steps"] == [0]
-    known = inspected(store.run_folder(run.id), TEXT)
+    known = read_inspected(store.run_folder(run.id), TEXT)
     assert known.steps == (0, 2, 4, 8)
     for what in ("layers", "deletions"):
         with pytest.raises(StoreError, match=r"Its weights were dropped on .* raise SCL_DISK_GB and run the same"):

@@ -21,7 +21,7 @@ from core.artifacts.packed import (
     are_labels,
     arrays,
     is_whole,
-    parsed,
+    parse_member,
     read_members,
     write_members,
 )
@@ -159,7 +159,7 @@ class Form(StrictForm):
 )
 def test_text_that_is_no_such_form_is_refused(text: bytes, why: str) -> None:
     with pytest.raises(DamagedError, match=f"^about.json[,:].*{why}"):
-        parsed(Form, text, "about.json")
+        parse_member(Form, text, "about.json")
 
 
 TENSORS = save({"a": np.ones(2, np.float16), "b": np.ones(2, np.float32)})

@@ -16,8 +16,8 @@ from core.artifacts.sentence import (
     deletions,
     deletions_path,
     drop_old_texts,
-    inspected,
     inspected_path,
+    read_inspected,
     takes_pairs,
     without_each_word,
 )
@@ -53,7 +53,7 @@ def test_deletions_are_read_for_their_step_and_weights_alone(tmp_path: Path) -> 
     assert deletions(tmp_path, "a b", "c", 5, 78) is None
     assert deletions(tmp_path, "a b", "c", 6, 77) is None
     assert deletions(tmp_path, "a b", None, 5, 77) is None
-    assert inspected(tmp_path, "a b", "c") is None
+    assert read_inspected(tmp_path, "a b", "c") is None
 
 
 def test_only_the_newest_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from core.artifacts.shared_examples import example_keys, find_turn, matched
+from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn
 from core.events import TRAIN, VALIDATION, Probe
 from tests.cases import each
 
@@ -21,17 +21,17 @@ def random_turn(width: int, *, mirrored: bool) -> np.ndarray:
 
 class TestMatched:
     def test_a_key_that_stands_twice_is_two_examples(self) -> None:
-        assert matched([["a", "a", "b"], ["b", "a"]]).tolist() == [[0, 2], [1, 0]]
-        assert matched([["a", "a"], ["a", "b", "a"]]).tolist() == [[0, 1], [0, 2]]
+        assert find_shared_rows([["a", "a", "b"], ["b", "a"]]).tolist() == [[0, 2], [1, 0]]
+        assert find_shared_rows([["a", "a"], ["a", "b", "a"]]).tolist() == [[0, 1], [0, 2]]
 
     @each(("keys", "shape"), [([["a"], ["b"]], (2, 0)), ([[], []], (2, 0)), ([], (0, 0))])
     def test_nothing_in_common(self, keys: list[list[str]], shape: tuple[int, int]) -> None:
-        assert matched(keys).shape == shape
+        assert find_shared_rows(keys).shape == shape
 
     def test_against_a_slow_search(self) -> None:
         keys = [[f"t{i}" for i in RNG.permutation(30)[:20]] for _ in range(4)]
         expected = [k for k in keys[0] if all(k in other for other in keys)]
-        found = matched(keys)
+        found = find_shared_rows(keys)
         assert found.shape == (4, len(expected))
         assert found.tolist() == [[of_run.index(k) for k in expected] for of_run in keys]
 
@@ -43,12 +43,12 @@ class TestKeys:
     def test_classes_go_by_name(self) -> None:
         one, other = example_keys(self.probe(("bad", "good"))), example_keys(self.probe(("good", "bad")))
         assert one[0] == ("one", "bad", VALIDATION)
-        assert matched([one, other]).shape == (2, 0)
+        assert find_shared_rows([one, other]).shape == (2, 0)
 
     def test_what_one_run_learned_from_is_not_what_another_held_out(self) -> None:
         classes = ("bad", "good")
         keys = [example_keys(self.probe(classes)), example_keys(self.probe(classes, (VALIDATION, TRAIN)))]
-        assert matched(keys).tolist() == [[0], [0]]
+        assert find_shared_rows(keys).tolist() == [[0], [0]]
 
     def test_a_label_without_a_class_is_its_number(self) -> None:
         assert example_keys(Probe((0,), ("x",), (-1,), ("a",)))[0] == ("x", "-1", VALIDATION)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.artifacts.inspect_job import job
-from core.artifacts.sentence import Inspected, inspected
+from core.artifacts.sentence import Inspected, read_inspected
 from core.artifacts.text_history import biography, path
 from core.errors import StoreError
 from core.events import FloatArray, TokenText
@@ -141,7 +141,7 @@ def test_fewer_examples_than_neighbours_and_vectors_of_length_zero_are_no_obstac
 def test_a_real_runs_frames_are_met_where_the_model_read_and_nearly_met_between(filled: Store, run: RunRecord) -> None:
     text = run.probe.texts[4]
     job({"run": run.id, "what": "sentence", "text": text, "second": None}, filled.folder, silent)
-    found = inspected(filled.run_folder(run.id), text)
+    found = read_inspected(filled.run_folder(run.id), text)
     life = biography(found, FRAMES, lambda step: (filled.embeddings(run.id, step), filled.logits(run.id, step)))
     assert life.exact == (True, True, True, False, True)
     recorded_vectors = np.stack([filled.embeddings(run.id, step)[4] for step in FRAMES])

@@ -22,7 +22,7 @@ from core.cli.main import cli, draft_from, main
 from core.config import RunConfig, parse_config
 from core.config.presets import GROUPS, PRESETS, Preset
 from core.events import Step
-from core.exports.entry import always, file_stem
+from core.exports.entry import allow_every_run, file_stem
 from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
 from core.store import Status, Store
@@ -391,7 +391,7 @@ def test_knobs_are_of_a_config(run: Any, tmp_path: Path) -> None:
     assert "leave it out with --format command" in err
 
 
-@pytest.mark.parametrize("form", [name for name, one in EXPORTS.items() if one.text and one.refusal is always])
+@pytest.mark.parametrize("form", [name for name, one in EXPORTS.items() if one.text and one.refusal is allow_every_run])
 def test_a_few_lines_are_printed_or_written(run: Any, tmp_path: Path, form: str) -> None:
     _, run_id = made(tmp_path)
     status, printed, err = run("export", run_id, "--format", form)

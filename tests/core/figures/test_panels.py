@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from core.figures.panels import Place, frame_at, grid, places, stacked
+from core.figures.panels import Place, axis_positions, frame_at, grid, stack_panels
 from tests.cases import each
 
 RNG = np.random.default_rng(0)
@@ -20,7 +20,7 @@ def overlap(one: Place, other: Place) -> bool:
 
 
 def test_a_stack_goes_down_by_its_shares() -> None:
-    found = stacked([1, 3, 5], 0.1, [1.0, 2.0, 1.0])
+    found = stack_panels([1, 3, 5], 0.1, [1.0, 2.0, 1.0])
     assert [place.number for place in found] == [1, 3, 5]
     assert [place.y[1] - place.y[0] for place in found] == pytest.approx([0.2, 0.4, 0.2])
     assert found[0].y[1] == 1.0
@@ -45,8 +45,8 @@ def test_a_panel_of_a_grid_has_both_axes_and_one_of_a_stack_its_y_axis() -> None
         "xaxis": {"domain": [0.0, 0.45], "anchor": "y", "type": "log"},
         "yaxis": {"domain": [0.0, 1.0], "anchor": "x"},
     }
-    assert stacked([2], 0.1)[0].layout({"nticks": 4}) == {"yaxis2": {"domain": [0.0, 1.0], "nticks": 4}}
-    assert stacked([2], 0.1)[0].axes == {"xaxis": "x", "yaxis": "y2"}
+    assert stack_panels([2], 0.1)[0].layout({"nticks": 4}) == {"yaxis2": {"domain": [0.0, 1.0], "nticks": 4}}
+    assert stack_panels([2], 0.1)[0].axes == {"xaxis": "x", "yaxis": "y2"}
 
 
 def test_a_line_goes_through_its_panel_alone() -> None:
@@ -57,16 +57,16 @@ def test_a_line_goes_through_its_panel_alone() -> None:
 
 
 def test_a_share_of_the_run_means_the_same_in_runs_of_any_length() -> None:
-    assert places("step", [0, 3, 7], total_steps=10) == [0.0, 3.0, 7.0]
-    assert places("progress", [0, 30, 60], total_steps=60) == [0.0, 0.5, 1.0]
-    whole = places("progress", range(121), total_steps=120)
-    assert set(places("progress", range(0, 61, 3), total_steps=60)) <= set(whole)
+    assert axis_positions("step", [0, 3, 7], total_steps=10) == [0.0, 3.0, 7.0]
+    assert axis_positions("progress", [0, 30, 60], total_steps=60) == [0.0, 0.5, 1.0]
+    whole = axis_positions("progress", range(121), total_steps=120)
+    assert set(axis_positions("progress", range(0, 61, 3), total_steps=60)) <= set(whole)
 
 
 def test_time_is_what_the_steps_took() -> None:
     seconds = RNG.uniform(0.1, 0.4, 10).tolist()
     steps = list(range(2, 22, 2))
-    found = places("time", [0, 1, 5, 20], total_steps=20, steps=steps, step_s=seconds)
+    found = axis_positions("time", [0, 1, 5, 20], total_steps=20, steps=steps, step_s=seconds)
     expected = [sum(s for step, s in zip(steps, seconds, strict=True) if step <= at) for at in (0, 1, 5, 20)]
     assert found == pytest.approx(expected)
 

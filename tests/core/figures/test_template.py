@@ -15,7 +15,7 @@ from core.figures.template import (
     plain_text,
     rounded,
     short_text,
-    thinned,
+    thin_indices,
 )
 from tests.cases import each
 
@@ -59,7 +59,7 @@ def test_classes_differ_in_colour_or_symbol_and_the_first_in_both() -> None:
 
 @each("count", [0, 1, 2, 800, 801, 10_000, 1_000_000])
 def test_thinning_keeps_the_ends_and_the_order_and_spreads_evenly(count: int) -> None:
-    kept = thinned(count)
+    kept = thin_indices(count)
     assert len(kept) == min(count, MAX_CURVE_POINTS)
     assert len({after - before for before, after in itertools.pairwise(kept)}) <= 2
     assert kept == sorted(set(kept))

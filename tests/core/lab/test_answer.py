@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import ConfigError
 from core.lab.answer import answer
-from core.lab.choices import SPACES, offered
+from core.lab.choices import SPACES, loss_names
 from tests.cases import each
 
 
@@ -19,7 +19,7 @@ def asked(**question: Any) -> dict[str, Any]:
     return found
 
 
-@each(("space", "loss"), [(space, loss) for space in SPACES for loss in offered(space)])
+@each(("space", "loss"), [(space, loss) for space in SPACES for loss in loss_names(space)])
 def test_an_answer_can_be_continued(space: str, loss: str) -> None:
     question = {"stage": {"space": space, "points": 10}, "settings": [{"loss": loss, "weight": 0.5}]}
     whole = asked(**question, steps=8)["panels"][0]["moments"]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError
-from core.lab.choices import SPACES, Setting, Stage, offered
-from core.lab.dynamics import Played, Vectors, drawn, first_vectors, logits_at, play
+from core.lab.choices import SPACES, Setting, Stage, loss_names
+from core.lab.dynamics import Trajectory, Vectors, first_vectors, logits_at, play, to_drawing
 from core.lab.layouts import simplex_corners, start_of
 from tests.cases import each
 
-EVERY = [(space, loss) for space in SPACES for loss in offered(space)]
+EVERY = [(space, loss) for space in SPACES for loss in loss_names(space)]
 
 
-def played(space: str, loss: str, steps: int = 0, layout: str = "random", points: int = 9, **more: Any) -> Played:
+def played(space: str, loss: str, steps: int = 0, layout: str = "random", points: int = 9, **more: Any) -> Trajectory:
     stage = stage_of(space, layout, points)
     setting = Setting.model_validate({"loss": loss, **more})
     return play(stage, setting, first_vectors(stage, setting), steps)
@@ -178,7 +178,7 @@ def test_points_on_the_simplex_and_logits_are_inverse(classes: int) -> None:
     place = shares @ simplex_corners(classes)
     logits = logits_at(place, classes)
     np.testing.assert_allclose(np.exp(logits) / np.exp(logits).sum(), shares)
-    np.testing.assert_allclose(drawn(logits, logits, "simplex")[0], place, atol=1e-12)
+    np.testing.assert_allclose(to_drawing(logits, logits, "simplex")[0], place, atol=1e-12)
     outside = logits_at(9 * place, classes)
     assert np.isfinite(outside).all()
 

@@ -15,7 +15,7 @@ import pytest
 from core.errors import ConfigError, EngineError
 from core.lab import __main__ as main
 from core.lab import process as module
-from core.lab.__main__ import _answered
+from core.lab.__main__ import _answer_line
 from core.lab.answer import answer
 from core.lab.process import LabProcess
 from core.messages import in_language, language
@@ -83,7 +83,7 @@ def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monk
         assert str(there.value) == str(here.value)
         assert ("cannot be used" in str(here.value)) == (code == "en")
     monkeypatch.setattr(main, "answer", lambda question: f"{language()}: {question}")
-    assert _answered(f"{code} two words") == f"{code}: two words"
+    assert _answer_line(f"{code} two words") == f"{code}: two words"
 
 
 def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
@@ -101,7 +101,7 @@ def test_a_failure_is_reported_in_one_sentence(
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(main, "answer", fail)
-    assert json.loads(_answered("en {}"))["error"].startswith("The lab failed. The server's log has the")
+    assert json.loads(_answer_line("en {}"))["error"].startswith("The lab failed. The server's log has the")
     assert "out of memory" in capsys.readouterr().err
 
 

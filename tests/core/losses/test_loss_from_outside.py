@@ -20,7 +20,7 @@ from core.errors import ConfigError
 from core.events import Step
 from core.figures.parts import part_colour, part_label
 from core.lab.answer import answer
-from core.lab.choices import Setting, offered
+from core.lab.choices import Setting, loss_names
 from core.losses.forces import batch_forces, push_spread
 from core.training.loop import train
 from pages.ui.lab import read_setting, setting_text
@@ -104,8 +104,8 @@ def test_an_address_of_the_lab_keeps_a_name_with_its_mark(monkeypatch: pytest.Mo
 
 
 def test_the_loss_lab_plays_it_with_its_knob_and_its_pulls() -> None:
-    assert "triplet" in offered("circle")
-    assert "triplet" not in offered("simplex")
+    assert "triplet" in loss_names("circle")
+    assert "triplet" not in loss_names("simplex")
     settings = [{"loss": "triplet", "extra": margin, "learning_rate": 1.0} for margin in (0.1, 1.0)]
     found = json.loads(answer(json.dumps({"settings": settings, "steps": 20, "anchor": 0})))
     for panel in found["panels"]:

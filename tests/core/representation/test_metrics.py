@@ -165,7 +165,7 @@ def test_alignment_and_uniformity_equal_loops_over_pairs_in_blocks_of_any_size(
 
 @each(
     "measure",
-    [uniformity, lambda rows: metrics.Given(rows, np.arange(len(rows)) % 2).silhouette],
+    [uniformity, lambda rows: metrics.LabelledVectors(rows, np.arange(len(rows)) % 2).silhouette],
 )
 def test_memory_stays_far_below_the_matrix_of_all_pairs(measure: Callable[[np.ndarray], float | None]) -> None:
     rows = np.random.default_rng(0).normal(size=(4500, 4))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cosine
 
-from core.representation.movement import class_centroids, margins, moved
+from core.representation.movement import class_centroids, cosine_distances, margins
 from tests.cases import each
 
 RNG = np.random.default_rng(0)
@@ -21,22 +21,22 @@ def at(*degrees: float) -> np.ndarray:
 
 class TestMoved:
     def test_it_is_the_cosine_distance_of_each_row(self) -> None:
-        assert moved(at(0, 0, 0, 0), at(0, 60, 90, 180)) == pytest.approx([0, 0.5, 1, 2], abs=1e-15)
+        assert cosine_distances(at(0, 0, 0, 0), at(0, 60, 90, 180)) == pytest.approx([0, 0.5, 1, 2], abs=1e-15)
 
     def test_a_tiny_turn_is_not_lost_in_rounding(self) -> None:
-        assert moved(at(0), at(1e-6)) == pytest.approx([math.radians(1e-6) ** 2 / 2], rel=1e-6)
+        assert cosine_distances(at(0), at(1e-6)) == pytest.approx([math.radians(1e-6) ** 2 / 2], rel=1e-6)
 
     def test_what_stays_or_only_gets_longer_has_not_moved(self) -> None:
         rows = RNG.normal(size=(5, 4)).astype(np.float32)
-        assert (moved(rows, rows) == 0).all()
-        assert moved(rows, rows * 3) == pytest.approx(np.zeros(5), abs=1e-12)
+        assert (cosine_distances(rows, rows) == 0).all()
+        assert cosine_distances(rows, rows * 3) == pytest.approx(np.zeros(5), abs=1e-12)
 
     def test_zero_rows_give_numbers(self) -> None:
-        assert moved(np.zeros((2, 2)), np.array([[0.0, 0.0], [3.0, 0.0]])).tolist() == [0, 0.5]
+        assert cosine_distances(np.zeros((2, 2)), np.array([[0.0, 0.0], [3.0, 0.0]])).tolist() == [0, 0.5]
 
     def test_shapes_must_agree(self) -> None:
         with pytest.raises(ValueError, match=r"after = shape \[2, 3\]: expected \[3, 3\]"):
-            moved(np.eye(3), np.eye(3)[:2])
+            cosine_distances(np.eye(3), np.eye(3)[:2])
 
 
 class TestCentroids:

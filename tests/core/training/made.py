@@ -26,7 +26,7 @@ Draft = Callable[..., RunConfig]
 CPU = Machine(torch.device("cpu"), torch.autocast("cpu", torch.bfloat16, enabled=False))
 
 
-def loaded(config: RunConfig, data: TaskData, *, dropout: float | None = None) -> Encoder:
+def load_run_encoder(config: RunConfig, data: TaskData, *, dropout: float | None = None) -> Encoder:
     """Return the encoder of a run, optionally with another dropout rate."""
     torch.manual_seed(config.seed)
     encoder, _ = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
@@ -41,12 +41,12 @@ def set_dropout(encoder: Encoder, rate: float) -> None:
             module.p = rate
 
 
-def made_phase(
+def build_phase(
     draft: RunConfig, number: int = 0, *, dropout: float | None = None, encoder: Encoder | None = None
 ) -> Phase:
     """Return a phase of the draft's run, ready for its first step."""
     config, data = prepare(draft, gpu=False)
-    encoder = encoder or loaded(config, data, dropout=dropout)
+    encoder = encoder or load_run_encoder(config, data, dropout=dropout)
     _, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
     torch.manual_seed(config.seed)
     return Phase(config, number, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU)
@@ -70,7 +70,7 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
     return [event for event in events if isinstance(event, Step)]
 
 
-def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+def run_draft(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
     """Run a draft. Returns: the prepared config, the rows and all events."""
     config, data = prepare(draft, gpu=False)
     return config, data, list(train(config, data, **arguments))
@@ -112,7 +112,9 @@ class StopAt:
         return ()
 
 
-def in_attempts(config: RunConfig, data: TaskData, folder: Path, stops: Sequence[int], **arguments: Any) -> list[Event]:
+def run_in_attempts(
+    config: RunConfig, data: TaskData, folder: Path, stops: Sequence[int], **arguments: Any
+) -> list[Event]:
     """Stop a run at the given steps and resume it from its checkpoint each time. Returns: all events."""
     events: list[Event] = []
     for at in (*stops, config.steps + 1):

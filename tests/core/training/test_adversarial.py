@@ -14,7 +14,7 @@ from core.config.plan import TermPlan, plan_phase
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT
 from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss
-from core.training.adversarial import embedding_gradients, laid_out
+from core.training.adversarial import arrange_gradients, embedding_gradients
 from tests.cases import each
 from tests.core.encoders.test_model import TEXTS
 from tests.core.encoders.test_taps import made
@@ -99,7 +99,7 @@ def test_gradients_land_on_the_tokens_of_their_text() -> None:
     embeddings = torch.zeros(2, 4, 2)
     gradients = [torch.full((2, 2), 7.0), torch.arange(6.0).view(3, 2), torch.ones(4, 2)]
     texts: Sequence[int] = [3, 1, 9]  # the last one belongs to another group of rows
-    laid = laid_out(gradients, embeddings, owners, texts)
+    laid = arrange_gradients(gradients, embeddings, owners, texts)
     assert torch.equal(laid[0], torch.tensor([[7.0, 7.0], [7.0, 7.0], [0.0, 0.0], [0.0, 0.0]]))
     assert torch.equal(laid[1, :3], gradients[1])
     assert not laid[1, 3].any()

@@ -18,7 +18,7 @@ from core.tasks.batches import make_sampler
 from core.training import untrained
 from core.training.loop import train
 from core.training.untrained import Baseline, MemoryCache, learned_rows
-from tests.core.training.made import Draft, StopAt, curve, preset_phases, reported
+from tests.core.training.made import Draft, StopAt, curve, preset_phases, run_draft
 
 WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
 
@@ -42,7 +42,7 @@ def vectors(config: RunConfig, data: TaskData, texts: Any) -> np.ndarray:
 def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft: Draft, pooling: str) -> None:
     given = draft(steps=30)
     given = given.model_copy(update={"encoder": given.encoder.model_copy(update={"pooling": pooling})})
-    config, data, events = reported(given)
+    config, data, events = run_draft(given)
     assert learned_rows(config, data.train.labels) == list(range(len(data.train)))
     fitted = LogisticRegression(C=1.0, max_iter=2000).fit(vectors(config, data, data.train.inputs), data.train.labels)
     for split, name in ((data.validation, "baseline"), (data.test, "baseline_test")):
@@ -57,7 +57,7 @@ def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft:
 
 @pytest.mark.parametrize("sampler", ["random", "class_balanced"])
 def test_a_short_run_is_compared_on_the_rows_of_its_batches(draft: Draft, sampler: str) -> None:
-    config, data, events = reported(draft(steps=2, batch_size=6, task={"sampler": sampler}))
+    config, data, events = run_draft(draft(steps=2, batch_size=6, task={"sampler": sampler}))
     drawn = make_sampler(sampler, data.train.labels, 6, config.seed)
     rows = learned_rows(config, data.train.labels)
     assert set(rows) == {*drawn.rows(1), *drawn.rows(2)}
@@ -81,7 +81,7 @@ def test_the_probe_is_fitted_on_a_bounded_number_of_rows(draft: Draft, monkeypat
 
 
 def test_the_probe_encodes_a_few_texts_between_steps(draft: Draft) -> None:
-    config, data, events = reported(draft(steps=30))
+    config, data, events = run_draft(draft(steps=30))
     texts = len(data.train) + len(data.validation) + len(data.test)
     at_once = max(untrained.TEXTS_AT_ONCE, -(-texts // 15))
     place = next(i for i, e in enumerate(events) if isinstance(e, Evaluation) and e.split == "baseline")
@@ -91,27 +91,27 @@ def test_the_probe_encodes_a_few_texts_between_steps(draft: Draft) -> None:
 
 
 def test_the_probe_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, events = reported(draft(steps=12))
+    _, _, events = run_draft(draft(steps=12))
     monkeypatch.setattr(Baseline, "between_steps", lambda self: iter(()))
     monkeypatch.setattr(Baseline, "to_the_end", lambda self: iter(()))
-    _, _, without = reported(draft(steps=12))
+    _, _, without = run_draft(draft(steps=12))
     assert curve(events) == curve(without)
 
 
 def test_a_cached_baseline_is_reported_after_the_first_step(draft: Draft) -> None:
     cache = MemoryCache()
-    _, _, first = reported(draft(steps=30), cache=cache)
-    _, _, again = reported(draft(steps=30), cache=cache)
+    _, _, first = run_draft(draft(steps=30), cache=cache)
+    _, _, again = run_draft(draft(steps=30), cache=cache)
     kinds = [event.split if isinstance(event, Evaluation) else type(event).__name__ for event in again]
     assert kinds.index("baseline") < kinds.index("Step") + 4
     for split in ("baseline", "baseline_test"):
         assert scores(again, split) == scores(first, split)
-    _, _, fewer = reported(draft(steps=1, batch_size=6), cache=cache)
+    _, _, fewer = run_draft(draft(steps=1, batch_size=6), cache=cache)
     assert scores(fewer, "baseline")["train_rows"] == 6
 
 
 def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
-    _, _, events = reported(draft(steps=1))
+    _, _, events = run_draft(draft(steps=1))
     splits = [event.split for event in events if isinstance(event, Evaluation)]
     assert splits.index("baseline_test") < splits.index("test")
 
@@ -119,7 +119,7 @@ def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
 def test_a_resumed_run_fits_the_probe_on_the_pre_trained_encoder(draft: Draft, tmp_path: Any) -> None:
     from core.training.checkpoints import Checkpoints
 
-    config, data, straight = reported(draft(steps=30, optimiser={"learning_rate": 1e-2}))
+    config, data, straight = run_draft(draft(steps=30, optimiser={"learning_rate": 1e-2}))
     controls = StopAt(1)
     events: list[Event] = []
     for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path)):

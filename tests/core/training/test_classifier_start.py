@@ -20,7 +20,7 @@ from core.training.trainable import fit_classifier
 from core.weight_files import snapshot_path
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import frame_again, recorded
-from tests.core.training.made import Draft, curve, in_attempts, loaded, preset_phases
+from tests.core.training.made import Draft, curve, load_run_encoder, preset_phases, run_in_attempts
 
 CLASSES = 7
 
@@ -43,7 +43,7 @@ def many(draft: Draft, seven: Path) -> Draft:
 
 def test_the_fit_is_a_logistic_regression_on_what_the_last_layer_reads(many: Draft) -> None:
     config, data = prepare(many(), gpu=False)
-    encoder = loaded(config, data)
+    encoder = load_run_encoder(config, data)
     tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]
     fit_classifier(encoder, tokenizer, data.train.inputs, data.train.labels, seed=0)
     tokens = tokenizer(data.train.inputs)
@@ -102,13 +102,13 @@ def test_a_sample_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.M
         read.extend(given)
         return tokenizer(given)
 
-    fit_classifier(loaded(config, data), tokens, texts, [*range(CLASSES)] * (len(texts) // CLASSES), seed=0)
+    fit_classifier(load_run_encoder(config, data), tokens, texts, [*range(CLASSES)] * (len(texts) // CLASSES), seed=0)
     assert len(read) == 20
     assert len({text.split()[-1] for text in read}) == CLASSES
 
 
 def test_a_resumed_run_is_on_the_same_curve(many: Draft, tmp_path: Path) -> None:
     config, data = prepare(many(), gpu=False)
-    whole = in_attempts(config, data, tmp_path / "whole", ())
-    parts = in_attempts(config, data, tmp_path / "parts", (3, 5))
+    whole = run_in_attempts(config, data, tmp_path / "whole", ())
+    parts = run_in_attempts(config, data, tmp_path / "parts", (3, 5))
     assert curve(parts) == curve(whole)

@@ -65,7 +65,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-class Together(NamedTuple):
+class TwoProcessRun(NamedTuple):
     """Results of two processes."""
 
     curve: list[dict[str, float]]
@@ -105,7 +105,7 @@ def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     assert done.returncode == 0, done.stderr[-9000:]
     curves = json.loads((folder / "out.json").read_text())
     return {
-        name: Together(
+        name: TwoProcessRun(
             curve,
             load_file(folder / f"gradients-{number}.safetensors"),
             load_file(folder / f"weights-{number}" / "checkpoint.safetensors"),

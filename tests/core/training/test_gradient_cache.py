@@ -12,13 +12,13 @@ from torch import Tensor
 from core.encoders.model import Encoder
 from core.encoders.taps import Taps
 from core.training.gradient_cache import GradientCache
-from core.training.outputs import Outputs, Reader, joined, outputs_of
+from core.training.outputs import Outputs, Reader, concatenate_outputs, outputs_of
 from core.training.phase import Phase
 from core.training.step import compute_step
 from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_same_gradients, made
-from tests.core.training.made import Draft, made_phase, preset_phases
+from tests.core.training.made import Draft, build_phase, preset_phases
 
 TAPS = Taps(layers=(2, 3), tokens=((3, 2),))
 Run = Callable[[int, int], Outputs]
@@ -54,7 +54,7 @@ def cached_backward(run: Run, part: int) -> Callable[[], None]:
 
 def in_parts(run: Run, part: int) -> Outputs:
     """Compute the same micro-batches, with all activations in memory."""
-    return joined([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
+    return concatenate_outputs([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
 
 
 @each("part", [1, 2, 5, 9])
@@ -113,8 +113,8 @@ def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
 @pytest.mark.parametrize("name", ["ce-scl", "mixup", "rdrop-one-stage", "rdrop-two-stage", "multi-layer-token", "dscl"])
 def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, name: str) -> None:
     (first, *_) = preset_phases(name)
-    whole_values, whole = step_gradients(made_phase(draft(**first), dropout=0.0))
-    values, found = step_gradients(made_phase(draft(**first, micro_batch=3), dropout=0.0))
+    whole_values, whole = step_gradients(build_phase(draft(**first), dropout=0.0))
+    values, found = step_gradients(build_phase(draft(**first, micro_batch=3), dropout=0.0))
     assert found.keys() == whole.keys()
     for gradient in found:
         torch.testing.assert_close(found[gradient], whole[gradient], atol=2e-5, rtol=1e-3, msg=gradient)
@@ -133,7 +133,7 @@ def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, 
     ids=["lora", "last blocks", "checkpointing", "projection"],
 )
 def test_without_dropout_other_settings_have_the_same_gradients_too(draft: Draft, phase: dict[str, Any]) -> None:
-    found = [step_gradients(made_phase(draft(**phase, **cut), dropout=0.0))[1] for cut in ({}, {"micro_batch": 3})]
+    found = [step_gradients(build_phase(draft(**phase, **cut), dropout=0.0))[1] for cut in ({}, {"micro_batch": 3})]
     assert found[0].keys() == found[1].keys()
     assert any(gradient.any() for gradient in found[0].values())
     for name, gradient in found[0].items():
@@ -141,20 +141,20 @@ def test_without_dropout_other_settings_have_the_same_gradients_too(draft: Draft
 
 
 def test_a_part_as_large_as_the_batch_is_a_plain_step(draft: Draft) -> None:
-    values = [step_gradients(made_phase(draft(**cut)))[0] for cut in ({}, {"micro_batch": 8}, {"micro_batch": 20})]
+    values = [step_gradients(build_phase(draft(**cut)))[0] for cut in ({}, {"micro_batch": 8}, {"micro_batch": 20})]
     assert values[0] == values[1] == values[2]
 
 
 @pytest.mark.parametrize("name", ["ce-scl", "rdrop-one-stage", "rdrop-two-stage", "token-scl", "multi-view-scl"])
 def test_with_dropout_a_step_is_that_of_a_pass_in_parts_that_keeps_its_graph(draft: Draft, name: str) -> None:
-    phase = made_phase(draft(**preset_phases(name)[0], micro_batch=3))
+    phase = build_phase(draft(**preset_phases(name)[0], micro_batch=3))
     state = torch.get_rng_state()
     values, found = step_gradients(phase)
     after = torch.get_rng_state()
     phase.encoder.zero_grad()
     torch.set_rng_state(state)
     batch = phase.batch(1)
-    outputs = joined([phase.passes.run(batch, start, min(start + 3, 8)) for start in (0, 3, 6)])
+    outputs = concatenate_outputs([phase.passes.run(batch, start, min(start + 3, 8)) for start in (0, 3, 6)])
     value = phase.objective(Reader(outputs, phase.encoder, phase.plan), batch.labels)
     value.total.backward()
     assert values["loss"] == pytest.approx(value.total.item())

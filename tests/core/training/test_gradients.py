@@ -15,7 +15,7 @@ from core.training.gradients import EVERY_STEPS
 from core.training.outputs import Reader
 from core.training.phase import Phase
 from core.training.step import compute_step
-from tests.core.training.made import Draft, made_phase, preset_phases, take_steps
+from tests.core.training.made import Draft, build_phase, preset_phases, take_steps
 
 SCL = {"loss": "supcon", "weight": 0.7, "temperature": 0.3}
 CE = {"loss": "cross_entropy", "weight": 0.3}
@@ -77,7 +77,7 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
 
 def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
     """Return the reported values of a step and the phase right before it. Without dropout the step is repeatable."""
-    phase = made_phase(draft, dropout=0.0)
+    phase = build_phase(draft, dropout=0.0)
     take_steps(phase, step - 1)
     before = copy.deepcopy(phase)
     torch.manual_seed(7)  # for dropout in the heads
@@ -102,7 +102,7 @@ def test_norms_and_cosine_are_those_of_each_term_alone(draft: Draft, name: str) 
 
 
 def test_every_few_steps_of_a_phase_are_compared(draft: Draft) -> None:
-    reported = take_steps(made_phase(draft()), 8)
+    reported = take_steps(build_phase(draft()), 8)
     assert [i for i, values in enumerate(reported, start=1) if "shared_cosine" in values] == [1, 1 + EVERY_STEPS]
 
 
@@ -118,12 +118,12 @@ def test_every_few_steps_of_a_phase_are_compared(draft: Draft) -> None:
     ids=["one term", "weight 0", "classifier only", "classifier only, both on logits", "a term that moves nothing"],
 )
 def test_where_there_is_nothing_to_compare_nothing_is_reported(draft: Draft, settings: dict[str, Any]) -> None:
-    (values,) = take_steps(made_phase(draft(**settings)), 1)
+    (values,) = take_steps(build_phase(draft(**settings)), 1)
     assert not [name for name in values if name.startswith(("shared_", "pooled_"))]
 
 
 def test_a_term_with_zero_gradient_has_no_cosine(draft: Draft) -> None:
-    phase = made_phase(draft(**mixed(SCL, CE)))
+    phase = build_phase(draft(**mixed(SCL, CE)))
     phase.labels = torch.arange(len(phase.labels)) % 2
     phase.sampler.rows = lambda step: [0, 1]  # type: ignore[method-assign]
     (values,) = take_steps(phase, 1)  # no anchor has a positive
@@ -136,8 +136,8 @@ def test_a_term_with_zero_gradient_has_no_cosine(draft: Draft) -> None:
 def test_measuring_gradients_changes_nothing(
     draft: Draft, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = take_steps(made_phase(draft(**settings)), 8)
+    looked = take_steps(build_phase(draft(**settings)), 8)
     monkeypatch.setattr("core.training.step.EVERY_STEPS", 10**6)
-    quiet = take_steps(made_phase(draft(**settings)), 8)
+    quiet = take_steps(build_phase(draft(**settings)), 8)
     assert [values["loss"] for values in looked] == [values["loss"] for values in quiet]
     assert [values["grad_norm"] for values in looked] == [values["grad_norm"] for values in quiet]

@@ -17,7 +17,7 @@ from core.events import Step
 from core.tasks import TaskData
 from core.training import fine_tune
 from core.training.checkpoints import Checkpoints, Trained, load_learned
-from core.training.fine_tune import halve_weights, in_half
+from core.training.fine_tune import halve_weights, to_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 from tests.core.training.made import Draft, StopAt
@@ -118,7 +118,7 @@ def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
         "undefined": torch.tensor([1.0, torch.nan]),
         "none": torch.zeros(0),
     }
-    found = in_half(tensors)
+    found = to_half(tensors)
     assert all(found[name].dtype == torch.float32 for name in ("very negative", "undefined"))
     assert found["small"].tolist() == [1.0, 0.0]
     assert torch.equal(found["large"], tensors["large"])

@@ -16,7 +16,7 @@ from core.encoders.packing import Tokens
 from core.training.passes import StepInputs
 from core.views import back_translation
 from tests.conftest import write_csv
-from tests.core.training.made import Draft, loaded, nli_csv
+from tests.core.training.made import Draft, load_run_encoder, nli_csv
 
 ROWS = [7, 3, 0, 11]
 
@@ -36,7 +36,7 @@ class Made:
         from core.encoders.model import load_encoder
 
         config, self.data = prepare(draft(task={"path": str(path)} if path else {}), gpu=False)
-        encoder = loaded(config, self.data)
+        encoder = load_run_encoder(config, self.data)
         _, self.tokenizer = load_encoder(config.encoder.id, classes=self.data.classes, max_length=32)
         self.special = encoder.special_ids
         self.inputs = StepInputs(self.data, encoder, self.tokenizer, passes, seed=seed, **more)

@@ -37,7 +37,7 @@ from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache
-from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
+from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
 
 # Shared by these tests, so the untrained encoder encodes the rows only once.
 UNTRAINED = MemoryCache()
@@ -45,7 +45,7 @@ NO_FRAMES = {"probe": {"frame_steps": []}}
 
 
 def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
-    return reported(draft, **{"cache": UNTRAINED} | arguments)[2]
+    return run_draft(draft, **{"cache": UNTRAINED} | arguments)[2]
 
 
 class Script:
@@ -423,7 +423,7 @@ def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draf
     # Three steps after the last stop, because the queue's contents affect the following step.
     config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES))
     whole = list(train(config, data, cache=UNTRAINED))
-    parts = in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
+    parts = run_in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
     assert curve(parts) == curve(whole)
     frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, parts))
     np.testing.assert_array_equal(frames.embeddings, last.embeddings)
@@ -439,7 +439,7 @@ def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
     config, data = prepared(made)
     whole = list(train(config, data, cache=UNTRAINED))
-    assert curve(in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED)) == curve(whole)
+    assert curve(run_in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED)) == curve(whole)
 
 
 def test_a_phase_of_contrast_leaves_the_classifier_and_moves_the_encoder(draft: Draft) -> None:
@@ -505,7 +505,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
     recorded = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
     assert len(recorded) == 3
     config, data = prepared(parse_config(made.model_dump(mode="json") | {"knob_turns": recorded}))
-    assert curve(in_attempts(config, data, tmp_path, (4,), cache=UNTRAINED)) == curve(live)
+    assert curve(run_in_attempts(config, data, tmp_path, (4,), cache=UNTRAINED)) == curve(live)
 
 
 @pytest.mark.parametrize(
@@ -538,7 +538,7 @@ def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
     same_batch = steps_of(events_of(once))
     passes = [both / one.values["tokens"] for both, one in zip(tokens, same_batch, strict=True)]
     assert passes == [2.0 if weight > 0 else 1.0 for weight in weights]
-    assert curve(in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)) == curve(whole)
+    assert curve(run_in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)) == curve(whole)
 
 
 def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from core.config.plan import Plan, plan_phase
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.evaluate import TermInput
-from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, joined, outputs_of, projection_head
+from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, concatenate_outputs, outputs_of, projection_head
 from core.views.token_clusters import cluster_views
 from tests.cases import each
 from tests.core.encoders.test_model import made
@@ -229,7 +229,7 @@ def test_outputs_are_split_by_pass_and_joined_across_micro_batches() -> None:
         views = TokenViews(whole.tokens[1].vectors[:, start:end], whole.tokens[1].mask[:, start:end])
         return Outputs({2: whole.pooled[2][:, start:end]}, {1: views})
 
-    together = joined([part(0, 2), part(2, 3)])
+    together = concatenate_outputs([part(0, 2), part(2, 3)])
     assert torch.equal(together.pooled[2], whole.pooled[2])
     assert torch.equal(together.tokens[1].vectors, whole.tokens[1].vectors)
     assert torch.equal(together.tokens[1].mask, whole.tokens[1].mask)

@@ -15,7 +15,7 @@ from core.encoders.packing import Tokens
 from core.training.phase import Phase
 from core.training.step import commit_step, compute_step
 from tests.cases import slow_but
-from tests.core.training.made import Draft, made_phase, preset_phases, take_steps, weights
+from tests.core.training.made import Draft, build_phase, preset_phases, take_steps, weights
 
 B = 8
 
@@ -66,7 +66,7 @@ READINGS: dict[str, tuple[str, int]] = {
 def test_the_encoder_reads_each_text_as_often_as_the_terms_need_and_in_one_call(
     draft: Draft, name: str, texts: int
 ) -> None:
-    made = made_phase(draft(**preset_phases(name)[0]))
+    made = build_phase(draft(**preset_phases(name)[0]))
     with texts_read(made.encoder) as read:
         take_steps(made, 2)
     assert read == [texts, texts]
@@ -87,7 +87,7 @@ def test_the_encoder_reads_each_text_as_often_as_the_terms_need_and_in_one_call(
 def test_other_views_cost_what_the_plan_says(
     draft: Draft, terms: list[dict[str, Any]], calls: list[int], readings: int
 ) -> None:
-    made = made_phase(draft(objective=objective(*terms)))
+    made = build_phase(draft(objective=objective(*terms)))
     with texts_read(made.encoder) as read:
         take_steps(made, 1)
     assert read == calls
@@ -95,7 +95,7 @@ def test_other_views_cost_what_the_plan_says(
 
 
 def test_reported_token_counts_match_the_tokens_read(draft: Draft) -> None:
-    one, two = (made_phase(draft(**preset_phases(name)[0])) for name in ("ce", "rdrop-two-stage"))
+    one, two = (build_phase(draft(**preset_phases(name)[0])) for name in ("ce", "rdrop-two-stage"))
     (first,), (second,) = take_steps(one, 1), take_steps(two, 1)
     assert first["texts"] == second["texts"] == B
     expected = sum(len(tokens.ids) for tokens in one.passes.inputs.plain(one.sampler.rows(1)))
@@ -129,7 +129,7 @@ STEPS = 10  # of batches of 8 from 24 rows: more than three epochs
 def frozen_phase(draft: Draft, given: dict[str, Any], *, sampler: str = "random") -> Phase:
     rate = {"learning_rate": 1e-2}
     task = {"train_size": 24, "sampler": sampler}
-    return made_phase(draft(task=task, steps=STEPS, optimiser=rate, **given))
+    return build_phase(draft(task=task, steps=STEPS, optimiser=rate, **given))
 
 
 def without_cache(made: Phase) -> Phase:
@@ -189,7 +189,7 @@ def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     ids=["eda", "token shuffle", "cut-off", "adversarial", "micro batch", "frozen layer"],
 )
 def test_changing_or_tapping_frozen_blocks_bypasses_the_cache(draft: Draft, given: dict[str, Any]) -> None:
-    made = made_phase(draft(trainable=LAST, **given))
+    made = build_phase(draft(trainable=LAST, **given))
     assert made.passes.kept_outputs is None
     assert made.passes.kept_states is None
     before = weights(made.encoder)
@@ -202,7 +202,7 @@ def test_changing_or_tapping_frozen_blocks_bypasses_the_cache(draft: Draft, give
 
 @pytest.mark.parametrize("part", ["all", "lora"])
 def test_nothing_is_kept_where_no_block_is_frozen(draft: Draft, part: str) -> None:
-    made = made_phase(draft(trainable={"part": part}))
+    made = build_phase(draft(trainable={"part": part}))
     assert made.passes.kept_outputs is made.passes.kept_states is None
 
 
@@ -226,7 +226,7 @@ def test_every_term_reports_its_losses_reference_lines_and_gradient_norm(draft: 
         {"loss": "simcse", "weight": 0.2, "views": [view("dropout")]},
     )
     # The phase taps no tokens for a term of weight 0.
-    (values,) = take_steps(made_phase(draft(objective=terms)), 1)
+    (values,) = take_steps(build_phase(draft(objective=terms)), 1)
     losses = {"cross_entropy", "rdrop", "rdrop.ce", "rdrop.kl", "supcon", "simcse"}
     assert {name.removeprefix("loss.") for name in values if name.startswith("loss.")} == losses
     assert {name for name in values if name.startswith("collapse_line.")} == {
@@ -243,7 +243,9 @@ def test_every_term_reports_its_losses_reference_lines_and_gradient_norm(draft: 
 
 
 def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
-    made = made_phase(draft(objective=objective(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01}))
+    made = build_phase(
+        draft(objective=objective(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01})
+    )
     before = weights(made.encoder)
     computed = compute_step(made, 1)
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights(made.encoder).items())
@@ -265,7 +267,7 @@ def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
 )
 def test_only_what_learns_moves(draft: Draft, trainable: dict[str, Any], moving: tuple[str, ...]) -> None:
     terms = objective(CE, {"loss": "supcon", "projection": "mlp"})
-    made = made_phase(draft(objective=terms, trainable=trainable, optimiser={"learning_rate": 1e-2}))
+    made = build_phase(draft(objective=terms, trainable=trainable, optimiser={"learning_rate": 1e-2}))
     before = weights(made.encoder)
     take_steps(made, 3)
     moved = {name for name, tensor in weights(made.encoder).items() if not torch.equal(tensor, before[name])}
@@ -277,7 +279,7 @@ def test_only_what_learns_moves(draft: Draft, trainable: dict[str, Any], moving:
 @pytest.mark.parametrize("optimiser", [{"name": "adafactor"}, {"bias_correction": False}, {"layer_decay": 0.5}])
 def test_the_optimiser_of_the_phase_is_used(draft: Draft, optimiser: dict[str, Any]) -> None:
     found = [
-        [step["loss"] for step in take_steps(made_phase(draft(optimiser={"learning_rate": 1e-2} | given)), 4)]
+        [step["loss"] for step in take_steps(build_phase(draft(optimiser={"learning_rate": 1e-2} | given)), 4)]
         for given in ({}, optimiser)
     ]
     assert found[0][0] == found[1][0]
@@ -285,18 +287,18 @@ def test_the_optimiser_of_the_phase_is_used(draft: Draft, optimiser: dict[str, A
 
 
 def test_a_gradient_cache_as_large_as_the_batch_or_over_frozen_blocks_changes_nothing(draft: Draft) -> None:
-    whole = made_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=B)[0]))
+    whole = build_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=B)[0]))
     assert whole.passes.kept_states is not None
-    frozen = made_phase(draft(**preset_phases("ce", trainable={"part": "classifier"}, micro_batch=2)[0]))
+    frozen = build_phase(draft(**preset_phases("ce", trainable={"part": "classifier"}, micro_batch=2)[0]))
     assert frozen.passes.kept_outputs is not None
-    parts = made_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=2)[0]))
+    parts = build_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=2)[0]))
     assert parts.passes.kept_states is None
 
 
 def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share_it(draft: Draft) -> None:
     views = [{"view": "adversarial"}]
     terms = [{"loss": "cross_entropy", "views": views}, {"loss": "supcon", "weight": 0.5, "views": views}]
-    made = made_phase(draft(objective={"terms": terms, "combine": "additive"}))
+    made = build_phase(draft(objective={"terms": terms, "combine": "additive"}))
     (adversarial,) = (p for p in made.plan.passes if p.view is not None)
     assert made.passes._term_of(adversarial).key == "supcon"
 
@@ -308,7 +310,7 @@ def test_uniform_dscl_is_supcon(draft: Draft) -> None:
         {"loss": "dscl", "uniform": True, "temperature": 0.2, "views": views},
         {"loss": "supcon", "temperature": 0.2, "views": views},
     ):
-        made = made_phase(draft(objective={"terms": [term], "combine": "additive"}))
+        made = build_phase(draft(objective={"terms": [term], "combine": "additive"}))
         (values,) = take_steps(made, 1)
         losses.append((values["loss"], values[f"lower_bound.{term['loss']}"]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
@@ -317,7 +319,7 @@ def test_uniform_dscl_is_supcon(draft: Draft) -> None:
 def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
     def gradients(launched: float, turned: float) -> list[torch.Tensor]:
         term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}
-        made = made_phase(draft(objective=objective(term)), dropout=0.0)
+        made = build_phase(draft(objective=objective(term)), dropout=0.0)
         made.set_objective(made.objective_config.turned("temperature", turned))
         return made.batch(1).gradients[1]
 

@@ -19,7 +19,7 @@ from core.training.encode import encoder_autocast, in_bfloat16
 from core.training.loop import train
 from core.training.untrained import MemoryCache
 from tests.cases import each
-from tests.core.training.made import Draft, curve, in_attempts, made_phase, preset_phases, take_steps
+from tests.core.training.made import Draft, build_phase, curve, preset_phases, run_in_attempts, take_steps
 
 CPU = torch.device("cpu")
 
@@ -68,7 +68,7 @@ def dtypes(encoder: Encoder, act: Callable[[], object]) -> dict[str, torch.dtype
 
 
 def lowered_phase(given: RunConfig, dropout: float | None = None) -> Any:
-    phase = made_phase(given, dropout=dropout)
+    phase = build_phase(given, dropout=dropout)
     phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
     phase.passes = phase._passes(phase.plan)
     return phase
@@ -97,7 +97,7 @@ def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(
 def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, preset: str) -> None:
     given = draft(more={"phases": preset_phases(preset)})
     torch.manual_seed(0)
-    (whole,) = take_steps(made_phase(given, dropout=0.0), 1)
+    (whole,) = take_steps(build_phase(given, dropout=0.0), 1)
     (lowered,) = take_steps(lowered_phase(given, dropout=0.0), 1)
     for name, value in whole.items():
         if name.startswith(("loss", "collapse_line", "lower_bound")):
@@ -113,7 +113,7 @@ def lowered(draft: Draft, **given: Any) -> RunConfig:
 def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> None:
     config, data = prepare(lowered(draft), gpu=False)
     straight = list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight")))
-    resumed = in_attempts(config, data, tmp_path / "resumed", [3, 6])
+    resumed = run_in_attempts(config, data, tmp_path / "resumed", [3, 6])
     assert curve(resumed) == curve(straight)
     tests = [
         [e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (straight, resumed)

@@ -18,7 +18,7 @@ from core.tasks import TaskData
 from core.training.loop import train
 from core.training.untrained import MemoryCache
 from tests.cases import slow_but
-from tests.core.training.made import curve, in_attempts, nli_csv, preset_phases
+from tests.core.training.made import curve, nli_csv, preset_phases, run_in_attempts
 from tests.core.views.test_back_translation import make_marian
 
 Prepared = tuple[RunConfig, TaskData]
@@ -111,7 +111,7 @@ def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
     cache = MemoryCache()
     translations = tmp_path / "translations.db"
     whole = list(train(config, data, cache=cache, translations=translations))
-    parts = in_attempts(config, data, tmp_path, (3, 4, 6), cache=cache, translations=translations)
+    parts = run_in_attempts(config, data, tmp_path, (3, 4, 6), cache=cache, translations=translations)
     assert curve(parts) == curve(whole)
     assert len(curve(whole)) == 8
     tests = [[e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (whole, parts)]

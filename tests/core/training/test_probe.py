@@ -16,7 +16,7 @@ from core.tasks import TaskData
 from core.training import probe as frames
 from core.training.checkpoints import Checkpoints, load_learned
 from core.weight_files import snapshot_path, snapshot_steps
-from tests.core.training.made import Draft, reported
+from tests.core.training.made import Draft, run_draft
 from tests.core.training.test_loop import Script
 
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
@@ -34,7 +34,7 @@ class Plain(NamedTuple):
 @pytest.fixture(scope="module")
 def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     checkpoints = Checkpoints(tmp_path_factory.mktemp("plain"))
-    return Plain(*reported(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
+    return Plain(*run_draft(draft(more=PROBE), checkpoints=checkpoints), checkpoints.path)
 
 
 def frames_of(events: list[Event]) -> dict[int, Frame]:
@@ -111,7 +111,7 @@ def test_attention_of_texts_that_do_not_fit_is_not_kept(
     fitting = sum(text.length for text in whole.texts[:3]) * per_token
     for size, kept in ((fitting, 3), (fitting - 1, 2), (0, 0)):
         monkeypatch.setattr(frames, "ATTENTION_BYTES_MAX", size)
-        _, _, events = reported(draft(more=PROBE))
+        _, _, events = run_draft(draft(more=PROBE))
         (tokens,) = [event for event in events if isinstance(event, Tokens)]
         assert tokens.texts == whole.texts[:kept]
         columns = sum(text.length for text in tokens.texts)
@@ -121,7 +121,7 @@ def test_attention_of_texts_that_do_not_fit_is_not_kept(
 
 def test_a_snapshot_is_the_model_of_its_frame(draft: Draft, tmp_path: Path) -> None:
     more = PROBE | {"checkpoint": {"snapshot_steps": [4]}}
-    config, data, events = reported(draft(more=more), checkpoints=Checkpoints(tmp_path))
+    config, data, events = run_draft(draft(more=more), checkpoints=Checkpoints(tmp_path))
     assert snapshot_steps(tmp_path) == (4,)
     encoder, tokenizer = loaded(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
@@ -137,10 +137,10 @@ def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(dr
         "trainable": {"part": "lora", "lora_rank": 2, "lora_dropout": 0.0},
         "optimiser": {"learning_rate": 0.02},
     }
-    config, data, events = reported(
+    config, data, events = run_draft(
         draft(more=PROBE | {"checkpoint": {"snapshot_steps": [4]}}, **lora), checkpoints=Checkpoints(tmp_path)
     )
-    _, _, without = reported(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
+    _, _, without = run_draft(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
     np.testing.assert_array_equal(frames_of(events)[8].embeddings, frames_of(without)[8].embeddings)
     encoder, tokenizer = loaded(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
@@ -151,7 +151,7 @@ def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(dr
 
 
 def test_a_run_that_is_stopped_keeps_the_weights_it_stopped_with(draft: Draft, tmp_path: Path) -> None:
-    _, _, events = reported(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
+    _, _, events = run_draft(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
     last = events[-1]
     assert isinstance(last, Finished)
     assert last.status == "stopped"

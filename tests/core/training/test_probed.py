@@ -16,7 +16,7 @@ from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.untrained import MemoryCache, VectorCache
-from tests.core.training.made import CPU, Draft, in_attempts, reported
+from tests.core.training.made import CPU, Draft, run_draft, run_in_attempts
 from tests.core.training.test_loop import Script
 from tests.core.training.test_probe import loaded
 
@@ -52,8 +52,8 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 5e-3}, more=PROBE)
     cache: VectorCache = MemoryCache()
     if cached:
-        reported(made, cache=cache)
-    config, data, events = reported(made, checkpoints=Checkpoints(tmp_path), cache=cache)
+        run_draft(made, cache=cache)
+    config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path), cache=cache)
     frames = {event.step: event for event in events if isinstance(event, Frame)}
     validation = evaluations(events, "validation")
     first, last = loaded(config, data), loaded(config, data)
@@ -70,7 +70,7 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
 
 def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp_path: Path) -> None:
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 2e-2})
-    config, data, events = reported(made, checkpoints=Checkpoints(tmp_path))
+    config, data, events = run_draft(made, checkpoints=Checkpoints(tmp_path))
     encoder, tokenizer = loaded(config, data)
     load_learned(Checkpoints(tmp_path).path, encoder)
     (test,) = evaluations(events, "test").values()
@@ -85,15 +85,15 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
 
 def test_a_probe_is_fitted_on_at_most_that_many_rows(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.training.probe.PROBE_ROWS", 30)
-    _, _, events = reported(draft(objective=CONTRAST, more=PROBE))
+    _, _, events = run_draft(draft(objective=CONTRAST, more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {30}
     more = {"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}
-    _, _, events = reported(draft(objective=CONTRAST, more=more))
+    _, _, events = run_draft(draft(objective=CONTRAST, more=more))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {40}  # as many as on the map
 
 
 def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:
-    _, _, events = reported(draft(more=PROBE))
+    _, _, events = run_draft(draft(more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {None}
     assert evaluations(events, "test")[8].probe_rows is None
     assert not [event for event in events if isinstance(event, Notice)]
@@ -101,7 +101,7 @@ def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:
 
 def test_two_phases_are_scored_by_the_probe_and_then_by_the_classifier(draft: Draft) -> None:
     more = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}} | TWO_PHASES
-    _, data, events = reported(draft(more=more))
+    _, data, events = run_draft(draft(more=more))
     by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
     assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
     assert evaluations(events, "test")[8].probe_rows is None
@@ -109,7 +109,7 @@ def test_two_phases_are_scored_by_the_probe_and_then_by_the_classifier(draft: Dr
 
 def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
     made = draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}})
-    _, data, events = reported(made, controls=Script({5: ("lambda", 0.5)}))
+    _, data, events = run_draft(made, controls=Script({5: ("lambda", 0.5)}))
     assert [event for event in events if isinstance(event, KnobTurned)] == [KnobTurned(5, "lambda", 0.5)]
     by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
     assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
@@ -117,17 +117,17 @@ def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
 
 
 def test_the_run_says_that_its_classifier_never_learns(draft: Draft) -> None:
-    _, _, events = reported(draft(objective=CONTRAST))
+    _, _, events = run_draft(draft(objective=CONTRAST))
     notices = [str(event.message) for event in events if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "the classifier is not trained" in notices[0]
-    _, _, events = reported(draft(more=TWO_PHASES))
+    _, _, events = run_draft(draft(more=TWO_PHASES))
     assert ["is trained from step 5" in str(e.message) for e in events if isinstance(e, Notice)] == [True]
 
 
 def test_a_resumed_run_has_the_same_probes(draft: Draft, tmp_path: Path) -> None:
-    config, data, events = reported(draft(objective=CONTRAST, more=PROBE))
-    parts = in_attempts(config, data, tmp_path, (3, 4))
+    config, data, events = run_draft(draft(objective=CONTRAST, more=PROBE))
+    parts = run_in_attempts(config, data, tmp_path, (3, 4))
     for split in ("validation", "test"):
         assert evaluations(parts, split) == evaluations(events, split)
     assert len([event for event in parts if isinstance(event, Started)]) == 3

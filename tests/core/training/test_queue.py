@@ -16,7 +16,7 @@ from core.training.queue import MomentumQueue
 from core.training.trainable import apply_trainable
 from tests.cases import each
 from tests.core.encoders.test_model import TEXTS, made
-from tests.core.training.made import CPU, Draft, made_phase, take_steps
+from tests.core.training.made import CPU, Draft, build_phase, take_steps
 
 MOMENTUM = 0.75
 BATCHES = [([0, 1], [0, 1]), ([2, 3], [1, 1]), ([4, 0], [0, 1]), ([1, 2], [1, 0])]
@@ -140,7 +140,7 @@ def objective(**settings: Any) -> dict[str, Any]:
 
 
 def test_the_loss_of_a_step_has_the_queue_among_its_candidates(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    phase = made_phase(draft(objective=objective(queue=20, momentum=0.5), optimiser={"learning_rate": 1e-2}))
+    phase = build_phase(draft(objective=objective(queue=20, momentum=0.5), optimiser={"learning_rate": 1e-2}))
     pooled_vectors: list[Tensor] = []
     original = phase.passes.encode
 
@@ -162,7 +162,7 @@ def test_the_loss_of_a_step_has_the_queue_among_its_candidates(draft: Draft, mon
 
 
 def test_the_queue_holds_the_batches_rows_in_order(draft: Draft) -> None:
-    phase = made_phase(draft(objective=objective(queue=20)))
+    phase = build_phase(draft(objective=objective(queue=20)))
     take_steps(phase, 3)
     rows = [row for step in (1, 2, 3) for row in phase.sampler.rows(step)][-20:]
     held = phase.queues["supcon"].held

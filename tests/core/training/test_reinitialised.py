@@ -15,7 +15,7 @@ from core.events import Evaluation, Event, Frame, Notice
 from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache, VectorCache
 from tests.cases import slow_but
-from tests.core.training.made import Draft, curve, in_attempts, preset_phases, reported, steps_of
+from tests.core.training.made import Draft, curve, preset_phases, run_draft, run_in_attempts, steps_of
 
 # A rate so low that no float32 weight moves, so training explains no change.
 STILL: dict[str, Any] = {"optimiser": {"learning_rate": 1e-30, "classifier_learning_rate": 1e-30, "weight_decay": 0.0}}
@@ -25,7 +25,7 @@ NO_FRAMES: dict[str, Any] = {"probe": {"frame_steps": []}}
 
 
 def events_of(draft: RunConfig, cache: VectorCache | None = None) -> list[Event]:
-    return reported(draft, cache=cache)[2]
+    return run_draft(draft, cache=cache)[2]
 
 
 def frames_of(events: list[Event]) -> list[Frame]:
@@ -115,7 +115,7 @@ def test_a_run_with_new_blocks_goes_on_bit_for_bit_wherever_it_stopped(
     config, data = prepare(made, gpu=False)
     cache = MemoryCache()
     whole = list(train(config, data, cache=cache))
-    parts = in_attempts(config, data, tmp_path, (2, 5, 7), **({"cache": cache} if warm else {}))
+    parts = run_in_attempts(config, data, tmp_path, (2, 5, 7), **({"cache": cache} if warm else {}))
     assert curve(parts) == curve(whole)
     for frame in frames_of(parts):
         (same,) = (other for other in frames_of(whole) if other.step == frame.step)
@@ -125,6 +125,6 @@ def test_a_run_with_new_blocks_goes_on_bit_for_bit_wherever_it_stopped(
 
 def test_a_stop_before_the_first_frame_leaves_it_to_the_next_attempt(draft: Draft, tmp_path: Path) -> None:
     config, data = prepare(draft(**DRAWN, more=NO_FRAMES), gpu=False)
-    parts = in_attempts(config, data, tmp_path, (1,))
+    parts = run_in_attempts(config, data, tmp_path, (1,))
     assert [frame.step for frame in frames_of(parts)].count(0) >= 1
     assert len(steps_of(parts)) == config.steps

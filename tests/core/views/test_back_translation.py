@@ -136,7 +136,7 @@ class TestTexts:
             return ["", *found[1:]] if Path(loaded[1].name_or_path).name == empty else found
 
         expected = trip().translate(TEXTS[:3])
-        monkeypatch.setattr(RoundTrip, "_sampled", sampled)
+        monkeypatch.setattr(RoundTrip, "_sample_translations", sampled)
         changed = trip().translate(TEXTS[:3])
         assert changed[0] == TEXTS[0] != expected[0]
         assert changed[2] != TEXTS[2]
@@ -153,7 +153,7 @@ class TestTexts:
         tokenizer, model = made._models[0]
         # Without an end token, each text has the maximal length.
         model.generation_config.update(suppress_tokens=[0], forced_eos_token_id=None)
-        short, long = made._sampled((tokenizer, model), ["film", "the film was a very lovely story"])
+        short, long = made._sample_translations((tokenizer, model), ["film", "the film was a very lovely story"])
         lengths = [len(ids) for ids in tokenizer(["film", "the film was a very lovely story"])["input_ids"]]
         # The first output token starts the decoder, and never belongs to the text.
         assert len(tokenizer.tokenize(short)) < 2 * lengths[0] + 2 < len(tokenizer.tokenize(long))
@@ -215,7 +215,7 @@ class TestRepeatable:
             torch.rand(3)
             raise RuntimeError("out of memory")
 
-        monkeypatch.setattr(RoundTrip, "_sampled", fails)
+        monkeypatch.setattr(RoundTrip, "_sample_translations", fails)
         state = torch.get_rng_state()
         with pytest.raises(RuntimeError, match="out of memory"):
             trip().translate(TEXTS[:1])

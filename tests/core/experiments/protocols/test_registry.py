@@ -8,7 +8,7 @@ from core.advice.prepare import prepare
 from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.design import Design, parse_design
-from core.experiments.protocols.entry import SEEDS, Protocol, varied
+from core.experiments.protocols.entry import SEEDS, Protocol, setting_axis
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import SPLITS
 from core.representation.paired import LEVEL
@@ -68,7 +68,13 @@ def test_a_protocol_keeps_what_people_chose() -> None:
 
 def test_a_protocol_from_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Protocol(
-        "own", 99, "Own", "Does it help?", "a test", lambda _: (varied("lambda", 0.1, 0.9),), differs="It is ours."
+        "own",
+        99,
+        "Own",
+        "Does it help?",
+        "a test",
+        lambda _: (setting_axis("lambda", 0.1, 0.9),),
+        differs="It is ours.",
     )
     monkeypatch.setitem(PROTOCOLS, "own", own)
     assert PROTOCOLS.entry("own").design().runs == 2 * SEEDS

@@ -9,8 +9,8 @@ from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection
 from core.representation.projections.copies import find_copies
 from core.representation.projections.entry import PreviousMap
-from core.representation.projections.graph import Graph, both_ways
-from core.representation.projections.layout import drawn_apart
+from core.representation.projections.graph import Graph, symmetric_graph
+from core.representation.projections.layout import separate_coincident
 from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 
@@ -50,7 +50,7 @@ def test_a_vectors_place_is_the_mean_of_its_copies() -> None:
 
 def test_a_graph_over_rows_has_its_edges_at_first_rows() -> None:
     copies = find_copies(np.array([[1.0, 0], [2, 0], [0, 1], [1, 1]]))
-    graph = copies.over_rows(both_ways(np.array([[1], [2], [0]]), np.array([[0.5], [0.25], [1.0]]), np.add))
+    graph = copies.over_rows(symmetric_graph(np.array([[1], [2], [0]]), np.array([[0.5], [0.25], [1.0]]), np.add))
     expected = Graph(4, np.array([2, 3, 8, 11, 12, 14]), np.array([0.5, 1.0, 0.5, 0.25, 1.0, 0.25]))
     assert (graph.size, graph.keys.tolist()) == (4, expected.keys.tolist())
     assert graph.weights == pytest.approx(expected.weights)
@@ -59,7 +59,7 @@ def test_a_graph_over_rows_has_its_edges_at_first_rows() -> None:
 def test_only_points_on_one_spot_are_drawn_apart() -> None:
     places, rows = RNG.normal(size=(9, 2)), RNG.normal(size=(9, 5))
     places[[2, 5, 7]] = places[2]
-    apart = drawn_apart(places, rows)
+    apart = separate_coincident(places, rows)
     alone = [0, 1, 3, 4, 6, 8]
     assert (apart[alone] == places[alone]).all()
     assert len(np.unique(apart, axis=0)) == 9

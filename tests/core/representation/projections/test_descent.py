@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.representation.projections.descent import MOST_AT_ONCE, descend, meetings
+from core.representation.projections.descent import MOST_AT_ONCE, descend, interaction_groups
 from core.representation.projections.layout import pace, reach
 from tests.cases import each
 
@@ -51,8 +51,8 @@ def test_a_point_may_go_farther_the_higher_the_pace() -> None:
 
 def test_few_points_all_meet_and_many_meet_in_groups() -> None:
     rng = np.random.default_rng(0)
-    assert [list(group) for group in meetings(5, rng)] == [[0, 1, 2, 3, 4]]
-    first, second = ([*meetings(3 * MOST_AT_ONCE, rng)] for _ in range(2))
+    assert [list(group) for group in interaction_groups(5, rng)] == [[0, 1, 2, 3, 4]]
+    first, second = ([*interaction_groups(3 * MOST_AT_ONCE, rng)] for _ in range(2))
     for groups in (first, second):
         assert {len(group) for group in groups} == {MOST_AT_ONCE}
         assert sorted(np.concatenate(groups)) == list(range(3 * MOST_AT_ONCE))

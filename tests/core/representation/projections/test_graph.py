@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from core.representation.geometry import normalised
 from core.representation.neighbours import nearest_among
-from core.representation.projections.graph import Graph, bisected, both_ways, changed, memberships
+from core.representation.projections.graph import Graph, bisect_rows, changed_fraction, memberships, symmetric_graph
 from core.representation.projections.tsne import affinities
 from core.representation.projections.umap import fuzzy_graph
 from tests.cases import each
@@ -28,9 +28,9 @@ def dense(graph: Graph) -> np.ndarray:
 
 def test_bisection_finds_where_a_falling_score_meets_its_target() -> None:
     factors = np.array([1e-4, 0.3, 1.0, 50.0, 1e6])
-    found = bisected(lambda x: np.exp(-factors * x), 0.25, 5)
+    found = bisect_rows(lambda x: np.exp(-factors * x), 0.25, 5)
     assert found == pytest.approx(math.log(4) / factors, rel=1e-6)
-    assert bisected(lambda x: np.full(2, 1.0), 0.5, 2) == pytest.approx([2.0**63] * 2)
+    assert bisect_rows(lambda x: np.full(2, 1.0), 0.5, 2) == pytest.approx([2.0**63] * 2)
 
 
 def test_memberships_add_up_to_the_logarithm_of_the_neighbours() -> None:
@@ -84,15 +84,15 @@ def test_affinities_have_the_perplexity_and_add_up_to_one(perplexity: float) -> 
 
 
 def test_edges_of_a_row_lie_between_its_starts() -> None:
-    graph = both_ways(np.array([[1], [0], [1]]), np.array([[0.5], [0.25], [1.0]]), np.add)
+    graph = symmetric_graph(np.array([[1], [0], [1]]), np.array([[0.5], [0.25], [1.0]]), np.add)
     assert dense(graph).tolist() == [[0, 0.75, 0], [0.75, 0, 1], [0, 1, 0]]
     assert graph.starts.tolist() == [0, 1, 3, 4]
 
 
 def test_change_is_0_for_equal_graphs_and_1_for_disjoint_ones() -> None:
-    first = both_ways(np.array([[1], [0], [3], [2]]), np.ones((4, 1)), np.maximum)
-    second = both_ways(np.array([[2], [3], [0], [1]]), np.ones((4, 1)), np.maximum)
-    half = both_ways(np.array([[1], [0], [3], [2]]), np.full((4, 1), 0.5), np.maximum)
-    assert changed(first, first) == 0
-    assert changed(first, second) == 1
-    assert changed(first, half) == pytest.approx(0.5)
+    first = symmetric_graph(np.array([[1], [0], [3], [2]]), np.ones((4, 1)), np.maximum)
+    second = symmetric_graph(np.array([[2], [3], [0], [1]]), np.ones((4, 1)), np.maximum)
+    half = symmetric_graph(np.array([[1], [0], [3], [2]]), np.full((4, 1), 0.5), np.maximum)
+    assert changed_fraction(first, first) == 0
+    assert changed_fraction(first, second) == 1
+    assert changed_fraction(first, half) == pytest.approx(0.5)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from core.parameters import Value
 from core.representation.geometry import normalised
-from core.representation.projections import PROJECTIONS, MapSpec, Projection, by_library, still
+from core.representation.projections import PROJECTIONS, MapSpec, Projection, library_projections, stable_projections
 from core.representation.projections.copies import find_copies
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.entry import PreviousMap
@@ -25,7 +25,7 @@ from tests.core.representation.projections.clouds import ODD, clusters, divergen
 
 ROOT = Path(__file__).resolve().parents[4]
 CLOUD = clusters()
-PLACING = [entry for entry in still().values() if entry.onto is not None]
+PLACING = [entry for entry in stable_projections().values() if entry.onto is not None]
 
 
 def settings(entry: Projection) -> dict[str, Value]:
@@ -47,7 +47,7 @@ def cloud_map(entry: Projection, dims: int = 2) -> np.ndarray:
 
 
 @each("dims", [2, 3])
-@each("entry", still().values())
+@each("entry", stable_projections().values())
 class TestFit:
     def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
         points = cloud_map(entry, dims)
@@ -124,7 +124,7 @@ class TestPlace:
 
 
 @each("dims", [2, 3])
-@each("entry", by_library().values())
+@each("entry", library_projections().values())
 class TestLibraries:
     """A library's maps are only aligned to the previous map, and otherwise unchanged."""
 

@@ -13,7 +13,7 @@ from core.representation.projections import MapSpec, Placed, keyframes, map_fram
 from core.representation.projections import sequence as frames_module
 from core.representation.projections.entry import PreviousMap
 from core.representation.projections.pca import place
-from core.representation.projections.sequence import between
+from core.representation.projections.sequence import interpolate_points
 from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters
 
@@ -188,7 +188,7 @@ def test_between_goes_by_the_distances_of_the_vectors() -> None:
     start, end = np.zeros((4, 2), np.float32), np.full((4, 2), 10, np.float32)
     d_a, d_b = 2 * np.sin(angle / 2), 2 * np.sin((np.pi / 2 - angle) / 2)
     expected = [10 * d_a / (d_a + d_b), 10, 0, 0]
-    assert between((start, end), (a, b), here) == pytest.approx(np.repeat([expected], 2, axis=0).T)
+    assert interpolate_points((start, end), (a, b), here) == pytest.approx(np.repeat([expected], 2, axis=0).T)
 
 
 def test_vectors_that_meet_between_two_keyframes_share_a_place() -> None:
@@ -196,7 +196,7 @@ def test_vectors_that_meet_between_two_keyframes_share_a_place() -> None:
     here = np.array([[2.0, 2], [1, 1], [-1, 0]])
     start, end = np.array([[0, 0], [4, 0], [9, 9]], np.float32), np.array([[0, 2], [4, 2], [5, 5]], np.float32)
     # Two are halfway by their distances, which are equal. The third has not moved yet.
-    assert between((start, end), (a, b), here) == pytest.approx(np.array([[2, 1], [2, 1], [9, 9]]), abs=1e-6)
+    assert interpolate_points((start, end), (a, b), here) == pytest.approx(np.array([[2, 1], [2, 1], [9, 9]]), abs=1e-6)
 
 
 @each(("dims", "width"), [(2, 12), (3, 60)])

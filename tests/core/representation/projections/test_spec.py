@@ -20,7 +20,7 @@ from core.representation.projections import (
     Points,
     Projection,
     map_frames,
-    still,
+    stable_projections,
 )
 from core.representation.projections import entry as entry_module
 from tests.cases import each
@@ -134,11 +134,11 @@ def test_a_projection_from_outside_is_offered_and_fits() -> None:
     PROJECTIONS.register(entry)
     try:
         spec = MapSpec("columns", 2, parameters=(("stretch", 3.0),))
-        assert list(still())[-1] == "columns"
+        assert list(stable_projections())[-1] == "columns"
         rows = {0: np.arange(12.0).reshape(4, 3), 5: np.ones((4, 3))}
         placed = list(map_frames(spec, list(rows), list(rows), rows.__getitem__, lambda step: None, ended=True))
         assert [one.step for one in placed] == [0, 5]
         np.testing.assert_array_equal(placed[0].points, rows[0][:, :2] * 3)
     finally:
         del PROJECTIONS["columns"]
-    assert "columns" not in still()
+    assert "columns" not in stable_projections()
