@@ -589,7 +589,7 @@ def test_there_is_no_empty_log_and_none_without_failure(opened: Pages, folder: P
 def test_rows_that_were_here_already_are_said_to_be(opened: Pages, folder: Path) -> None:
     result = {"task": "own-0123456789abcdef", "name": "Mine *own*", "was_here": True}
     ended_job(folder, Status.FINISHED, "", result=result)
-    assert "was already here as Mine *own*, just now" in said(opened("data", view="hub"))
+    assert "was already downloaded as Mine *own*, just now" in said(opened("data", view="hub"))
 
 
 def test_too_many_fetches_at_once_are_a_sentence(opened: Pages, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
