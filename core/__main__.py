@@ -1,4 +1,4 @@
-"""`python -m core`."""
+"""Entry point of `python -m core`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One exception class per meaning.
+"""Exceptions, one class for each kind of error.
 
 Every message is one sentence that names the field, its value and a remedy, so that a page or the command line can show
 it unchanged.
@@ -25,7 +25,7 @@ def first_line(error: BaseException) -> str:
 class PlaygroundError(Exception):
     """An error that the user can fix; the message says how.
 
-    Args: as of Message, or one message.
+    The arguments are those of `Message`, or a single message.
     """
 
     def __init__(self, message: Text, plural: str = "", /, **values: object) -> None:
@@ -39,7 +39,12 @@ class ConfigError(PlaygroundError, ValueError):
     """A field of a run's configuration cannot be used."""
 
     def __init__(self, field: Text, value: object, remedy: Text, /, **values: object) -> None:
-        """Fill the placeholders of `remedy`, the end of a sentence that says what to give instead, with `values`."""
+        """Create the error.
+
+        Args:
+            remedy: end of the sentence, which says what to give instead.
+            values: values of the placeholders in `remedy`.
+        """
         self.field, self.value = str(field), value
         self.remedy = remedy if isinstance(remedy, Message) else Message(remedy, **values)
         super().__init__(
@@ -71,7 +76,7 @@ class RunNotFoundError(StoreError):
 
 
 class StaleAttemptError(StoreError):
-    """A write from an attempt that is no longer the current one of its run."""
+    """An attempt that is no longer the current one of its run tried to write."""
 
 
 class EngineError(PlaygroundError):

@@ -16,13 +16,13 @@ FloatArray = NDArray[np.float32]
 
 TRAIN, VALIDATION = "train", "validation"
 BASELINE, BASELINE_TEST = "baseline", "baseline_test"
-# Measures of a whole step, by their names in its values: the loss in nats, the norm of all gradients before clipping,
-# and, on the weights of a block that all terms reach, the cosine of the first two terms' gradients and the block.
+# Names of a step's measures: the loss in nats, and the norm of all gradients before clipping. The shared block is one
+# that all terms reach; the cosine is that of the first two terms' gradients on its weights.
 LOSS, GRADIENT_NORM, SHARED_COSINE, SHARED_BLOCK = "loss", "grad_norm", "shared_cosine", "shared_block"
 
 
 class OfTerm(StrEnum):
-    """Measures of each term of a step, named "<measure>.<the term's key>" in its values.
+    """Measures of each term in a step, named "<measure>.<key of the term>" in the step's values.
 
     Losses, lines and bounds are in nats. Active anchors are a share of a term's anchors, in [0, 1]. Gradients are norms
     on the weights of a shared block. For a loss, the key may be that of a piece, "<key>.<piece>".
@@ -39,7 +39,7 @@ class OfTerm(StrEnum):
         return f"{self}.{key}"
 
     def keys(self, names: Iterable[str]) -> list[str]:
-        """Return the terms (and pieces) that have this measure, in the order of the names."""
+        """Return the keys of the terms and pieces that have this measure, in the order of `names`."""
         return [name.removeprefix(f"{self}.") for name in dict.fromkeys(names) if name.startswith(f"{self}.")]
 
 
@@ -47,8 +47,8 @@ class OfTerm(StrEnum):
 class Probe:
     """The probe set: the examples on the map, fixed for the whole run.
 
-    Validation rows come first, by their number in that split; the numbers of training rows continue from there.
-    `splits` holds the split of each example; it is empty if all are validation rows.
+    Validation rows come first. `ids` numbers them by their position in that split; training rows continue the
+    numbering. `splits` holds the split of each example; it is empty if all are validation rows.
     """
 
     ids: tuple[int, ...]
@@ -66,7 +66,8 @@ class Probe:
 class Word(NamedTuple):
     """A word as the tokenizer splits it.
 
-    Characters `start` to `end` of one text of a pair (side 0 or 1), and the positions of its tokens.
+    It consists of characters `start` to `end` of one text of a pair (side 0 or 1). `places` holds the positions of its
+    tokens.
     """
 
     side: int
@@ -80,9 +81,9 @@ class TokenText:
     """A text, or both texts of a pair, as an encoder reads it; tokens that belong to no word are special.
 
     Attributes:
-        sides: the one text, or both.
-        words: in reading order; truncated text has none.
-        length: number of tokens that are read.
+        sides: the text, or both texts of a pair.
+        words: words in reading order, without those that were truncated.
+        length: number of tokens that the encoder reads.
     """
 
     sides: tuple[str, ...]
@@ -90,13 +91,13 @@ class TokenText:
     length: int
 
     def surface(self, word: Word) -> str:
-        """Return a word as it is written."""
+        """Return the characters of a word."""
         return self.sides[word.side][word.start : word.end]
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The encoder is loaded; the first step comes next (or step `step` + 1 of a resumed run)."""
+    """The encoder is loaded. Step 1 comes next, or step `step` + 1 of a resumed run."""
 
     step: int
     steps: int
@@ -107,7 +108,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of the examples whose attention the frames hold: probe rows, and one text of each."""
+    """The tokens of the examples whose attention is stored: their rows in the probe set, and one text for each."""
 
     rows: tuple[int, ...]
     texts: tuple[TokenText, ...]
@@ -118,9 +119,9 @@ class Step:
     """One optimiser step.
 
     `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, learning_rate, lambda, temperature,
-    collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens; nats,
-    unitless or as named. Some steps add the results of `core.training.gradients`: shared_grad.<term>, shared_cosine and
-    shared_block.
+    collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens. Losses,
+    lines and bounds are in nats, step_s is in seconds, and the other values are unitless. Some steps add the results of
+    `core.training.gradients`: shared_grad.<term>, shared_cosine and shared_block.
     """
 
     step: int
@@ -131,7 +132,8 @@ class Step:
 class Frame:
     """The probe set at one step: embeddings [N, H] (pooled vectors) and logits [N, C], in evaluation mode.
 
-    Logits are the classifier's or, before it has learned anything, a linear probe's log-probabilities.
+    `logits` are those of the classifier. Until the classifier is trained, they are the log-probabilities of a linear
+    probe.
 
     `attention` [L, heads, tokens] float16 is the attention of [CLS] in every block, with the texts of `Tokens`
     concatenated; None if it was not stored.
@@ -147,10 +149,10 @@ class Frame:
 class Evaluation:
     """Scores of one split at one step.
 
-    "validation" comes at frames, "test" once at the end. "baseline" and "baseline_test" come once, from a linear probe
-    of the pre-trained encoder on validation and test. Frames also hold the geometry of their vectors: mean_cosine,
-    within_cosine, between_cosine and effective_rank. `values["train_rows"]` is present if a linear probe was scored:
-    the number of training rows that it was fitted on.
+    "validation" is scored at every frame, "test" once at the end. "baseline" and "baseline_test" are the scores of a
+    linear probe of the pre-trained encoder on validation and test, computed once. Scores at frames include the geometry
+    of the vectors: mean_cosine, within_cosine, between_cosine and effective_rank. If a linear probe was scored,
+    `values["train_rows"]` is the number of training rows that it was fitted on.
     """
 
     step: int
@@ -166,9 +168,9 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predictions of the model for every row of a split at the end: logits [N, C] as in `Frame`, and the labels [N].
+    """Predictions for every row of a split at the end of a run: logits [N, C] as in `Frame`, and the labels [N].
 
-    They make it possible to compare two runs row by row.
+    They allow two runs to be compared row by row.
     """
 
     split: str
@@ -210,7 +212,7 @@ class TurnRefused(Notice):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end: status "finished", or "stopped" if a user stopped the run."""
+    """The run ended, with status "finished", or "stopped" if a user stopped it."""
 
     step: int
     status: str

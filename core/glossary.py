@@ -1,4 +1,4 @@
-"""The glossary of terms that the app explains where it uses them: one sentence, one formula and one picture each."""
+"""The glossary: one sentence, one formula and one picture for each term that the app explains."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ GLOSSARY = {
     )
 }
 
-# Words of the app itself, which need no formula.
+# Words of the app, which need no formula.
 WORDS = {
     N_("Run"): N_("One fine-tune with fixed settings and one seed, stored with its curves, frames and weights."),
     N_("Step"): N_("One update of the weights, computed on one batch."),

@@ -33,7 +33,7 @@ _ask: Callable[[], str] = lambda: ENGLISH  # noqa: E731 - replaced as a whole by
 
 def ask_for_language(ask: Callable[[], str]) -> None:
     """Set the function that returns the current visitor's language; without one, the language is English."""
-    global _ask  # noqa: PLW0603 - one app, one way to know its visitors
+    global _ask  # noqa: PLW0603 - app and command line replace the default
     _ask = ask
 
 
@@ -63,7 +63,7 @@ def pgettext(context: str, message: str, /, **values: object) -> str:
 
 
 def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
-    """Translate a message that depends on a number, as `_` does; the number may appear in it as `{count}`: 1,080."""
+    """Translate a message that depends on a number, as `_` does; `{count}` becomes the number, such as 1,080."""
     text = _catalogue(language()).ngettext(one, many, count)
     return _filled(text, {"count": f"{count:,}", **values})
 
@@ -98,7 +98,7 @@ def sentences(parts: Iterable[str]) -> str:
 
 
 def called(what: str, value: str) -> str:
-    """Join the name of a thing and its value: Batch: 16."""
+    """Join a label and its value: Batch: 16."""
     return _("{what}: {value}", what=what, value=value)
 
 
@@ -120,7 +120,7 @@ class Message:
 
     Args:
         template: English, with named placeholders: "{title} is {status}."
-        plural: the template for every number but 1; the value `count` decides, and may appear as `{count}`: 1,080.
+        plural: the template if the value `count` is not 1; `{count}` becomes the number, such as 1,080.
     """
 
     __slots__ = ("plural", "template", "values")
@@ -208,7 +208,7 @@ def script_messages(part: str) -> dict[str, str]:
     """Return the messages of scripts in the current language, by their English text; empty for English.
 
     Args:
-        part: the start of the scripts' paths, such as "assets/map/".
+        part: start of the scripts' paths, such as "assets/map/".
     """
     return dict(_script_messages(language(), part))
 

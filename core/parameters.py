@@ -26,25 +26,25 @@ RELATIVE_LAYERS = {
     # Translators: every third of an encoder's layers.
     "every_third": N_("Every third"),
 }
-# A number that `prepare` derives from the rest of the run.
+# Placeholder for a number that `prepare` computes from the rest of the run.
 AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One setting, with the bounds a form may offer.
+    """One setting, with its bounds and its texts.
 
-    Its texts are English, and are translated where they are shown.
+    The texts are in English; they are translated where they are shown.
 
     Attributes:
         default: None for a field that may be empty.
         low, high: bounds of the valid range; `low` itself is excluded if `above` is set, `high` if `below` is.
         choices: the valid values of a choice, and their display texts.
-        words: display texts of other values; of None if the field may be empty.
+        words: display texts of other values, including None if the field may be empty.
         unit: unit of a number, in the plural.
-        listed: whether to list it even at its default if another run lacks the section that it belongs to.
-        slider: the range that a slider shows first, if the valid range is too wide for one.
-        knob: whether it may be turned during a run.
+        listed: whether a comparison lists it even at its default if another run lacks its section.
+        slider: initial range of a slider, if the valid range is too wide for one.
+        knob: whether the user may change it during a run.
         automatic: the display text of AUTO, if AUTO is a valid value.
     """
 
@@ -81,7 +81,7 @@ class Parameter:
     def check(self, field: str, value: object) -> Value:
         """Return the value if it is valid.
 
-        Raises: ConfigError naming the field, the value and what would work.
+        Raises: ConfigError naming the field, the value and a remedy.
         """
         if self.automatic and value == AUTO:
             return AUTO
@@ -156,7 +156,7 @@ class Parameter:
         )
 
 
-# By two values: the lower bound is excluded, and the upper bound is excluded.
+# Keys: whether the lower bound and whether the upper bound is excluded.
 RANGES = {
     (False, False): N_("from {low} up to {high}"),
     (True, False): N_("above {low} up to {high}"),
@@ -171,7 +171,7 @@ def bound_text(bound: float) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> Text:
-    """Return a hint for an unknown field: the name that it resembles; empty if it resembles none."""
+    """Return a hint with the known name that an unknown field resembles; empty if it resembles none."""
     close = get_close_matches(str(name), known, 1, CLOSE)
     return Message("there is no such field; did you mean {name}?", name=close[0]) if close else ""
 
@@ -195,7 +195,7 @@ def checked(
 
 
 def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layers") -> tuple[int, ...]:
-    """Return the block numbers 1 … `blocks` of a choice, ascending; "layer l" is the output of block l.
+    """Return the numbers of the chosen blocks, ascending, from 1 to `blocks`; "layer l" is the output of block l.
 
     Raises: ConfigError for a block that the encoder does not have.
     """

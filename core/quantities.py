@@ -13,7 +13,7 @@ from core.messages import ENGLISH, language
 PERCENT_FORMAT = ".1%"
 # An axis shows 50%, and 52.5% where necessary; only d3 uses this format.
 PERCENT_TICKS = ".1~%"
-# Format of table cells that a browser sorts; they hold hundredths, as `hundredths` returns them.
+# Format of percentages in a table that a browser sorts; the cells hold the values of `hundredths`.
 PERCENT_CELLS = "%.1f%%"
 
 
@@ -28,18 +28,18 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """Format a number that may be negative, with a minus sign; a number that is rounded to 0 has none."""
+    """Format a number, with a minus sign if it is negative; a number that rounds to 0 has none."""
     text = f"{value:.{decimals}f}"
     return text.replace("-", "−" if float(text) else "")
 
 
 def hundredths(shares: Sequence[float | None]) -> list[float | None]:
-    """Convert shares to values of table cells in the format `PERCENT_CELLS`."""
+    """Multiply shares by 100, for table cells in the format `PERCENT_CELLS`."""
     return [None if share is None else 100 * share for share in shares]
 
 
 def day_text(moment: float, *, short: bool = False) -> str:
-    """Format a day of this machine's calendar: 7 March 2026, or 7 Mar 2026.
+    """Format the local date of a moment: 7 March 2026, or 7 Mar 2026 if `short`.
 
     Args:
         moment: in seconds since the epoch.

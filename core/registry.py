@@ -1,4 +1,4 @@
-"""Registries: entries by name, from the modules of a package or registered by other packages."""
+"""Registries of named entries, from the modules of a package or registered by other packages."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(dict[str, Entry]):
-    """Entries by name, sorted by their places."""
+    """Entries by name, sorted by `place`."""
 
     def __init__(self, kind: str, entries: Iterable[Entry] = ()) -> None:
-        """Create a registry. `kind` is the kind of its entries, in messages and as the field of a config."""
+        """Create a registry.
+
+        Args:
+            kind: name of one entry, such as "loss", for messages and as the field of a ConfigError.
+        """
         super().__init__()
         self.kind = kind
         for entry in entries:

@@ -35,26 +35,26 @@ class Settings(BaseSettings):
         runs: folder of the store.
         address: URL at which others reach the app, such as http://192.168.1.20:8501, for links to copy; None uses the
             address that the browser shows.
-        host: host names of a proxy in front of the app, separated by commas; None for those of `address`, this machine
-            and IP addresses alone.
+        host: host names of a proxy in front of the app, separated by commas; None accepts only the host of `address`,
+            this machine and IP addresses.
         disk_gb: maximum size of all runs on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
             dropped, the oldest first.
         max_file_mb: maximum size of a file, in units of 2**20 bytes; a larger one is rejected.
-        max_rows: rows kept of a file or a Hub data set.
+        max_rows: maximum number of rows kept of a file or of a split of a Hub data set.
         excess_rows: treatment of a file with more rows: "sample" keeps a seeded sample of max_rows rows and tells the
             user; "refuse" rejects the file.
         engine: executor of runs: "local", this machine; "auto", the Ray cluster that this machine is a node of; or
             HOST:PORT, the address of such a cluster's head.
         ray_cpus, ray_gpus: resources that a run requests from a Ray cluster unless its config says otherwise.
-        max_text_chars: a longer text is a problem of its row, as is a label beyond `max_label_chars`.
+        max_text_chars, max_label_chars: maximum lengths of a text and a label; a row beyond them counts as a problem.
         shared: whether several users share this server. A run then belongs to the user who started it: others watch,
             and only its owner or an admin may stop, turn, rename or delete it.
         admins: e-mail addresses of admins, if Streamlit's login is configured.
         admin_key: a visitor who types it on the Runs page becomes an admin; None for no admin by key.
-        visitor_running, visitor_waiting: runs of one visitor that may run at a time, and that may wait, on a shared
+        visitor_running, visitor_waiting: maximum numbers of running and of waiting runs of one visitor on a shared
             server.
         visitor_experiment: maximum number of runs of an experiment on a shared server.
-        total_waiting: runs of all visitors that may wait on a shared server, experiments aside.
+        total_waiting: maximum number of waiting runs of all visitors on a shared server, without experiments.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
@@ -126,7 +126,7 @@ def settings_file() -> Path:
 def settings() -> Settings:
     """Return the current settings from the environment and the settings file.
 
-    Raises: ConfigError naming the variable, its value and what would work.
+    Raises: ConfigError naming the variable, its value and a remedy.
     """
     try:
         # Other empty variables count as not set. An empty admin key is a mistake that would leave a server without an
@@ -141,12 +141,12 @@ def settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
-        # The validators here name a remedy; pydantic's messages are English.
+        # The validators above name a remedy. pydantic's messages are in English.
         remedy = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"{first['msg']}."
         raise ConfigError(name, "…" if name == ADMIN_KEY else first["input"], remedy) from None
 
 
 @lru_cache(maxsize=16)
 def _settings(environment: frozenset[tuple[str, str]], file: bytes | None) -> Settings:
-    """Load the settings, again only if their sources change: a page reads them many times while it renders."""
+    """Load the settings. They are cached until a source changes, because a page reads them many times."""
     return Settings()

@@ -75,9 +75,9 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     """Count tokens in a separate process, for a tokenizer that has to be fetched first or that needs torch.
 
     Args:
-        request: encoder, and texts (a pair as a list of two).
-    Returns: counts and unknown_share.
-    Raises: as `token_counter`.
+        request: "encoder", its id, and "texts", in which a pair is a list of two.
+    Returns: "counts" and "unknown_share", as in TokenCounts.
+    Raises: EncoderError or ConfigError, as `token_counter`.
     """
     progress(0, None, Message("Downloading the tokenizer"))
     counted = token_counter(request["encoder"])(
@@ -149,7 +149,7 @@ class _FileReader:
 
 def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
     """Return the id of the unknown token; None if the model knows every byte."""
-    if isinstance(tokenizer.model, models.Unigram):  # the id is in its file only
+    if isinstance(tokenizer.model, models.Unigram):  # only the file holds the id
         found: int | None = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
         return found
     name: str | None = getattr(tokenizer.model, "unk_token", None)

@@ -3,7 +3,7 @@
 Those of small encoders were chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger
 encoders cannot be measured on a laptop, so their rates are published ones: all weights at 2e-5 and 1e-5 (Devlin et al.
 2019, arXiv:1810.04805, appendix A.3; Liu et al. 2019, arXiv:1907.11692, table 10), LoRA at 5e-4 and 4e-4 (Hu et al.
-2022, arXiv:2106.09685, table 9). The ratio between classifier and encoder is that measured on the small one.
+2022, arXiv:2106.09685, table 9). The ratio of the classifier's rate to the encoder's is as measured on the small one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RATES: Mapping[str, Mapping[Size, Rates]] = {
 
 
 def default_sampler(classes: int) -> Literal["random", "class_balanced"]:
-    """Return the sampler for a number of classes."""
+    """Return the default sampler for a number of classes."""
     return "class_balanced" if classes >= MANY_CLASSES else "random"
 
 
@@ -54,9 +54,9 @@ class Usual(NamedTuple):
     """Initial settings of the form and the command line, by the number of classes.
 
     Attributes:
-        temperature: of supervised contrast. Gunel et al.'s 0.3 is too soft to separate many classes; Khosla et al.'s
+        temperature: τ of supervised contrast. Gunel et al.'s 0.3 is too soft to separate many classes; Khosla et al.'s
             0.07 is not.
-        batch_size: 16 texts hold too few of each class if there are many.
+        batch_size: texts per step. With many classes, 16 texts hold too few of each class.
     """
 
     temperature: float
@@ -71,7 +71,7 @@ def usual(classes: int, rows: int) -> Usual:
 
 
 def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:
-    """Return the start of the classifier for a number of classes; random unless one single phase trains it."""
+    """Return the default initialisation of the classifier; random unless a single phase trains it."""
     learns = len(phases) == 1 and phases[0].objective.trains_classifier
     return "probe" if learns and classes >= MANY_CLASSES else "random"
 

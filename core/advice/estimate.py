@@ -16,10 +16,10 @@ from core.events import Step
 from core.models.source import EncoderShape
 from core.tasks import TaskData
 
-# English word pieces. Every character from U+2E80 on (CJK) counts as one token.
+# For English word pieces. Every character from U+2E80 on (CJK) counts as one token.
 CHARACTERS_PER_TOKEN = 4.3
 SPECIAL_TOKENS = 2
-# Texts whose characters are counted.
+# Number of texts whose characters are counted.
 SAMPLED_TEXTS = 200
 # Operations per second of a recent core and a recent GPU in a training step, assumed until a run is measured.
 CPU_CORE_FLOPS = 4e10
@@ -27,7 +27,7 @@ GPU_FLOPS = 4e13
 # Minimum time of a step: batch, losses and optimiser, or the launch of a GPU's kernels.
 LEAST_STEP_S = 0.005
 RUNTIME_BYTES = 700 * 2**20
-# Bytes per weight in float32: weight and gradient of a weight that learns; the two moments of AdamW (Adafactor's are
+# Bytes per weight in float32: a weight that learns, with its gradient; the two moments of AdamW (Adafactor's are
 # negligible); a frozen weight.
 LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
 # Bytes of activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
@@ -145,8 +145,8 @@ def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
 def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: float) -> float:
     """Count the floating-point operations of one step.
 
-    Per weight and token: two forward, two backward through every block that gradients pass, and two for a weight that
-    learns.
+    Per weight and token, it counts two operations forward, two backward in every block that gradients pass through, and
+    two for a weight that learns.
     """
     learning = _learning_blocks(trainable, shape)
     backward = 2 if trainable.part == "lora" else 4
@@ -154,7 +154,7 @@ def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: flo
 
 
 def _learning_blocks(trainable: TrainableConfig, shape: EncoderShape) -> int:
-    """Return the number of blocks that gradients pass."""
+    """Return the number of blocks that gradients pass through."""
     return shape.blocks - trainable.frozen(shape.blocks)
 
 

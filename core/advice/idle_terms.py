@@ -1,4 +1,4 @@
-"""Terms that move no weight, or hardly any: frozen blocks, queues that lag behind, batches without positives.
+"""Terms with little or no effect on the weights: frozen blocks, lagging queues, batches without positives.
 
 Every step records the share of a term's anchors that have a positive and another candidate. The run's notice
 and the live page read the same number.
@@ -54,11 +54,11 @@ def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
 
 
 def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig) -> tuple[str, ...]:
-    """Return the keys of terms without an active anchor in each of the last STEPS_IN_A_ROW steps; weight 0 aside.
+    """Return the keys of weighted terms that had no active anchor in any of the last STEPS_IN_A_ROW steps.
 
     Args:
         recent: values of steps, the newest last.
-        objective: of these steps.
+        objective: objective of these steps.
     """
     last = recent[-STEPS_IN_A_ROW:]
     if len(last) < STEPS_IN_A_ROW:

@@ -19,8 +19,8 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
     """Return the first contrastive term with a weight above 0, else the first; None if the newest step has none.
 
     Args:
-        steps: of a run so far, in order.
-        objective: of the newest step.
+        steps: steps of a run so far, in order.
+        objective: objective of the newest step.
         classes: number of classes of the task.
     """
     newest = [step.values for step in steps[-NEWEST_STEPS:] if _knobs(step) == _knobs(steps[-1])]

@@ -35,7 +35,8 @@ def closing_work(config: RunConfig, facts: Mapping[str, float], evaluations: Seq
     """Return the work of a run after its last frame, each item as the number of frames that read as many texts.
 
     Args:
-        facts: of the run, with the rows of its splits; evaluations: those so far.
+        facts: facts of the run, with the numbers of rows of its splits.
+        evaluations: evaluations so far.
     """
     rows, files = facts.get("validation_rows", 0.0), 1 + len(config.checkpoint.snapshot_steps or ())
     of_frame = max(1.0, rows + (config.probe.train_size or 0))
@@ -83,9 +84,10 @@ def pace(
 
 
 def _frame_s(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int]) -> float:
-    """Return the seconds of a frame: from its step to the end of the next, less that step's own; 0 if unknown.
+    """Return the duration of a frame in seconds; 0 if unknown.
 
-    The median is taken, so that a pause after one of several frames changes little.
+    It is the time from the frame's step to the end of the next step, without the time of that step itself. The
+    median over frames limits the effect of a pause after one of them.
     """
     known = frozenset(frames)
     gaps = [

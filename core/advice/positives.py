@@ -29,7 +29,7 @@ COUNTED_TEXTS = 2_000
 class ClassViews(NamedTuple):
     """Numbers of vectors that represent the texts of a class.
 
-    If texts differ in their numbers of vectors, `own` and `other` are means over anchors: each vector is one.
+    If texts differ in their numbers of vectors, `own` and `other` are means over anchors; every vector is an anchor.
 
     Attributes:
         mean: vectors per text.
@@ -76,8 +76,8 @@ def expected_positives(
 
     Args:
         class_counts: rows of each class.
-        views: vectors of every text, or the `class_views` of each class.
-        seed: of the run.
+        views: number of vectors of every text, or the `class_views` of each class.
+        seed: seed of the run.
     """
     if sampler == "random":
         others = max(1, sum(class_counts) - 1)
@@ -117,7 +117,7 @@ def anchors_without_positive(
 
 
 def class_shares(class_counts: Sequence[int], batch_size: int, sampler: str, *, seed: int = 0) -> list[float]:
-    """Return the share of each class in the texts of batches, and so in a queue of past batches; they sum to 1."""
+    """Return the share of each class among the texts of batches, and so in a queue; the shares sum to 1."""
     if sampler == "random":
         return [count / sum(class_counts) for count in class_counts]
     dealt = _dealt(tuple(class_counts), batch_size, sampler, seed)

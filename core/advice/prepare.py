@@ -76,7 +76,7 @@ def prepare(
     Args:
         gpu: whether there is a GPU; it determines the default size of the probe set.
         bfloat16: whether the run's device computes in bfloat16; it determines the default precision.
-        load: returns the rows of a task under a seed; by default of bundled tasks and files.
+        load: loads the rows of a task under a seed; the default loads bundled tasks and files.
     Returns: a complete config (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
@@ -272,12 +272,12 @@ def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
 def _fewer_where_groups_stay_whole(
     probe: ProbeConfig, validation_size: int | None, data: TaskData
 ) -> tuple[ProbeConfig, TaskData]:
-    """Limit the probe set to the existing validation rows, and add a note on that to the data.
+    """Limit the probe set to the existing validation rows, and add a note about this to the data.
 
-    Rows with the same first text stay in one split, so a split may hold a few rows less than requested.
+    Rows with the same first text stay in one split, so a split may hold a few rows fewer than requested.
 
     Args:
-        validation_size: requested rows of the split.
+        validation_size: requested number of rows of the split.
     """
     asked, there = probe.size, len(data.validation)
     if asked is None or validation_size is None or not there < asked <= validation_size:

@@ -23,8 +23,8 @@ class Forces(NamedTuple):
         anchor_losses: path of the function (Candidates, settings) → the losses of A anchors that have a positive, [A].
         second_views: whether an anchor's candidates are the second views of all texts rather than all other vectors.
         softmax: whether a coefficient is (p − X)/τ, with p the softmax over all candidates and X 0 for negatives.
-        symbol: the short name under these settings, if it differs from the loss's.
-        name: the name under these settings, from the translated label, if more than a variant changes it.
+        symbol: returns the short name under given settings, if it may differ from that of the loss.
+        name: returns the name from the translated label and the settings, if it depends on more than the variant.
     """
 
     anchor_losses: str
@@ -50,13 +50,14 @@ class LossEntry:
         levels: the levels that it can contrast; empty for a loss on logits.
         uses_labels: whether positives are rows with the same label.
         extras: whether its parameters are additions that are off by default.
-        colour: of its curve.
+        colour: colour of its curve.
         pieces: labels of its pieces, shown after its symbol, by name.
         compute: path of the function (TermInput, labels [N], settings) → its value in nats, or (value, pieces by name).
         lines: path of the function of the same arguments → ReferenceLines; "" for a loss on logits.
         forces: None if texts do not act on each other, or if a frame lacks what their forces need.
-        lab: names under which the loss lab offers it, each with the settings that it fixes. None: its name alone, if it
-            has forces and takes at most two views.
+        lab: names under which the loss lab offers it, each with the settings that it fixes. None: its own name, if it
+            has forces and needs at most two views.
+        others_compute: differences from other implementations; "" for none.
     """
 
     name: str
@@ -104,8 +105,8 @@ class ForceLaw:
     """A loss over a batch in which one vector represents all views of its text.
 
     Attributes:
-        entry: of a loss that has forces.
-        settings: all its parameters.
+        entry: entry of a loss that has forces.
+        settings: values of all its parameters.
         views: number of views that a vector represents, at least as many as the loss takes.
     """
 
@@ -125,7 +126,7 @@ class ForceLaw:
 
     @property
     def normalize(self) -> bool:
-        """True if vectors are compared by cosine, False if they are compared by dot product as they are."""
+        """True if vectors are compared by cosine, False if by dot product without normalisation."""
         return bool(self.settings.get("normalize", True))
 
     @property

@@ -26,7 +26,7 @@ def _simcse_name(label: str, settings: Settings) -> str:
 
 
 def _all_others() -> str:
-    """Return words of a formula; the number among them is set in math mode."""
+    """Return the words of a line under the equation; the number in them is set in math mode."""
     return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
 
 

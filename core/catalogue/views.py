@@ -25,12 +25,14 @@ class ViewEntry:
         text: path of the function (text, settings, generator) → text, for the kind "text".
         by_model: path of the function (settings, seed, file that stores texts, device) → an object with
             `translate_rows` as in RoundTrip; replaces `text`.
-        tokens: path of the function (Tokens, ids of special tokens, generator) → Tokens, for that kind.
-        embedding: path of the function (Embedded, settings) → [R, T, H] that the first block reads, for that kind.
+        tokens: path of the function (Tokens, ids of special tokens, generator) → Tokens, for the kind "tokens".
+        embedding: path of the function (Embedded, settings) → the input [R, T, H] of the first block, for the kind
+            "embedding".
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: path of the function (entry, Subject) → previews of a text; "" if there is nothing to show.
         notice: path of the function () → a sentence shown while a run uses it, or None.
         cost: a sentence on its cost beyond the passes; "" for none.
+        others_compute: differences from other implementations; "" for none.
     """
 
     name: str
@@ -60,7 +62,7 @@ class ViewEntry:
 
 
 def rate_parameter(default: float, about: str) -> Parameter:
-    """Return the parameter of a rate. `about` says what it is a share of, in a sentence marked with `N_`."""
+    """Return the parameter of a rate. `about` is its help text, marked with `N_`."""
     return Parameter("rate", N_("Rate r"), default, about, low=0.0, high=1.0, below=True, slider=(0.0, 0.6))
 
 

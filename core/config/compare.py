@@ -36,7 +36,7 @@ def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
     """Return the settings whose values differ, in the order of `settings`.
 
     Values are compared exactly. Different values with the same text are numbered. A run without the setting shows "–".
-    Besides what `settings` leaves out, these are not listed:
+    The following are not listed, nor are settings that `settings` leaves out:
 
     - the defaults of a term, view or phase that another run lacks, except its weight, τ, steps and learning rate;
     - consequences of a listed difference: other rows under another seed, frames of a longer run;
@@ -170,7 +170,7 @@ def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
     depends on its temperature, its views and the number of vectors to separate, so its batch size counts.
 
     Args:
-        configs: with the knob turns that were made.
+        configs: one per run, with its knob turns.
         name: see `is_loss`.
     """
     return len({_definition(config, name) for config in configs}) <= 1

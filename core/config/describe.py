@@ -68,7 +68,7 @@ TURNS_SHOWN = 3
 MOSTLY = {"sampler": "random", "classifier_start": "random"}
 # Fields of a task that name the source of its rows.
 SOURCE = ("test_path", "drop")
-# Fields of the trainable weights that have an effect, by the part that learns.
+# Fields of TrainableConfig that have an effect, by its `part`.
 USED_BY = {
     "all": ("reinitialised_blocks",),
     "last_blocks": ("blocks", "reinitialised_blocks"),
@@ -174,7 +174,7 @@ def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]
 
     Args:
         found: the first step of each stage, 0 at launch, and its settings. A stage without a path shows "–" there: λ,
-            for example, disappears when the weight beside it is turned away from 1.
+            for example, disappears when the other weight is turned away from 1.
     """
     if len(found) == 1:
         return list(found[0][1])
@@ -273,7 +273,7 @@ def _probe(config: RunConfig) -> list[Setting]:
 
 
 def _plain(section: Section, path: str, *names: str) -> list[Setting]:
-    """Return the named fields as they are, each with its label; without names, every field that has a label."""
+    """Return the named fields as settings; without names, every field that has a label."""
     fields = fields_of(type(section))
     found = []
     for name in names or fields:

@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 DEFAULT_PRESET = "ce-scl"
 # Fields that identify the task and its rows; the others apply to any task.
 OF_A_TASK = {"id", "name", "path", "test_path", "reading", "drop", "content_hash"}
-# A link leaves them out: they may name one of the sender's files.
+# Fields that a link leaves out, because they may name the sender's files.
 NOT_LINKED = tuple(f"task.{name}" for name in sorted(OF_A_TASK))
 NAMED_PRESET = "preset="
 
@@ -44,7 +44,7 @@ def settings_text(config: RunConfig) -> list[str]:
         if len(entry.objectives) == len(config.phases)
     }
     texts = {name: [*([] if name == DEFAULT_PRESET else [f"{NAMED_PRESET}{name}"]), *texts[name]] for name in texts}
-    # Compare lengths, not counts: one list of terms can turn a preset into any other.
+    # Compare the length of the text: a single setting, the list of terms, can replace a whole preset.
     return min(texts.values(), key=lambda settings: sum(map(len, settings)))
 
 
@@ -102,7 +102,7 @@ HOW = N_("give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
 def assign(config: dict[str, Any], setting: str) -> None:
     """Set one field of a config in its JSON form from `path=value`; a phase's fields do not need `phases.0.`.
 
-    Raises: ConfigError naming the path and what would work.
+    Raises: ConfigError naming the path and a remedy.
     """
     put(config, *parse_setting(setting))
 
@@ -120,7 +120,7 @@ def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ())
 
     Args:
         also: names that the caller accepts besides fields.
-    Raises: ConfigError naming the path and what would work.
+    Raises: ConfigError naming the path and a remedy.
     """
     names = path.strip().split(".")
     if not all(names):
@@ -134,7 +134,7 @@ def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ())
     for depth, name in enumerate(names[:-1]):
         place = _inside(place, name, ".".join(names[: depth + 1]))
     _inside(place, names[-1], ".".join(names))
-    if names[-1] in KEPT_BESIDE:  # the former loss's or view's settings do not apply
+    if names[-1] in KEPT_BESIDE:  # the settings of the previous loss or view do not apply
         for name in place.keys() - KEPT_BESIDE[names[-1]]:
             del place[name]
     last = names[-1]
@@ -211,7 +211,7 @@ def _value(text: str) -> Any:
 
 # Settings that are not fields: an objective by its name, λ, and the τ of every contrastive loss.
 PRESET, LAMBDA, TEMPERATURE = "preset", "lambda", "temperature"
-# Length of a run. Each replaces the other, and a preset of two phases divides it.
+# Two ways to give the length of a run: each clears the other. A preset of two phases divides the length.
 LENGTHS = ("steps", "epochs")
 # Applied in this order, before any field.
 ORDER = (*LENGTHS, PRESET, LAMBDA, TEMPERATURE)
@@ -227,7 +227,7 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     Args:
         config: a draft; its content hash is dropped if the settings may change its rows.
         settings: values in JSON form.
-    Raises: ConfigError naming the field, the value and what would work.
+    Raises: ConfigError naming the field, the value and a remedy.
     """
     given = config.model_dump(mode="json")
     for name in sorted(settings, key=_order):
@@ -251,7 +251,7 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
 
 
 def _order(name: str) -> int:
-    """Return the rank of a setting; each is applied to the result of those before it."""
+    """Return the rank of a setting in ORDER; fields come last."""
     name = LAMBDA if _phase_of_lambda(name) is not None else name
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
@@ -308,13 +308,13 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     depends on the size on disk), points of the map beyond the remaining rows, and turns of a replaced objective.
 
     Args:
-        config: of the original: prepared, with its knob turns, so that the twin's frames fall on the same steps.
+        config: config of the original, prepared so that the twin's frames fall on the same steps, with its knob turns.
         path: dotted names as in `settings`; a term or view by its key or its number. Two paths change several fields:
             `phases.0.objective` takes the name of a preset of one phase, `phases.0.objective.lambda` turns the weights
             that λ binds. With `seed`, the result is a repetition of the run rather than a twin.
-        value: in JSON form.
-        name: of the twin; see `twin_name`.
-    Raises: ConfigError naming the field, its value and what would work.
+        value: value in JSON form.
+        name: name of the twin; see `twin_name`.
+    Raises: ConfigError naming the field, its value and a remedy.
     """
     given = config.model_dump(mode="json") | {"name": name}
     names = path.split(".")
@@ -359,8 +359,8 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
     form of the English labels.
 
     Args:
-        title: of the original. It is user input and is not escaped here.
-        config, other: of the original and of its twin.
+        title: title of the original. It is user input and is not escaped here.
+        config, other: configs of the original and of its twin.
     """
     # Knob turns that both runs share are not part of the change.
     differences = config_differences([as_launched(config), as_launched(other)])

@@ -47,7 +47,7 @@ def setting(
     Args:
         words: display texts of values; other values are shown unchanged. A field that may be None has a text for None.
         unit: unit of a number, in the plural.
-        listed: whether to list the field even at its default if other runs lack its section.
+        listed: whether a comparison lists the field even at its default if another run lacks its section.
         bounds: as in pydantic's `Field`.
     """
     declared = Field(default, title=title, description=description, **bounds)
@@ -188,7 +188,7 @@ def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
         if not has_others:
             return Message("choose {name}.", name=last)
         return Message("choose {names} or {last}.", names=others, last=last)
-    # The value's form does not fit its place in the config.
+    # The value has the wrong structure for its field.
     above = _section_at(model, path[:-1] if kind == "extra_forbidden" else path)
     names = tuple(above.model_fields) if above else ()
     match kind:

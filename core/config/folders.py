@@ -15,7 +15,7 @@ def is_path(name: str) -> bool:
 
 
 def named_models(config: RunConfig) -> list[str]:
-    """Return every model that a config names, loaded by the run or not: its encoder and the translation models."""
+    """Return the encoder and all translation models that a config names, even those that the run does not load."""
     return [config.encoder.id, *config.task.translators, *(model for _field, model in _view_models(config))]
 
 
@@ -41,7 +41,12 @@ def without_folders(config: RunConfig) -> RunConfig:
 
 
 def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[str], str]) -> RunConfig:
-    """Return the config with other paths. Args: file, model: map the path of a file and the name of a model."""
+    """Return the config with its paths replaced.
+
+    Args:
+        file: maps the path of a file.
+        model: maps the name of a model.
+    """
 
     def of_view(view: ViewConfig) -> ViewConfig:
         return view.model_copy(update={name: model(str(view.parameters[name])) for name in _model_parameters(view)})
@@ -79,7 +84,7 @@ def _model_parameters(view: ViewConfig) -> list[str]:
 
 
 def _model(name: str) -> str:
-    # Remove signs that `is_path` would still take for a path: those of a hidden folder, or a colon.
+    # Remove what `is_path` would still take for a path: colons, double dots, leading dots and tildes.
     return _last(name).replace(":", "").replace("..", "").lstrip("~.") if is_path(name) else name
 
 

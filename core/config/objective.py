@@ -16,7 +16,7 @@ from core.messages import N_, Message, _, listed
 from core.parameters import AUTO, number
 
 CONVEX_TOLERANCE = 1e-6
-# Automatic k: a third of a text's tokens, so that attention still has a choice.
+# Automatic k is a third of a text's tokens, so that attention still selects among them.
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
 WEIGHT = N_("Weight of this term in the sum.")
@@ -83,12 +83,12 @@ class ObjectiveConfig(Section):
 
     @property
     def trains_classifier(self) -> bool:
-        """True if a loss on the classifier's logits counts. Contrast of logits moves it, but teaches it no classes."""
+        """True if a loss on logits has a weight above 0. Contrast of logits teaches the classifier no classes."""
         return any(t.weight > 0 and not t.entry.contrastive for t in self.terms)
 
     @property
     def weight(self) -> float | None:
-        """λ, if it binds a loss on logits and one contrastive term."""
+        """λ, if it binds a loss on logits and one contrastive term; otherwise None."""
         other = next((t for t in self.terms if not t.entry.contrastive), None)
         bound = self.combine == "convex" or (other is not None and other.weight == 1)
         return self._pair.weight if self._pair is not None and bound else None
@@ -101,7 +101,7 @@ class ObjectiveConfig(Section):
 
     @property
     def temperature(self) -> float | None:
-        """τ, if exactly one term has one."""
+        """τ, if exactly one term has one; otherwise None."""
         taus = [number(t.parameters, "temperature") for t in self.terms if "temperature" in t.parameters]
         return taus[0] if len(taus) == 1 else None
 
@@ -202,7 +202,7 @@ class ObjectiveConfig(Section):
         The number is from 2 to 30. With clusters it is at most 90, as in the notes, and at least twice their number.
 
         Args:
-            tokens: of a text, on average.
+            tokens: mean number of tokens of a text.
         """
         terms = [t.model_dump() for t in self.terms]
         for term in terms:
@@ -223,7 +223,7 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_number(text: str, key: str, name: str) -> str:
-    """Append the number in the key of a loss or view, from the second of its kind: SCL 2."""
+    """Append the number in the key of a loss or view, such as SCL 2; the first of its kind has none."""
     return f"{text} {key.removeprefix(name).lstrip('_')}".strip()
 
 

@@ -1,4 +1,4 @@
-"""The computations of a step, from the needs of its terms: everything once, and nothing that no term needs."""
+"""The computations of a step: everything that its terms need, each once, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from core.parameters import number, resolve_layers, whole
 Source = Literal["rows", "premise", "entailment", "contradiction"]
 TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")
 
-# Further passes, forward and backward, that find an adversarial step.
+# Additional passes, forward and backward, that compute an adversarial step.
 ADVERSARIAL_PASSES = 2
 
-# Memory for the outputs of frozen blocks. It is a constant: if it followed the free memory, a resumed run would group
-# texts differently and differ in the last bit.
+# Maximum memory for the outputs of frozen blocks. It does not depend on the free memory: otherwise a resumed run would
+# group texts differently, and its results would differ in the last bit.
 KEPT_BYTES = 2 * 2**30
 
 
 class Pass(NamedTuple):
-    """One reading of the batch by the encoder.
+    """One pass of the batch through the encoder.
 
     Attributes:
         source: the rows of the batch, or one text of its triplets.
@@ -43,7 +43,7 @@ class Pass(NamedTuple):
 
 
 class LogitsOf(NamedTuple):
-    """The classifier's logits for a pass; draws differ in the head's dropout."""
+    """The classifier's logits for a pass; `draw` distinguishes masks of the head's dropout."""
 
     number: int
     draw: int
@@ -63,8 +63,8 @@ class TermPlan:
     """The inputs of one term.
 
     Attributes:
-        logits: for a loss on logits, and for contrast at the level of logits: one per view.
-        groups: for contrast of vectors or tokens: the views, once per contrasted layer.
+        logits: logits of each view, for a loss on logits or contrast at the level of logits.
+        groups: vectors of all views at each contrasted layer, for contrast of vectors or tokens.
     """
 
     key: str
@@ -73,7 +73,11 @@ class TermPlan:
     groups: tuple[tuple[VectorOf, ...], ...] = ()
 
     def highest_block(self, blocks: int) -> int:
-        """Return the highest block, of `blocks`, whose output the term reads; the term reaches all weights up to it."""
+        """Return the highest block whose output the term reads; its gradient reaches all weights up to that block.
+
+        Args:
+            blocks: number of blocks of the encoder.
+        """
         return blocks if self.logits else max(vector.layer for group in self.groups for vector in group)
 
     @property
@@ -91,7 +95,8 @@ class Plan:
     """The computations of a step.
 
     Attributes:
-        layers: blocks whose pooled vectors are kept; tokens: (block, k) whose top tokens are kept.
+        layers: blocks whose pooled vectors are kept.
+        tokens: pairs of a block and k; the block's top k tokens are kept.
     """
 
     passes: tuple[Pass, ...]
@@ -100,15 +105,15 @@ class Plan:
     terms: tuple[TermPlan, ...]
 
     def same_passes(self, other: Plan) -> bool:
-        """Return whether two plans need the same encoder outputs, whatever their terms compute from them."""
+        """Return whether two plans need the same outputs of the encoder."""
         return (self.passes, self.layers, self.tokens) == (other.passes, other.layers, other.tokens)
 
     def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
         """Return whether the outputs of the lowest `frozen` of `blocks` blocks can be cached.
 
-        They cannot if a view changes a text before the encoder, if the batch is one of triplets, or if a term reads a
-        frozen block below one that learns. A gradient cache reads the batch in micro-batches (`in_parts`) and excludes
-        the cache too, unless all blocks are frozen and it has nothing to save.
+        They cannot if a view changes a text before the encoder, if the batch consists of triplets, or if a term reads a
+        frozen block while higher blocks learn. Nor can they if a gradient cache reads the batch in micro-batches
+        (`in_parts`), unless all blocks are frozen.
         """
         if not frozen or self.changes_input or self.reads_triplets:
             return False
@@ -157,7 +162,7 @@ def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
 
 
 class _Planner:
-    """Collector of passes and taps, each once."""
+    """Collector of the passes, layers and tokens that terms need, each once."""
 
     def __init__(self, blocks: int) -> None:
         self.blocks = blocks
@@ -223,7 +228,7 @@ class _Planner:
         layers = resolve_layers(chosen[0], self.blocks, f"{term.loss}.views.layers")  # type: ignore[arg-type]
         others = tuple(layer for layer in layers if layer != self.blocks)
         if not others and isinstance(chosen[0], str) and self.blocks > 1:
-            return (self.blocks - 1,)  # too few blocks for a third: take the one below the last
+            return (self.blocks - 1,)  # too few blocks for a third, so take the block below the last
         if not others:
             remedy = Message("the last block is already a view and the encoder has no other; remove it.")
             if self.blocks > 1:

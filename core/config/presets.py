@@ -1,4 +1,4 @@
-"""Named objectives, after the papers and notes that they come from."""
+"""Named objectives from papers and notes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Preset:
     """A named objective, or two in sequence. Its texts are marked with `N_`.
 
     Attributes:
-        group: one of GROUPS, which sort the lists.
+        group: one of GROUPS; lists are sorted by group.
         objectives: one per phase, in the JSON form of ObjectiveConfig; the phases share the steps equally.
-        parts: weights that learn in each phase, if the paper specifies them, at their default rates; None keeps the
+        parts: weights that learn in each phase, at their default rates, if the paper specifies them; None keeps the
             setting.
-        rates: learning rates of the optimiser, if a demonstration needs others than the defaults.
+        rates: learning rates of the optimiser, if a demonstration needs rates other than the defaults.
     """
 
     name: str

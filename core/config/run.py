@@ -1,7 +1,7 @@
 """RunConfig: the complete configuration of a run, frozen and validated.
 
 The page, the URL, the command line, the store and the worker share this one value and its JSON form.
-Same config, same seed, same machine: the same curve.
+On one machine, the same config and seed give the same curve.
 """
 
 from __future__ import annotations

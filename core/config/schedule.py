@@ -11,7 +11,7 @@ from core.config import MAX_STEPS, RATE, PhaseConfig, RunConfig
 from core.config.objective import ObjectiveConfig
 
 DEFAULT_FRAMES = 24
-# Above 1, frames are denser at the start, where the map moves most.
+# Exponent of the spacing. Above 1, frames are denser at the start, where the map moves most.
 FRAME_SPACING = 1.6
 
 
@@ -35,7 +35,7 @@ def default_frame_steps(steps: int, frames: int = DEFAULT_FRAMES) -> tuple[int, 
 
 
 def frame_steps(wanted: Sequence[int], steps: int) -> tuple[int, ...]:
-    """Return the wanted steps that the run reaches, plus the first and the last."""
+    """Return the wanted steps that the run reaches, plus step 0 and the last step."""
     return tuple(sorted({0, steps, *(step for step in wanted if 0 < step < steps)}))
 
 
@@ -46,7 +46,7 @@ class SettingsAt(NamedTuple):
         phase: number of the step's phase, from 0.
         objective: of that phase, at the current knob values; `objective.temperature` is τ and `objective.weight` λ,
             each None if the objective has no single one.
-        rate_factor: multiplies the learning-rate schedule; 1 unless that knob was turned.
+        rate_factor: factor on the learning-rate schedule; 1 unless that knob was turned.
     """
 
     phase: int

@@ -20,8 +20,8 @@ PROBE_ROWS = 200
 
 Scorer = Literal["classifier", "linear probe"]
 
-# By two values: the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder;
-# and the score is that of a linear probe too.
+# Keys: whether the score is below (-1), level with (0) or above (1) that of a linear probe of the untrained encoder,
+# and whether it comes from a linear probe itself.
 COMPARED = {
     (0, False): N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
     (0, True): N_("{score} on validation, level with the {start} of its linear probe at step 0"),
@@ -46,7 +46,7 @@ def classifier_learned(config: RunConfig, step: int) -> bool:
 
 
 def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer | None]:
-    """Return the scorer of each evaluation; None for a random classifier, scored before frames had a linear probe.
+    """Return the scorer of each evaluation; None for a random classifier in a run from before frames had a probe.
 
     Args:
         config: with the knob turns of the run.
@@ -60,7 +60,7 @@ def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer
 
 
 def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return the evaluations whose scores mean something."""
+    """Return the evaluations that have a scorer, without those of a random classifier."""
     return [e for e, by in zip(evaluations, scorers(config, evaluations), strict=True) if by is not None]
 
 
@@ -72,15 +72,15 @@ def score_note(evaluation: Evaluation) -> str:
 
 
 def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
-    """Return `score_note` of each of these steps; "" if none was scored."""
+    """Return the `score_note` of each step; "" for a step without a score."""
     notes = {e.step: score_note(e) for e in scored(config, evaluations) if e.split == VALIDATION}
     return tuple(notes.get(step, "") for step in steps)
 
 
 def is_first_note(message: Text | None, config: RunConfig) -> bool:
-    """Return whether a run's message, possibly None, is its worker's first note; λ may have been turned since."""
+    """Return whether a run's message is the `classifier_note` of its launch; λ may have been turned since."""
     note = classifier_note(config)
-    return message == note or (note is not None and message == note.render(ENGLISH))  # as older runs keep it
+    return message == note or (note is not None and message == note.render(ENGLISH))  # older runs store it in English
 
 
 def classifier_note(config: RunConfig, *, over: bool = False) -> Message | None:
@@ -147,7 +147,7 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
 
 
 def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
-    """Compare the newest validation score with the linear probe of the untrained encoder; None without both.
+    """Compare the newest validation score with the linear probe of the untrained encoder; None if either is missing.
 
     If the classifier never learned, the frame's linear probe is compared with that of step 0. Both are fitted on the
     same rows.

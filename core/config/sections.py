@@ -29,7 +29,7 @@ ENCODINGS: dict[Any, str] = {
 
 
 class ReadingConfig(Section):
-    """Format of a file; a value of None is detected.
+    """Format of a file. None means that the value is detected.
 
     `text`, `text_b`, `label` and `split` name columns; "" means no second text, or no split column. `kind` is the kind
     of labels: classes or, for pairs, a similarity score. `quote` encloses a field. `escape` makes the next character
@@ -108,12 +108,12 @@ class TaskConfig(Section):
     the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555). `train_size` takes a stratified few-shot
     sample. `label_noise` ρ gives this fraction of each class's rows another label, drawn uniformly. `text_noise` r
     changes this fraction of the words of each text (EDA, one operation per text). `back_translation` adds the round
-    trip of every training text through two `translators` when the run begins; the content hash is that of the rows
-    before.
+    trip of every training text through two `translators` when the run begins; the content hash does not cover these
+    additions.
 
     `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
     `prepare` replaces "auto" with one of them, by the number of classes. "balanced" is the sampler of earlier versions,
-    with equal shares of all classes; runs that have it keep their curve.
+    with equal shares of all classes; it remains so that their runs keep their curves.
     """
 
     id: str = "film_reviews"
@@ -285,7 +285,11 @@ class TrainableConfig(Section):
     )
 
     def frozen(self, blocks: int) -> int:
-        """Return the number of lowest blocks, of `blocks`, that neither learn nor lie above a weight that learns."""
+        """Return how many of the lowest blocks neither learn nor lie above a weight that learns.
+
+        Args:
+            blocks: number of blocks of the encoder.
+        """
         return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
 
 
@@ -385,7 +389,7 @@ class ProbeConfig(Section):
 
 
 class ResourcesConfig(Section):
-    """Resources that a run requests from a cluster; None takes the server settings when the run is prepared for one.
+    """Resources that a run requests from a cluster; None stands for the server settings.
 
     Without a cluster, a run may use the whole machine.
     """
@@ -411,10 +415,11 @@ class ResourcesConfig(Section):
 
 
 class CheckpointConfig(Section):
-    """Schedule of the rolling checkpoint: every `every_steps` steps, or (None) as often as costs about 2 % of the time.
+    """Schedule of the rolling checkpoint and of snapshots.
 
-    `snapshot_steps` are frames at which a copy of the weights is kept permanently, so that a text can be shown as the
-    model saw it then (None: `prepare` chooses a few, if they are small).
+    The checkpoint is saved every `every_steps` steps; with None, as often as costs about 2% of the time. At the frames
+    in `snapshot_steps`, a copy of the weights is kept permanently, so that the app can show a text as the model read it
+    at that step. With None, `prepare` chooses a few frames, if the copies are small.
     """
 
     every_steps: Annotated[int, Field(ge=1)] | None = None

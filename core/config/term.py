@@ -29,7 +29,7 @@ class _WithSettings(BaseModel):
 
 
 class ViewConfig(_WithSettings):
-    """One further view of a text. Its parameters (`rate`, …) are given beside `view`."""
+    """One further view of a text. Its parameters, such as `rate`, are additional fields."""
 
     view: str
 
@@ -47,7 +47,7 @@ class ViewConfig(_WithSettings):
 
 
 class TermConfig(_WithSettings):
-    """One weighted loss on the views of a text. Its parameters (`temperature`, `level`, …) are given beside these."""
+    """One weighted loss on the views of a text. Its parameters, such as `temperature`, are additional fields."""
 
     loss: str
     weight: Annotated[float, Field(ge=0.0, le=WEIGHT_MAX)] = 1.0
@@ -95,7 +95,7 @@ Problem = tuple[str, object, Text]
 
 
 def _view_problems(term: TermConfig) -> Iterator[Problem]:
-    """Find views that the loss, its level or its layers do not take."""
+    """Find views that the loss, its level or its layers do not allow."""
     entry, loss = term.entry, Message(term.entry.label)
     kinds: list[str] = [view.entry.kind for view in term.views]
     on_sentences = entry.reads == "vectors" and term.level == "sentence"
@@ -149,7 +149,7 @@ def _count_problems(term: TermConfig) -> Iterator[Problem]:
 
 
 def _level_problems(term: TermConfig) -> Iterator[Problem]:
-    """Find levels that the loss does not have, and settings that a level does not take."""
+    """Find levels that the loss does not have, and settings that a level does not allow."""
     entry, values = term.entry, term.parameters
     if "level" in values and term.level not in entry.levels:
         levels: Text = entry.levels[0]

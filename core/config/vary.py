@@ -17,10 +17,10 @@ from core.errors import ConfigError
 from core.messages import N_, _, language
 from core.parameters import Parameter, Value
 
-# Gunel et al. 2021 search λ and τ over such values.
+# Gunel et al. 2021 search λ and τ over values such as these.
 LAMBDAS = (0.1, 0.5, 0.9)
 TEMPERATURES = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0)
-# Few-shot sizes that they report.
+# Few-shot sizes that Gunel et al. report.
 TRAIN_SIZES = (20, 100)
 BASELINE, MIX, MIX_TERM = "ce", "ce-scl", "supcon"
 
@@ -38,11 +38,11 @@ class TwinSetting:
     """A setting that a twin can change.
 
     Attributes:
-        path: for `twin`.
+        path: path of the setting, as in `twin`.
         parameter: its label, help, kind, bounds and choices, for a widget.
-        value, text: its value in the run; None if the parameter has no value for it (all training rows, an objective
-            that is not a preset).
-        suggestions: values for one click each, without the present value.
+        value, text: its value in the run, and the display text. The value is None if the parameter has none for it (all
+            training rows, or an objective that is not a preset).
+        suggestions: other values, each to choose with one click.
     """
 
     path: str
@@ -56,16 +56,16 @@ class TwinSetting:
         return _(self.parameter.label)
 
 
-# A path, its parameter, its value (None as above), and suggested values.
+# A path, its parameter, its value (None as in TwinSetting), and suggested values.
 Offer = tuple[str, Parameter, Value | None, Iterable[Value | None]]
 
 
 def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
     """Return the settings that a twin can change.
 
-    They are objective, λ, weights, τ and other knobs, the weights that learn, learning rate, batch size, rows and
-    pooling. Suggested values pass the config's validation; `prepare` checks them against the encoder and the data. A
-    run of two phases keeps its objectives as a whole.
+    They are the objective, λ, weights, τ and other knobs, the weights that learn, learning rate, batch size, rows and
+    pooling. Suggested values pass the config's validation; `prepare` checks them against the encoder and the data. The
+    objectives of a run with two phases cannot be replaced.
     """
     found = []
     for path, parameter, value, candidates in _offers(config):
@@ -96,7 +96,7 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
             label = in_phase(_(parameter.label), number if two else None)
             yield path, replace(parameter, label=label), value, candidates
     largest = max(phase.batch_size for phase in config.phases)
-    # Fewer rows than now, or all; a config does not say how many there are.
+    # Suggest fewer rows, or all: a config does not hold the number of rows.
     fewer = [n for n in TRAIN_SIZES if largest <= n < (size or n + 1)]
     yield "task.train_size", fields_of(TaskConfig)["train_size"], size, [*fewer, None]
     named = [name for name in pooling.options if name != "auto"]  # a prepared run has one of these
@@ -115,7 +115,7 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     names = {name: entry.label for name, entry in single.items()}
     about = N_("Another complete objective, with its own weights and temperature.")
     parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
-    # An objective with supervised contrast is offered the baseline, any other also the mix.
+    # An objective that already has supervised contrast gets no suggestion of the mix.
     contrasts = any(term.loss == MIX_TERM for term in objective.terms)
     return OBJECTIVE_PATH, parameter, now, [BASELINE] if contrasts else [BASELINE, MIX]
 
@@ -161,7 +161,7 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
     return f"{path}.terms.{key}.{setting}", parameter, knob.value, around
 
 
-# Fields of a task that determine its texts.
+# Fields that a grid cannot vary, because they determine the texts of a task.
 NOT_VARIED = frozenset({"test_path", "drop", "translators"})
 # The whole objective is varied by preset, including presets of two phases.
 OBJECTIVE_PATH = "phases.0.objective"
@@ -176,16 +176,16 @@ OBJECTIVE = Parameter(
 
 
 def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
-    """Return the settings that can be varied, by path, in display order.
+    """Return the settings that a grid can vary, by path, in display order.
 
-    Suggested values are valid in the config. Settings beyond those of a twin have none.
+    Only settings that a twin can change have suggested values, which are valid in the config.
     """
     return _sweepable(config, language())
 
 
 @lru_cache(maxsize=64)
 def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
-    """Compute `sweepable`. `spoken` is the language of the labels, including those of phases and losses."""
+    """Compute `sweepable`. `spoken`, the language of the labels, is part of the cache key."""
     found = {PRESET: TwinSetting(PRESET, OBJECTIVE, None, "", ())}
     found |= {setting.path: setting for setting in twin_settings(config) if setting.path != OBJECTIVE_PATH}
     for path, parameter in _every_parameter(config):

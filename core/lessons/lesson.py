@@ -34,7 +34,7 @@ Address = dict[str, str | int | float | bool | list[str]]
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 BLOCK = re.compile(r"^```(page|try|predict|check)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Sandboxed: lessons use placeholders only, and an untrusted file can run no code.
+# Sandboxed, because an untrusted file must not run code; lessons use placeholders only.
 TEMPLATES = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 
 
@@ -42,8 +42,8 @@ class Shown(Section):
     """The page beside a part.
 
     Attributes:
-        page: its name.
-        address: its query parameters. `run` and each of `runs` name a replay of the project, `experiment` an
+        page: name of the page.
+        address: query parameters of the page. `run` and each of `runs` name a replay of the project, `experiment` an
             experiment of the project.
         points_at: a control to highlight, by its query parameter, or another element by its key.
         hides: elements to hide, named in the same way.
@@ -74,9 +74,9 @@ class Check(Section):
 
     Attributes:
         number: name of the number to enter; an answer within `within` of it is right.
-        choices: by label, the name of the choice's number; or, if `right` names a word among the numbers, the value
-            of that word for which the choice is right.
-        right: "highest" or "lowest", to compare the numbers of the choices, or the name of a word.
+        choices: by label, the name of a number; or, if `right` is the name of a word, the value of that word for
+            which the choice is right.
+        right: "highest" or "lowest", to compare the numbers of the choices; or the name of a word among the numbers.
         hint: shown after a wrong answer.
     """
 
@@ -135,7 +135,7 @@ class Lesson(Section):
         place: its position in the list.
         minutes: time it takes.
         hides: elements hidden in all parts, see `Shown`.
-        numbers: those used in its texts and checks, by name.
+        numbers: numbers in its texts and checks, by name.
     """
 
     name: str

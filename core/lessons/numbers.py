@@ -42,13 +42,13 @@ class Number(Section):
         vectors: a measure of the validation texts at a frame.
         forces: a measure of the default batch of Explore's force view, at `temperature` if given.
         word: the attention to a word of `example` in the last block, as in the default view of Tokens.
-        entered: a case-folded word. The number is the change, from the first frame to the last, in how many texts have
-            it among the top `k` by attention, as Tokens counts it over the classes.
+        entered: a case-folded word. The number is the change, from the first to the last frame, in the number of texts
+            with this word among their top `k` by attention, as Tokens counts it over the classes.
         at: the step: the first or last with a value, the one with the highest or lowest value, or its number.
-        cell: the levels of a cell, by axis.
-        of: the value of the cell, one of OF_CELL.
-        measure, split: the score of the cells.
-        form, decimals: the format of the number.
+        cell: levels of the cell, by axis.
+        of: value of the cell, one of OF_CELL.
+        measure, split: score of the cells.
+        form, decimals: format of the number.
     """
 
     run: str | None = None
@@ -249,7 +249,7 @@ def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellRe
 
 
 def of_cell(cell: CellResult, of: str) -> float | str | None:
-    """Return one of OF_CELL; None if the cell does not have it."""
+    """Return the value of a cell that `of`, one of OF_CELL, names; None if the cell does not have it."""
     if of in ("mean", "std", "seeds"):
         value: Any = getattr(cell, of)
         return None if value is None else float(value)

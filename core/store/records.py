@@ -55,7 +55,7 @@ ACTIVE = frozenset({Status.STARTING, Status.RUNNING, Status.PAUSED, Status.STOPP
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Identity of a worker process. Equal identities denote the same process."""
+    """Identity of a worker process. Two processes are the same only if all four fields agree."""
 
     host: str
     boot_id: str

@@ -16,7 +16,7 @@ _trusted: Callable[[], bool] = lambda: True  # noqa: E731 - replaced as a whole 
 
 def ask_for_trust(ask: Callable[[], bool]) -> None:
     """Set the function that tells whether the visitor is an admin. The command line and workers are trusted."""
-    global _trusted  # noqa: PLW0603 - the app sets it once
+    global _trusted  # noqa: PLW0603 - one app has one rule
     _trusted = ask
 
 
