@@ -47,7 +47,7 @@ class Registry(dict[str, Entry]):
     def register(self, entry: Entry) -> None:
         """Add an entry. Raises: ValueError if the name is taken."""
         if entry.name in self:
-            raise ValueError(f"name = {entry.name!r}: there is such a {self.kind}, expected a name of its own")
+            raise ValueError(f"name = {entry.name!r}: a {self.kind} of this name exists, choose another name")
         self[entry.name] = entry
         for name in sorted(self, key=lambda name: self[name].place):
             self[name] = self.pop(name)

@@ -84,7 +84,11 @@ def prepare(
     shape = encoder_shape(draft.encoder.id)
     encoder = draft.encoder
     if encoder.max_length > shape.positions:
-        remedy = Message("{encoder} reads {limit} tokens.", encoder=shown(encoder.id), limit=shape.positions)
+        remedy = Message(
+            "{encoder} reads at most {limit} tokens; give at most that many.",
+            encoder=shown(encoder.id),
+            limit=shape.positions,
+        )
         raise ConfigError("encoder.max_length", encoder.max_length, remedy)
     if encoder.pooling == "auto":
         encoder = encoder.model_copy(update={"pooling": own_pooling(encoder.id)})
@@ -181,7 +185,11 @@ def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Pro
     trainable = phase.trainable
     if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
         blocks = Message("{count} block", "{count} blocks", count=shape.blocks)
-        yield "trainable.blocks", trainable.blocks, Message("the encoder has {blocks}.", blocks=blocks)
+        yield (
+            "trainable.blocks",
+            trainable.blocks,
+            Message("the encoder has {blocks}; give at most that many.", blocks=blocks),
+        )
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         remedy = Message(
@@ -232,9 +240,7 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
     count = len(data.triplets)
     if plan.reads_triplets and phase.batch_size > count:
         given = Message("{count} triplet", "{count} triplets", count=count)
-        remedy = Message(
-            "{task} gives {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count
-        )
+        remedy = Message("{task} has {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count)
         yield "batch_size", phase.batch_size, remedy
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:

@@ -195,8 +195,8 @@ CONTRAST = (
         N_("Layers"),
         "last",
         N_(
-            "Blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; 0 would "
-            "be the embeddings."
+            "Blocks whose output is contrasted: one loss per block, averaged. Layers are numbered from 1, the first "
+            "block."
         ),
         kind="layers",
     ),
@@ -205,8 +205,8 @@ CONTRAST = (
         N_("Tokens k"),
         30,
         N_(
-            "At token level: number of tokens per text, chosen by [CLS] attention. A k of at least the number of "
-            "words selects nothing."
+            "At token level: number of tokens per text, chosen by [CLS] attention. If a text has at most k words, all "
+            "of them are used."
         ),
         kind="integer",
         low=1,

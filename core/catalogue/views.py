@@ -249,7 +249,9 @@ BACK_TRANSLATION = ViewEntry(
     ),
     place=9,
     by_model="core.views.back_translation:round_trip",
-    cost=N_("Back-translation is extra: some seconds once for every batch of new texts; translations are stored."),
+    cost=N_(
+        "Back-translation takes some additional seconds once for every batch of new texts; translations are stored."
+    ),
 )
 
 # Other packages add views with `VIEWS.register`.

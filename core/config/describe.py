@@ -443,11 +443,18 @@ def _tokens(term: TermConfig) -> str:
     clusters = whole(term.parameters, "clusters")
     if term.parameters["k"] == AUTO:
         if clusters:
-            return _("the third of the tokens with the highest [CLS] attention, grouped into {groups}", groups=clusters)
+            return _(
+                "the third of the tokens with the highest [CLS] attention, grouped into {groups} clusters",
+                groups=clusters,
+            )
         return _("the third of the tokens with the highest [CLS] attention")
     tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
     if clusters:
-        return _("the {tokens} with the highest [CLS] attention, grouped into {groups}", tokens=tokens, groups=clusters)
+        return _(
+            "the {tokens} with the highest [CLS] attention, grouped into {groups} clusters",
+            tokens=tokens,
+            groups=clusters,
+        )
     return _("the {tokens} with the highest [CLS] attention", tokens=tokens)
 
 

@@ -58,7 +58,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     for text in texts:
         path = text.partition("=")[0].strip()
         if path == "task" or path.startswith(NOT_LINKED):
-            raise ConfigError("set", text, "a link cannot name the task or its file here; leave it out.")
+            raise ConfigError("set", text, "a link cannot set the task or its file; leave it out.")
         if not text.startswith(NAMED_PRESET):
             assign(given, text)
     return parse_config(given)
@@ -333,7 +333,9 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     if names[-2:] == ["objective", "lambda"]:
         number, last = names[1], len(config.phases) - 1
         if len(names) != 4 or not number.isdecimal() or int(number) > last:
-            raise ConfigError("setting", path, "give phases.0 to phases.{last}, and its objective.", last=last)
+            raise ConfigError(
+                "setting", path, "give phases.NUMBER.objective.lambda, with a number from 0 to {last}.", last=last
+            )
         objective = config.phases[int(number)].objective
         names, value = names[:-1], objective.turned(LAMBDA, value).model_dump(mode="json")
     put(given, ".".join(names), value)

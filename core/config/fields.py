@@ -226,6 +226,6 @@ UNFIT = {
     "string_too_short": N_("it should have at least {length}."),
     "string_too_long": N_("it should have at most {length}."),
     "string_pattern_mismatch": N_("it should match pattern '{pattern}'."),
-    "bool_type": N_("it should be a valid boolean."),
-    "bool_parsing": N_("it should be a valid boolean, unable to interpret input."),
+    "bool_type": N_("give true or false."),
+    "bool_parsing": N_("give true or false."),
 }

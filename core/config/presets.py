@@ -169,7 +169,7 @@ _ALL = (
         "clustered-tokens",
         N_("Clustered tokens"),
         TOKENS,
-        N_("The same tokens, grouped by K-means; each cluster is one view."),
+        N_("The k tokens with the highest [CLS] attention, grouped by K-means; each cluster is one view."),
         N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 90, α 0.25 and 5, 10, 15 clusters there"),
         (_objective(_ce(), _scl(0.25, level="token", k=AUTO, clusters=5)),),
     ),
@@ -201,7 +201,7 @@ _ALL = (
         "dropout-contrast-logits",
         N_("Dropout contrast, logits"),
         UNSUPERVISED,
-        N_("The same between the classifier's outputs, which no dense layer damps."),
+        N_("CE over two dropout passes, and SimCSE between their logits, which no dense layer damps."),
         DROPOUT_NOTES,
         (
             _objective(

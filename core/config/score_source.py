@@ -24,11 +24,11 @@ Scorer = Literal["classifier", "linear probe"]
 # and whether it comes from a linear probe itself.
 COMPARED = {
     (0, False): N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
-    (0, True): N_("{score} on validation, level with the {start} of its linear probe at step 0"),
+    (0, True): N_("{score} on validation, level with the {start} of the linear probe at step 0"),
     (1, False): N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
-    (1, True): N_("{score} on validation, above the {start} of its linear probe at step 0"),
+    (1, True): N_("{score} on validation, above the {start} of the linear probe at step 0"),
     (-1, False): N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
-    (-1, True): N_("{score} on validation, below the {start} of its linear probe at step 0"),
+    (-1, True): N_("{score} on validation, below the {start} of the linear probe at step 0"),
 }
 
 

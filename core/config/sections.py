@@ -371,8 +371,8 @@ class ProbeConfig(Section):
         None,
         N_("Training texts on the map"),
         N_(
-            "Drawn as open symbols, to tell examples that the encoder was trained on. The default is a third of "
-            "the validation texts."
+            "Drawn as open symbols, to mark examples that the encoder was trained on. The default is a third of the "
+            "validation texts."
         ),
         {None: N_("The default")},
         ge=0,

@@ -115,7 +115,7 @@ class JobTable(WorkTable):
     def _waiting_message(self, line: str, job_id: str) -> Message:
         process, awaiting = self.warm_process(line), self.awaiting(line)
         if process is not None and process.doing == LOADING:
-            return Message("loading libraries, once for all such jobs")
+            return Message("loading libraries (once for all jobs of this kind)")
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))
         return waiting_words(before) if before else BEGINS
 
@@ -157,4 +157,4 @@ class JobTable(WorkTable):
 
 def waiting_words(before: int) -> Message:
     """Return the message of a waiting job. Args: before: number of jobs ahead of it, at least 1."""
-    return Message("queued, {count} before it", count=before)
+    return Message("queued, {count} ahead", count=before)

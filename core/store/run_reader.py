@@ -96,7 +96,9 @@ class RunReader(WorkTable):
         if not matches:
             raise RunNotFoundError("There is no run {text}: give an id from the list of runs.", text=shown(text))
         if len(matches) > 1:
-            raise RunNotFoundError("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
+            raise RunNotFoundError(
+                "{text} matches several runs: give a full id from the list of runs.", text=shown(text)
+            )
         return str(matches[0])
 
     def _row(self, run_id: str) -> sqlite3.Row:

@@ -40,5 +40,5 @@ def server_secret(folder: Path) -> str:
             "{path} cannot be read ({reason}): check its owner.", path=path, reason=error.strerror
         ) from error
     if len(text) != 2 * BYTES:
-        raise StoreError("{path} is damaged: delete it. Visitors will then be new ones.", path=path)
+        raise StoreError("{path} is damaged: delete it. All visitors will then count as new.", path=path)
     return text

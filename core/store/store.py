@@ -31,7 +31,7 @@ NOTHING_TO_DO = {
     "stop": N_("Run {id} is {status}: there is nothing to stop."),
     "pause": N_("Run {id} is {status}: there is nothing to pause."),
     "resume": N_("Run {id} is {status}: there is nothing to resume."),
-    "turn": N_("Run {id} is {status}: there is nothing to turn."),
+    "turn": N_("Run {id} is {status}: its knobs can no longer be turned."),
 }
 # Message of a run that was stopped in the queue.
 NOT_STARTED = Message("Stopped before it started.")

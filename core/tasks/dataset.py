@@ -168,5 +168,5 @@ def read_data(path: Path, content_hash: str) -> TaskData:
             "{file} has no rows of a run ({reason}): start the run again.", file=path.name, reason=shown(str(error))
         ) from None
     if data.content_hash != content_hash:
-        raise TaskError("{file} holds other rows than those of the run: start the run again.", file=path.name)
+        raise TaskError("{file} does not hold the rows of this run: start the run again.", file=path.name)
     return data

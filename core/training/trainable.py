@@ -67,7 +67,7 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
         raise ConfigError(
             "trainable.blocks",
             trainable.blocks,
-            "the encoder has {blocks}.",
+            "the encoder has {blocks}; give at most that many.",
             blocks=Message("{count} block", "{count} blocks", count=len(encoder.blocks)),
         )
     return frozen
@@ -114,7 +114,7 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
         raise ConfigError(
             "trainable.reinitialised_blocks",
             blocks,
-            "the encoder has {blocks}.",
+            "the encoder has {blocks}; give at most that many.",
             blocks=Message("{count} block", "{count} blocks", count=count),
         )
     for block in encoder.blocks[count - blocks :]:

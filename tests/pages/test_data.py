@@ -465,7 +465,7 @@ def test_columns_of_a_parquet_file_that_hold_no_text_are_named(upload: Pages) ->
         pa.table({"text": texts, "label": labels, "vector": vectors, "image": [b"x"] * len(texts)}), out
     )
     app = upload("rows.parquet", out.getvalue())
-    assert "Left out, because they hold no text: vector (DOUBLE[]), image (BLOB)." in said(app)
+    assert "Ignored, because they contain no text: vector (DOUBLE[]), image (BLOB)." in said(app)
     assert "first line is the header" not in said(app)
 
 

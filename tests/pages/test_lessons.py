@@ -223,7 +223,7 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     app.radio[0].set_value(1).run()
     app.button[0].click().run()
     assert not app.exception
-    assert [element.value for element in app.success] == ["Right. The runs say: B."]
+    assert [element.value for element in app.success] == ["Right. According to the runs: B."]
     assert app.session_state["remembered.lesson.answers"].checked == {"at": (1, 2)}
 
 

@@ -218,7 +218,7 @@ def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_
         run_of(shared, owner, Status.QUEUED)
     (table,) = page("runs").dataframe
     rows = sorted(zip(table.value["By"], table.value["Status"], strict=True))
-    assert [status for _, status in rows] == ["queued, 1 before it", "queued, 2 before it", "queued, next"]
+    assert [status for _, status in rows] == ["queued, 1 ahead", "queued, 2 ahead", "queued, next"]
 
 
 def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_ada: None, draft: Any) -> None:

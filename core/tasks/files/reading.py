@@ -123,7 +123,8 @@ class CombinedFiles:
             gone = {row for kind in kinds for row in optional.get(kind, ())}
             if gone and len(gone) == len(reading.rows):
                 raise TaskError(
-                    "{file} has no rows left after dropping all of these: drop fewer.", file=shown(reading.name)
+                    "{file} has no rows left after dropping these: choose fewer kinds of problems.",
+                    file=shown(reading.name),
                 )
             left = [row for row in range(len(reading.rows)) if row not in gone]
             kept.append(reading.rows.take(left) if gone else reading.rows)

@@ -195,7 +195,7 @@ OPINIONS = {"0": "negative", "1": "positive"}
 # If the test labels of a data set are not public, its validation rows are the test split.
 _ENTRIES = (
     _glue("sst2", "SST-2", N_("Film reviews."), "sentence", None, "Socher et al. 2013"),
-    _glue("cola", "CoLA", N_("Is it a sentence?"), "sentence", None, "Warstadt et al. 2019"),
+    _glue("cola", "CoLA", N_("Is the sentence grammatical?"), "sentence", None, "Warstadt et al. 2019"),
     _glue("mrpc", "MRPC", N_("Paraphrase pairs."), "sentence1", "sentence2", "Dolan and Brockett 2005"),
     _glue("qqp", "QQP", N_("Duplicate questions."), "question1", "question2", "Iyer et al. 2017"),
     _glue("qnli", "QNLI", N_("Does it answer the question?"), "question", "sentence", "Rajpurkar et al. 2016"),

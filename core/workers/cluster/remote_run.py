@@ -107,7 +107,7 @@ class RemoteRun(threading.Thread):
                 raise
             except ray.exceptions.TaskCancelledError:
                 begun = self._store.run(self._run_id).checkpoint_step is not None
-                self._attempt.end(Status.STOPPED, None if begun else Message("Stopped before a node took it."))
+                self._attempt.end(Status.STOPPED, None if begun else Message("Stopped before it reached a node."))
                 return
             except ray.exceptions.OutOfMemoryError:
                 if not requeued_with_less(self._attempt, self._store.run(self._run_id)):

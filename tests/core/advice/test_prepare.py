@@ -278,7 +278,7 @@ class TestTriplets:
         count = len(data.triplets)
         assert count < len(data.train)
         assert prepared(draft(task=task, batch_size=count, **self.SUPERVISED)).phases[0].batch_size == count
-        with pytest.raises(ConfigError, match=rf"nli\.csv gives {count} triplets; give at most {count}\.$"):
+        with pytest.raises(ConfigError, match=rf"nli\.csv has {count} triplets; give at most {count}\.$"):
             prepare(draft(task=task, batch_size=count + 1, **self.SUPERVISED), gpu=False)
 
 

@@ -59,7 +59,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_file_that_takes_too_much_is_not_opened(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "BYTES_MAX", MEGABYTE)
     archive.write_bytes(archive.read_bytes() + bytes(MEGABYTE))
-    with pytest.raises(DamagedError, match=r"^it takes more than 1 MB$"):
+    with pytest.raises(DamagedError, match=r"^it is larger than 1 MB$"):
         read_members(archive, NAMES)
 
 

@@ -254,7 +254,7 @@ def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, store: St
     with pytest.raises(StoreError) as refusal:
         open_replay(store, path)
     sentence = str(refusal.value)
-    assert re.fullmatch(rf"hostile\.zip is damaged, or not a replay \(.*({why}).*\): take another file\.", sentence)
+    assert re.fullmatch(rf"hostile\.zip is damaged, or not a replay \(.*({why}).*\): choose another file\.", sentence)
     assert len(sentence) < CHARS_MAX
     assert store.runs() == []
     assert {*tmp_path.rglob("*")} == before

@@ -422,7 +422,7 @@ def test_a_second_run_is_refused_where_a_form_is_of_one(run: Any, tmp_path: Path
     _, run_id = made(tmp_path)
     status, out, err = run("export", run_id, run_id, "--format", "replay", "--output", str(tmp_path / "two.zip"))
     assert (status, out) == (2, "")
-    assert f"--format replay is of one run: leave {run_id} out" in err
+    assert f"--format replay exports one run: leave {run_id} out" in err
     status, out, err = run("export", run_id, "nobody", "--format", "html")
     assert (status, out) == (1, "")
     assert "There is no run 'nobody'" in err
@@ -440,13 +440,13 @@ def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:
     status, out, _ = run("import", str(SHIPPED["ce"].path))
     assert status == 0
     (listed,) = json.loads(run("runs", "--json")[1])["runs"]
-    assert out.startswith(f"{listed['name']} ({listed['run_id']}) is among the runs")
+    assert out.startswith(f"Imported {listed['name']} ({listed['run_id']}) into ")
     assert listed["tags"] == ["replay"]
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"no archive", "is damaged, or not a replay"), (None, "replay.zip is not there: give a file")],
+    [(b"no archive", "is damaged, or not a replay"), (None, "replay.zip does not exist: give a file")],
 )
 def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes | None, problem: str) -> None:
     if content is not None:

@@ -61,7 +61,7 @@ class TestSweep:
         assert status == 0, err
         assert "| 0.9        | 6       | 75.0 ± 4.5%" in out
         assert "higher" in out
-        assert "12 runs; those that are to be carried out take about" in err
+        assert "12 runs; the new ones take about" in err
 
     def test_the_same_file_goes_on_with_the_same_experiment(self, run: Run, file: Path, tmp_path: Path) -> None:
         run("sweep", str(file))
@@ -156,7 +156,7 @@ def test_a_level_that_fits_some_cells_is_no_mistake(run: Run, file: Path, tmp_pa
     file.write_text(yaml.safe_dump(given | {"axes": axes, "baseline": {}, "seeds": 1}), encoding="utf-8")
     status, _, err = run("sweep", str(file))
     assert status == 0
-    assert "CE, τ 0.1 does not apply" in err
+    assert "Skipped CE, τ 0.1" in err
     assert len(Store(tmp_path / "runs").runs()) == 2
 
 
@@ -197,7 +197,7 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
     assert json.loads(run("experiments", "list", "--json")[1])["experiments"][0]["finished"] == 12
     assert "75.0 ± 4.5%" in run("experiments", "show", "1")[1]
     assert "is called Weights" in run("experiments", "rename", "1", "Weights")[1]
-    assert "Weights is stopped, with 0 runs of it." in run("experiments", "stop", "1")[1]
+    assert "Stopped Weights and 0 runs of it." in run("experiments", "stop", "1")[1]
     assert json.loads(run("experiments", "stop", "1", "--json")[1])["stopped"] == 0
     status, _, err = run("experiments", "show", "7")
     assert status == 1

@@ -108,7 +108,7 @@ def test_columns_and_a_test_file_may_be_named(runs: Path, library: TaskLibrary, 
 def test_a_task_is_renamed_and_deleted_by_name_or_id(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
     call(runs, "add", small_csv)
     assert call(runs, "rename", "small", "Films").output == "It is now called Films.\n"
-    assert call(runs, "delete", library.tasks()[0].id).output == "Films is deleted.\n"
+    assert call(runs, "delete", library.tasks()[0].id).output == "Deleted Films.\n"
     assert library.tasks() == []
     with pytest.raises(PlaygroundError, match="You have no task 'Films': add one"):
         call(runs, "delete", "Films")

@@ -215,7 +215,7 @@ def test_an_extra_of_cross_entropy_has_a_line_where_it_is_in_use(setting: str, v
         (term("supcon", level="token", k=9), "the 9 tokens with the highest [CLS] attention"),
         (
             term("supcon", level="token", clusters=5, layers="last_third"),
-            "the 30 tokens with the highest [CLS] attention, grouped into 5; one loss per layer (last third)",
+            "the 30 tokens with the highest [CLS] attention, grouped into 5 clusters; one loss per layer (last third)",
         ),
         (term("supcon", layers=[1, 2]), "one loss per layer (1, 2)"),
         (term("dscl", level="logits"), "the classifier's output; views: second dropout pass"),

@@ -130,7 +130,9 @@ def test_what_is_damaged_or_no_archive_is_refused(archive: Path, elsewhere: Stor
 
 def _check_refusal(archive: Path, elsewhere: Store, why: str) -> None:
     """Check that opening is refused with one sentence and creates nothing."""
-    with pytest.raises(StoreError, match=rf"^changed\.zip is damaged, or not an experiment \(.*({why}).*\): take it"):
+    with pytest.raises(
+        StoreError, match=rf"^changed\.zip is damaged, or not an experiment \(.*({why}).*\): restore it"
+    ):
         open_archive(elsewhere, archive)
     assert elsewhere.runs() == []
     assert ExperimentTable(elsewhere.folder).experiments() == []
@@ -155,4 +157,4 @@ def test_those_of_the_project_are_their_protocols(name: str, store: Store) -> No
 
 def test_a_name_that_is_none_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nothing"]) == 2
-    assert "nothing is none of them: choose few-shot" in capsys.readouterr().err
+    assert "nothing is not a shipped experiment: choose few-shot" in capsys.readouterr().err

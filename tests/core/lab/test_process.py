@@ -101,7 +101,7 @@ def test_a_failure_is_reported_in_one_sentence(
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(main, "answer", fail)
-    assert json.loads(_answer_line("en {}"))["error"].startswith("The lab failed. The server's log has the")
+    assert json.loads(_answer_line("en {}"))["error"].startswith("The lab failed; the server's log has the")
     assert "out of memory" in capsys.readouterr().err
 
 

@@ -118,5 +118,5 @@ def test_the_loss_lab_plays_it_with_its_knob_and_its_pulls() -> None:
 def test_it_comes_in_its_place_and_once() -> None:
     assert list(LOSSES)[-1] == "triplet"
     assert LOSSES.entry("triplet") is TRIPLET
-    with pytest.raises(ValueError, match="name = 'triplet': there is such a loss"):
+    with pytest.raises(ValueError, match="name = 'triplet': a loss of this name exists"):
         LOSSES.register(TRIPLET)

@@ -86,7 +86,7 @@ class TestShape:
     @each("model_type", ["gpt2", None, ["bert"]])
     def test_an_unsupported_type_is_answered_with_those_that_are(self, tmp_path: Path, model_type: object) -> None:
         path = written(tmp_path / "config.json", BERT | {"model_type": model_type})
-        with pytest.raises(EncoderError, match="choose one of bert, roberta") as caught:
+        with pytest.raises(EncoderError, match="one of the types bert, roberta") as caught:
             read_shape(path, "tiny")
         check_sentence(caught.value)
 

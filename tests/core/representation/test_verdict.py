@@ -143,7 +143,7 @@ def test_before_the_first_frame_or_of_other_vectors_it_says_less(now: np.ndarray
     elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
     found = verdict(elsewhere, looked_at(now), looked_at(SPREAD))
     assert found.outcome == Outcome.AT_LINE
-    assert "other vectors" in found.sentence
+    assert "vectors other than those" in found.sentence
 
 
 def test_of_vectors_that_the_map_does_not_show_nothing_is_said_of_their_classes() -> None:

@@ -54,12 +54,12 @@ def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wante
 def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
     first, second = (table.add("map", {"n": n}, "Map", "maps") for n in range(2))
     messages = {job.id: str(job.message) for job in table.jobs()}
-    assert messages == {first: "starting", second: "queued, 1 before it"}
+    assert messages == {first: "starting", second: "queued, 1 ahead"}
     table.name_warm_process("maps", WarmProcess(liveness_of(), "some job"))
     messages = {job.id: str(job.message) for job in table.jobs()}
     assert messages == {
-        first: "queued, 1 before it",
-        second: "queued, 2 before it",
+        first: "queued, 1 ahead",
+        second: "queued, 2 ahead",
     }
 
 

@@ -129,7 +129,7 @@ class TestTexts:
     def test_an_empty_translation_gives_the_original(
         self, trip: Trip, models: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, empty: str
     ) -> None:
-        real = RoundTrip._sampled
+        real = RoundTrip._sample_translations
 
         def sampled(self: RoundTrip, loaded: tuple[Any, Any], texts: list[str]) -> list[str]:
             found = real(self, loaded, texts)

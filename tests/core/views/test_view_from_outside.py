@@ -55,7 +55,7 @@ def test_config_command_line_words_and_previews_know_it() -> None:
 def test_it_comes_in_its_place_and_once() -> None:
     assert list(VIEWS)[-1] == "backwards"
     assert VIEWS.entry("backwards") is TOY
-    with pytest.raises(ValueError, match="name = 'backwards': there is such a view"):
+    with pytest.raises(ValueError, match="name = 'backwards': a view of this name exists"):
         VIEWS.register(TOY)
     with pytest.raises(ConfigError, match="choose one of dropout"):
         VIEWS.entry("forwards")

@@ -152,8 +152,8 @@ class TestMany:
         first, second, third, fourth = (own_jobs.start("turn", {"until": str(path)}, path.name) for path in go)
         for job_id in (first, second):
             wait_until(own_jobs, job_id, lambda record: str(record.message) == "at work")
-        wait_until(own_jobs, third, lambda record: str(record.message) == "queued, 2 before it")
-        wait_until(own_jobs, fourth, lambda record: str(record.message) == "queued, 3 before it")
+        wait_until(own_jobs, third, lambda record: str(record.message) == "queued, 2 ahead")
+        wait_until(own_jobs, fourth, lambda record: str(record.message) == "queued, 3 ahead")
         assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
         assert own_jobs.cancel(third).status == "stopped"
         go[1].touch()

@@ -89,7 +89,7 @@ class TestOneProcess:
         first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
         others = [shared_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
         messages = [str(shared_jobs.job(job_id).message) for job_id in others]
-        assert messages == [f"queued, {n} before it" for n in (1, 2, 3, 4)]
+        assert messages == [f"queued, {n} ahead" for n in (1, 2, 3, 4)]
         until.touch()
         ends = []
         for job_id in (first, *others):
@@ -262,7 +262,7 @@ class TestCancel:
         waiting, last = (shared_jobs.start("look", {"n": n}, "Look") for n in range(2))
         assert shared_jobs.cancel(waiting).status == "stopped"
         assert shared_jobs.job(first).active
-        assert str(shared_jobs.job(last).message) == "queued, 1 before it"
+        assert str(shared_jobs.job(last).message) == "queued, 1 ahead"
         until.touch()
         result_of(shared_jobs, last)
         assert shared_jobs.job(waiting).status == "stopped"

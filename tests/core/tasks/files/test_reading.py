@@ -341,7 +341,7 @@ class TestTwoFiles:
         together = combine_readings(
             [read("text,label\na,x\nb,y\n", "train.csv"), read("text,label\na,x\n", "test.csv")]
         )
-        with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping all of these"):
+        with pytest.raises(TaskError, match=r"'test.csv' has no rows left after dropping these"):
             together.dropping(["duplicate"])
         with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
             together.dropping(["typo"])
