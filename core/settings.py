@@ -53,8 +53,10 @@ class Settings(BaseSettings):
         admin_key: a visitor who types it on the Runs page becomes an admin; None for no admin by key.
         visitor_running, visitor_waiting: maximum numbers of running and of waiting runs of one visitor on a shared
             server.
-        visitor_experiment: maximum number of runs of an experiment on a shared server.
+        visitor_experiment: maximum number of unfinished runs of a visitor's experiments together, on a shared server.
+        visitor_steps: maximum number of steps of a visitor's run, on a shared server.
         total_waiting: maximum number of waiting runs of all visitors on a shared server, without experiments.
+        paused_minutes: time after which a paused run stops if another run is queued.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
@@ -79,7 +81,9 @@ class Settings(BaseSettings):
     visitor_running: Annotated[int, Field(ge=1)] = 1
     visitor_waiting: Annotated[int, Field(ge=1)] = 5
     visitor_experiment: Annotated[int, Field(ge=1)] = 100
+    visitor_steps: Annotated[int, Field(ge=1)] = 5_000
     total_waiting: Annotated[int, Field(ge=1)] = 1_000
+    paused_minutes: Annotated[float, Field(gt=0)] = 10.0
 
     @classmethod
     def settings_customise_sources(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.config import RunConfig
+from core.settings import settings
 from core.store import RunSummary, Status, Store, Waiting
 
 FEWEST_STEPS = 3
@@ -182,9 +183,9 @@ def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:
 
 
 def _left_s(run: RunSummary, pace: Pace | None) -> float | None:
-    """Return the seconds left of an active run, or None if unknown, as for a paused run."""
+    """Return the seconds until an active run frees its slot, None if unknown; at most that many for a paused run."""
     if run.status == Status.PAUSED:
-        return None
+        return 60 * settings().paused_minutes
     if run.last_step < FEWEST_STEPS:
         return _whole_s(run, pace)
     if pace is None:

@@ -14,7 +14,7 @@ from core.experiments.design import Cell, Design, parse_design
 from core.messages import Message, Text
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.workers import Engine, Jobs, chosen_engine
-from core.workers.limits import check_experiment, check_paths
+from core.workers.limits import check_experiments, check_paths
 
 # The kind of the job that creates an experiment's runs.
 FILL = "experiment"
@@ -45,12 +45,13 @@ class Experiments:
         """
         design.check_levels()
         design.check_early_stopping()
-        check_experiment(design.runs, owner)
         self._check_drafts(design)
         # Store the task's name in the design, because the task may be deleted.
         task = TaskLibrary(self.engine.store.folder).named(design.base.task)
         design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
-        experiment_id = self.table.create(design.name, design.to_json(), owner)
+        with self.table.transaction():
+            check_experiments(design.runs, owner, lambda: self._unfinished(owner))
+            experiment_id = self.table.create(design.name, design.to_json(), owner)
         # Create the first run here: it starts while the job is still loading its imports.
         make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)
         self.fill(experiment_id)
@@ -101,11 +102,22 @@ class Experiments:
 
         Raises: StoreError, EngineError.
         """
-        self.table.want(experiment_id, True)
-        for run in self.table.runs(experiment_id):
+        store, design = self.engine.store, self.design(experiment_id)
+        owner = self.table.experiment(experiment_id).owner
+        with self.table.transaction():
+            runs = self.table.runs(experiment_id)
+            going_on = len(missing(design, runs)) + sum(
+                not run.ended or run.may_go_on or not run.run_id for run in runs
+            )
+            check_experiments(going_on, owner, lambda: self._unfinished(owner, besides=experiment_id))
+            self.table.want(experiment_id, True)
+        for run in runs:
             if run.run_id and run.may_go_on:
+                if store.run(run.run_id).owner != owner:
+                    self.table.put_run(experiment_id, run.cell, run.seed, None)  # replaced by an own run below
+                    continue
                 with suppress(EngineError):  # another request may have resumed it
-                    self.engine.store.requeue(run.run_id)
+                    store.requeue(run.run_id)
         self.table.forget_missing(experiment_id)
         self.engine.dispatch()
         self.fill(experiment_id)
@@ -118,14 +130,26 @@ class Experiments:
         if count < 1:
             raise ConfigError("seeds", count, "give 1 or more.")
         design = self.design(experiment_id)
-        more_runs = count * design.runs // len(design.seeds)
-        check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
         first = max(design.seeds) + 1
         more = design.revised(seeds=[*design.seeds, *range(first, first + count)])
-        self.table.redesign(experiment_id, more.to_json())
-        self.table.want(experiment_id, True)
+        owner = self.table.experiment(experiment_id).owner
+        with self.table.transaction():
+            going_on = sum(not run.ended for run in self.table.runs(experiment_id))
+            added = len(missing(more, self.table.runs(experiment_id)))
+            check_experiments(going_on + added, owner, lambda: self._unfinished(owner, besides=experiment_id))
+            self.table.redesign(experiment_id, more.to_json())
+            self.table.want(experiment_id, True)
         self.fill(experiment_id)
         return more
+
+    def _unfinished(self, owner: str | None, besides: str | None = None) -> int:
+        """Return the number of runs of a visitor's experiments that have not ended, created or not."""
+        found = 0
+        for experiment in self.table.experiments():
+            if experiment.owner == owner and experiment.wanted and experiment.id != besides:
+                runs = self.table.runs(experiment.id)
+                found += len(missing(parse_design(experiment.design), runs)) + sum(not run.ended for run in runs)
+        return found
 
     def _check_drafts(self, design: Design) -> None:
         """Check the paths of every cell, and one run completely. Raises: ConfigError, TaskError, EncoderError."""
@@ -204,14 +228,16 @@ def _make(
     """Queue a run, or reuse an identical one. Returns: True if it is new."""
     config, data = engine.prepared(draft)
     same = engine.store.same_as(config)
-    if same is None:
+    run = None if same is None else engine.store.run(same)
+    if run is None or (run.status.resumable and run.owner != owner):  # a stopped run is restarted only by its owner
         engine.queue(config, data, place, owner)
         engine.dispatch()
         return True
-    table.put_run(*place, same)
-    if engine.store.run(same).status.resumable:
+    table.put_run(*place, run.id)
+    if run.status.resumable:
         with suppress(EngineError):  # another request may have resumed it
-            engine.resume(same)
+            engine.store.requeue(run.id)
+            engine.dispatch()
     return False
 
 

@@ -37,6 +37,7 @@ class JobRecord:
         created_at, updated_at: seconds since the epoch.
         line: the queue whose warm process executes it; None for a job with a separate process.
         worker: the process that executes it, alive or not.
+        owner: the visitor who started it; None if unknown.
     """
 
     id: str
@@ -52,6 +53,7 @@ class JobRecord:
     updated_at: float = 0.0
     line: str | None = None
     worker: Liveness | None = None
+    owner: str | None = None
 
     @property
     def active(self) -> bool:
@@ -119,17 +121,25 @@ class JobTable(WorkTable):
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))
         return waiting_words(before) if before else BEGINS
 
-    def add(self, kind: str, request: Mapping[str, Any], label: Text, line: str | None = None) -> str:
+    def add(
+        self,
+        kind: str,
+        request: Mapping[str, Any],
+        label: Text,
+        line: str | None = None,
+        owner: str | None = None,
+    ) -> str:
         """Add a job and return its id.
 
         Args:
             line: the queue of a warm process; None for a job that gets a separate process.
+            owner: the visitor who starts it, on a shared server.
         Raises: OSError if its folder cannot be created.
         """
         job_id = new_id()
         with self.transaction():
             self.work_folder(job_id).mkdir(parents=True)
-            self.add_work(job_id, kind, line, label=label, request=request)
+            self.add_work(job_id, kind, line, label=label, request=request, owner=owner)
         return job_id
 
     def ask_to_end(self, job_id: str) -> None:

@@ -40,6 +40,7 @@ class LibraryTask:
         splits: number of rows of each split that the source names; empty if it names none.
         created_at, changed_at: seconds since the epoch.
         discarded_at: seconds since the epoch; None unless the task was deleted.
+        owner: the visitor who added it; None if unknown.
     """
 
     id: str
@@ -53,6 +54,7 @@ class LibraryTask:
     created_at: float
     changed_at: float = field(compare=False)
     discarded_at: float | None = None
+    owner: str | None = None
 
 
 class TaskLibrary:
@@ -65,8 +67,8 @@ class TaskLibrary:
         self.folder = Path(folder).expanduser().absolute()
         self.rows_folder = self.folder / FOLDER
 
-    def add(self, rows: Rows, *, name: str, source: str) -> LibraryTask:
-        """Add rows as a task. Rows that are already in the library keep their current name; see `find_rows`.
+    def add(self, rows: Rows, *, name: str, source: str, owner: str | None = None) -> LibraryTask:
+        """Add rows as a task. Rows that are already in the library keep their current name and owner; see `find_rows`.
 
         A damaged file of these rows is rewritten.
 
@@ -93,8 +95,8 @@ class TaskLibrary:
                 kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
                 classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
                 db.execute(
-                    "INSERT INTO tasks (id, name, source, kind, pairs, rows, classes, splits, created_at, changed_at) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO tasks (id, name, source, kind, pairs, rows, classes, splits, created_at, changed_at, "
+                    "owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         task_id,
                         self._free_name(name),
@@ -106,6 +108,7 @@ class TaskLibrary:
                         json.dumps(Counter[str](rows.splits or ())),
                         kept["created_at"] if kept else now,
                         now,
+                        owner,
                     ),
                 )
             db.execute("UPDATE tasks SET changed_at = ? WHERE id = ?", (now, task_id))

@@ -266,3 +266,9 @@ def m011_work(db: Database) -> None:
         f"CREATE VIEW run_rows AS SELECT runs.*, {moved} FROM runs JOIN work ON work.id = runs.id",
     ):
         db.conn.execute(statement)
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m012_task_owners(db: Database) -> None:
+    """Add the owners of tasks."""
+    db.conn.execute("ALTER TABLE tasks ADD COLUMN owner TEXT")

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -249,6 +250,11 @@ class Store(RunReader):
         """Return the queued runs that may begin, in the order of the queue, regardless of visitors' limits."""
         rows = self.all(IN_LINE, (RUNS, "[]"))
         return [build_record(Waiting, row, background=bool(row["background"])) for row in rows]
+
+    def queued_counts(self) -> Counter[str | None]:
+        """Return the number of queued runs of each owner, experiments aside."""
+        sql = "SELECT owner FROM work WHERE status = 'queued' AND line = ? AND NOT background"
+        return Counter(row["owner"] for row in self.all(sql, (RUNS,)))
 
     # Visitors of a shared server
 

@@ -23,7 +23,7 @@ from core.tasks import TaskData
 from core.workers import machine
 from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
-from core.workers.limits import check_paths, check_waiting, most_of_visitor
+from core.workers.limits import check_paths, check_steps, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
 from core.workers.processes import spawn, start_failure
 from core.workers.run_rows import TaskSource, store_rows
@@ -65,7 +65,6 @@ class Engine(ABC):
             owner: the visitor who starts the run, on a shared server.
         Raises: ConfigError, TaskError, EncoderError, EngineError or StoreError.
         """
-        check_waiting(self.store, owner)
         run_id = self.queue(*self.prepared(draft), owner=owner)
         self.dispatch()
         return run_id
@@ -115,10 +114,15 @@ class Engine(ABC):
 
         Args:
             cell, owner: see `Store.create`.
-        Raises: TaskError or StoreError; no run was created then.
+        Raises: ConfigError or EngineError if the owner exceeds a limit; TaskError or StoreError. No run was created
+            then.
         """
+        check_steps(config, owner)
         store_rows(self.store.folder, data)
-        return self.store.create(config, cell, owner)
+        with self.store.transaction():
+            if cell is None:
+                check_waiting(self.store, owner)
+            return self.store.create(config, cell, owner)
 
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint. Raises: EngineError if it has ended."""
@@ -135,8 +139,15 @@ class Engine(ABC):
         self.store.send(run_id, "turn", name, value)
 
     def resume(self, run_id: str) -> None:
-        """Requeue a stopped, failed or interrupted run, from its checkpoint. Raises: EngineError."""
-        self.store.requeue(run_id)
+        """Requeue a stopped, failed or interrupted run, from its checkpoint.
+
+        Raises: EngineError for any other run, or if its owner has too many queued runs.
+        """
+        with self.store.transaction():
+            run = self.store.run(run_id)
+            if not run.of_experiment:
+                check_waiting(self.store, run.owner)
+            self.store.requeue(run_id)
         self.dispatch()
 
 

@@ -37,11 +37,19 @@ class Addition:
 def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     """Fetch a data set and add it to the library of a store's folder.
 
+    Args:
+        request: fields of a HubRequest, and "owner", the visitor who will own the task.
     Returns: the task's id and name, `was_here` as in `Addition`, the rows left out, and a note on sampling.
     Raises: TaskError or ConfigError.
     """
-    library = TaskLibrary(folder)
-    added = fetch_into(library, build(HubRequest, request), progress=progress, before_adding=_ignore_termination)
+    owner = request.pop("owner", None)
+    added = fetch_into(
+        TaskLibrary(folder),
+        build(HubRequest, request),
+        progress=progress,
+        before_adding=_ignore_termination,
+        owner=owner,
+    )
     return {
         "task": added.task.id,
         "name": added.task.name,
@@ -57,11 +65,13 @@ def fetch_into(
     *,
     progress: Progress,
     before_adding: Callable[[], None] = lambda: None,
+    owner: str | None = None,
 ) -> Addition:
     """Fetch a data set, check that it makes a task, and add it to a library.
 
     Args:
         before_adding: called before the rows are added.
+        owner: the visitor who will own the task, on a shared server.
     Raises: ConfigError for an invalid name, before anything is fetched; TaskError from `fetch`, or for rows that do not
         make a task. Nothing is added in either case.
     """
@@ -73,7 +83,7 @@ def fetch_into(
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
     before_adding()
     was_here = library.find_rows(fetched.rows) is not None
-    return Addition(library.add(fetched.rows, name=name, source=source), fetched, was_here)
+    return Addition(library.add(fetched.rows, name=name, source=source, owner=owner), fetched, was_here)
 
 
 def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:

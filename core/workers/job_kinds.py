@@ -47,8 +47,8 @@ SERVERS: Mapping[str, str] = {RUNS: "core.workers.warm:RunStarter", CLUSTER: "co
 HAS_FORK = sys.platform == "linux"
 # Limits on concurrent jobs of a kind: more would share one connection, or each hold a model in memory.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
-# Limit on active and queued jobs of a kind.
-MAX_ACTIVE = 20
+# Limits on active and queued jobs of a kind: of one visitor of a shared server, and of all jobs without an owner.
+VISITOR_ACTIVE, MAX_ACTIVE = 5, 20
 # Time after its end at which a job is deleted. The results of these kinds are displayed once, or stored in files.
 LIFETIME_S: Mapping[str, float] = {
     "translate": 600.0,

@@ -42,21 +42,24 @@ class Jobs:
         self.folder = Path(folder).resolve()
         self._command = tuple(command)
 
-    def start(self, kind: str, request: Mapping[str, Any], label: Text) -> str:
+    def start(self, kind: str, request: Mapping[str, Any], label: Text, owner: str | None = None) -> str:
         """Start a job in a new process, or queue it for a warm one, and return at once.
 
+        Args:
+            owner: the visitor who starts the job, on a shared server.
         Returns: the job's id, or the id of an active job with the same request.
-        Raises: ConfigError for an unknown kind; EngineError if no process can be started or too many jobs are active.
+        Raises: ConfigError for an unknown kind; EngineError if no process can be started, or too many jobs of the owner
+            are active.
         """
         if kind not in kinds.KINDS:
             raise ConfigError("job", kind, "choose {names}.", names=tuple(kinds.KINDS))
         asked = json.loads(json.dumps(dict(request)))  # normalised as stored, for comparison
         with self._plain_errors(), self._table.transaction():
-            same = self._same(kind, asked)
+            same = self._same(kind, asked, owner)
             if same is not None:
                 return same
             line = kinds.WARM.get(kind)
-            job_id = self._table.add(kind, asked, label, line)
+            job_id = self._table.add(kind, asked, label, line, owner)
             try:
                 if line is not None:
                     self._ensure_running(line)
@@ -143,10 +146,10 @@ class Jobs:
                 folder=self.folder,
             ) from None
 
-    def _same(self, kind: str, request: dict[str, Any]) -> str | None:
+    def _same(self, kind: str, request: dict[str, Any], owner: str | None) -> str | None:
         """Return the id of an active job with the same request, or None; delete expired jobs.
 
-        Raises: EngineError if too many jobs of the kind are active.
+        Raises: EngineError if too many jobs of the kind and owner are active.
         """
         found, now = self._table.jobs(), time.time()
         self._table.forget(
@@ -159,9 +162,10 @@ class Jobs:
         )
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
-        if same is None and len(active) >= kinds.MAX_ACTIVE:
+        own = sum(record.owner == owner for record in active)
+        if same is None and own >= (kinds.MAX_ACTIVE if owner is None else kinds.VISITOR_ACTIVE):
             raise EngineError(
-                "{count} such jobs are running or queued: wait for some to end, or cancel them.", count=len(active)
+                "{count} such jobs are running or queued: wait for some to end, or cancel them.", count=own
             )
         return same
 

@@ -48,13 +48,25 @@ def most_of_visitor() -> int | None:
     return known.visitor_running if known.shared else None
 
 
+def check_steps(config: RunConfig, owner: str | None) -> None:
+    """Check the limit on the steps of a visitor's prepared run. Raises: ConfigError if it is exceeded."""
+    known = settings()
+    if known.shared and owner is not None and config.steps > known.visitor_steps:
+        raise ConfigError("steps", config.steps, "a run may have at most {most:,}.", most=known.visitor_steps)
+
+
 def check_waiting(store: Store, owner: str | None) -> None:
-    """Check the limits on queued runs, per visitor and in total. Raises: EngineError if one is reached."""
+    """Check the limits on queued runs, per visitor and in total, experiments aside.
+
+    Call it in the transaction that queues a run, so that two requests at a time cannot both take the last place.
+
+    Raises: EngineError if a limit is reached.
+    """
     known = settings()
     if not known.shared or owner is None:
         return
-    waiting = [run for run in store.line() if not run.background]
-    own = sum(run.owner == owner for run in waiting)
+    waiting = store.queued_counts()
+    own, total = waiting[owner], waiting.total()
     if own >= known.visitor_waiting:
         message = Message(
             "{count} of your runs is queued already, which is the limit: wait until it starts, or stop it.",
@@ -62,21 +74,40 @@ def check_waiting(store: Store, owner: str | None) -> None:
             count=own,
         )
         raise EngineError(message)
-    if len(waiting) >= known.total_waiting:
+    if total >= known.total_waiting:
         message = Message(
             "{count} run is queued already, which is the limit: try again later.",
             "{count} runs are queued already, which is the limit: try again later.",
-            count=len(waiting),
+            count=total,
         )
         raise EngineError(message)
 
 
-def check_experiment(runs: int, owner: str | None) -> None:
-    """Check the limit on the runs of a visitor's experiment. Raises: EngineError if it is exceeded."""
+def check_experiments(more: int, owner: str | None, unfinished: Callable[[], int]) -> None:
+    """Check the limit on the unfinished runs of a visitor's experiments.
+
+    Call it in the transaction that adds the runs.
+
+    Args:
+        more: number of runs to add.
+        unfinished: returns the number of unfinished runs of the visitor's other experiments; called only if needed.
+    Raises: EngineError if the limit is exceeded.
+    """
     known = settings()
-    if known.shared and owner is not None and runs > known.visitor_experiment:
+    if not known.shared or owner is None:
+        return
+    most = known.visitor_experiment
+    if more > most:
         raise EngineError(
             "The experiment has {runs:,} runs, but at most {most:,} are allowed: choose fewer values or seeds.",
-            runs=runs,
-            most=known.visitor_experiment,
+            runs=more,
+            most=most,
+        )
+    if (others := unfinished()) + more > most:
+        raise EngineError(
+            "{others:,} runs of your other experiments have not ended, and this one adds {more:,}; together at most "
+            "{most:,} are allowed: wait, stop an experiment, or choose fewer values or seeds.",
+            others=others,
+            more=more,
+            most=most,
         )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from core.errors import StaleAttemptError, StoreError
+from core.errors import EngineError, StaleAttemptError, StoreError
+from core.messages import Message
+from core.settings import settings
 from core.store import Store
 from core.store.liveness import HEARTBEAT_S
 from core.workers.processes import log
@@ -32,7 +36,8 @@ class ControlListener:
             apply: called with the kind, name and value of each control.
             replaced: called when a later attempt has replaced this one, whose writes the store then refuses.
         """
-        self._attempt, self._apply, self._replaced = store.attempt(run_id, attempt_number), apply, replaced
+        self._store, self._apply, self._replaced = store, apply, replaced
+        self._attempt = store.attempt(run_id, attempt_number)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="link", daemon=True)
 
@@ -46,12 +51,18 @@ class ControlListener:
 
     def _listen(self) -> None:
         attempt = self._attempt
-        next_beat, heard = 0.0, 0
+        next_beat, heard, paused_at = 0.0, 0, math.inf
         while not self._closed.wait(POLL_S):
             try:
                 for control in attempt.take_controls(after=heard):
                     heard = control.number
                     self._apply(control.kind, control.name, control.value)
+                    if control.kind != "turn":
+                        paused_at = time.monotonic() if control.kind == "pause" else math.inf
+                minutes = settings().paused_minutes
+                if time.monotonic() - paused_at > 60 * minutes and self._store.has_queued():
+                    paused_at = math.inf
+                    self._give_up_slot(minutes)
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
@@ -60,7 +71,18 @@ class ControlListener:
                 break
             except StoreError as error:
                 log(str(error))
-        attempt.store.close()
+        self._store.close()
+
+    def _give_up_slot(self, minutes: float) -> None:
+        with suppress(EngineError):  # it has just ended
+            self._store.send(self._attempt.run_id, "stop")
+            self._attempt.notice(
+                Message(
+                    "Paused for {minutes:g} minutes while other runs were queued, so it was stopped. Resume it to "
+                    "continue from its last step.",
+                    minutes=minutes,
+                )
+            )
 
 
 class ControlState:

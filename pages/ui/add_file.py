@@ -30,6 +30,7 @@ from pages.ui.address import Data
 from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
+from pages.ui.visitor import visitor
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)
@@ -289,7 +290,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
     with st.container(horizontal=True):
         if st.button(label, type="primary", disabled=bool(problem), icon=":material/add:"):
             try:
-                task = reads.library().add(rows, name=name, source=together.source)
+                task = reads.library().add(rows, name=name, source=together.source, owner=visitor().id)
             except PlaygroundError as error:
                 st.error(escaped(str(error)))
                 return

@@ -18,6 +18,8 @@ from pages.ui import reads
 from pages.ui.add_file import open_task
 from pages.ui.parameter_widget import number_field, segmented_field
 from pages.ui.parts import ago, escaped, in_columns
+from pages.ui.visitor import visitor
+from pages.ui.waiting import cancel_button, retry
 
 POLL_S = 1.0
 JOB = "hub"
@@ -86,7 +88,8 @@ def _any_other(rows: int) -> None:
 
 def _start(request: HubRequest) -> None:
     try:
-        reads.jobs().start(JOB, request.model_dump(mode="json"), request.shown_name)
+        me = visitor().id
+        reads.jobs().start(JOB, request.model_dump(mode="json") | {"owner": me}, request.shown_name, owner=me)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
     else:
@@ -112,9 +115,7 @@ def _lines(polling: bool) -> None:
                     _ended(job)
                 else:
                     st.caption(escaped(job.message or _("Starting")), width="stretch")
-                    if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
-                        reads.jobs().cancel(job.id)
-                        st.rerun()
+                    cancel_button(job, f"cancel.{job.id}")
             if job.active and job.total:
                 words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
                 st.progress(min(1.0, job.done / job.total), words)
@@ -130,6 +131,7 @@ def _lines(polling: bool) -> None:
 
 
 def _ended(job: JobRecord) -> None:
+    own = visitor().may_change(job.owner)
     if job.status == Status.FINISHED:
         # Translators: follows the name of a data set; {ago} is such as "2 min ago".
         here = _("was downloaded {ago}.", ago=ago(job.created_at))
@@ -140,16 +142,15 @@ def _ended(job: JobRecord) -> None:
             )
         st.caption(here, width="stretch")
         if st.button(_("Browse it"), key=f"open.{job.id}", icon=":material/table_rows:"):
-            reads.jobs().dismiss(job.id)
+            if own:
+                reads.jobs().dismiss(job.id)
             open_task(str(job.result["task"]))
             st.rerun()
     else:
         st.caption(escaped(job.message or _(str(job.status))), width="stretch")
-        again = job.status != Status.STOPPED
+        again = own and job.status != Status.STOPPED
         if again and st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
-            reads.jobs().dismiss(job.id)
-            reads.jobs().start(JOB, job.request, job.label)
-            st.rerun()
-    if st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
+            retry(job)
+    if own and st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
         reads.jobs().dismiss(job.id)
         st.rerun()

@@ -32,6 +32,7 @@ from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, task_names
 from pages.ui.reads import cached
 from pages.ui.text_details import lengths, text_views_of
+from pages.ui.visitor import owner_name, require_own, visitor
 
 MAX_SHOWN = 2_000
 CHART_HEIGHT = 260
@@ -122,6 +123,9 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
         ),
         *(escaped(note) for note in listing.notes),
     ]
+    if own and not visitor().may_change(own.owner):
+        owner = escaped(owner_name(reads.open_engine().store, own.owner))
+        said.append(_("Added by {owner}; only they or an admin can rename or delete it.", owner=owner))
     return sentences(said)
 
 
@@ -131,21 +135,27 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
             link = {"task": task_id}
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
-        if own:
+        if own and visitor().may_change(own.owner):
             with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{own.id}", border=False):
                 name = st.text_input(_("Name"), own.name, max_chars=80)
                 if st.form_submit_button(_("Rename"), type="primary"):
                     try:
+                        require_own(reads.library().task(own.id).owner)
                         reads.library().rename(own.id, name)
                     except PlaygroundError as error:
                         st.error(escaped(str(error)))
                     else:
                         st.rerun()
             if st.button(_("Delete"), icon=":material/delete:", key="data.delete"):
-                reads.library().discard(own.id)
-                state.forget_widget("data.task")
-                Data.TASK.forget()
-                st.rerun()
+                try:
+                    require_own(reads.library().task(own.id).owner)
+                    reads.library().discard(own.id)
+                except PlaygroundError as error:
+                    st.error(escaped(str(error)))
+                else:
+                    state.forget_widget("data.task")
+                    Data.TASK.forget()
+                    st.rerun()
     if own is None:
         with st.expander(_("Data card: origin, label definitions, baselines")):
             card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ from core.store import (
     Discarded,
     Experiment,
     ExperimentTable,
+    LibraryTask,
     RunRecord,
     RunSummary,
     Status,
@@ -208,11 +209,14 @@ def offer_undo_of_runs(engine: Engine) -> None:
 
 def offer_undo_of_tasks() -> None:
     for task in reads.library().discarded():
+        if not visitor().may_change(task.owner):
+            continue
 
-        def undo(task_id: str = task.id) -> None:
-            reads.library().restore(task_id)
+        def undo(task: LibraryTask = task) -> None:
+            require_own(task.owner)
+            reads.library().restore(task.id)
             state.forget_widget("data.task")
-            Data.TASK.put(task_id)
+            Data.TASK.put(task.id)
 
         words = _(
             "Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.",

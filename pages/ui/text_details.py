@@ -15,7 +15,7 @@ from core.catalogue.views import VIEWS
 from core.config import EncoderConfig
 from core.errors import PlaygroundError, shown
 from core.figures.bars import LengthMark, histogram_figure
-from core.messages import N_, Message, _, sentences
+from core.messages import N_, _, sentences
 from core.models.source import BUNDLED, tokenizer_file
 from core.parameters import Value
 from core.quantities import percent
@@ -30,7 +30,7 @@ from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
-from pages.ui.waiting import job_of
+from pages.ui.waiting import cancel_button, job_of, retry, start_job
 
 JOB = "tokens"
 POLL_S = 1.0
@@ -108,8 +108,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if job is None:
         st.caption(_("The tokenizer of this encoder is not downloaded yet, so lengths are in words."))
         if st.button(_("Download it and count"), icon=":material/download:"):
-            reads.jobs().start(JOB, request, Message("Tokens of {encoder}", encoder=encoder))
-            st.rerun()
+            start_job(JOB, request, N_("Tokens of {encoder}"), encoder=encoder)
         return None
     if job.status == Status.FINISHED:
         return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
@@ -118,8 +117,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
         return None
     st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
-        reads.jobs().dismiss(job.id)
-        st.rerun()
+        retry(job)
     return None
 
 
@@ -132,9 +130,7 @@ def _follow(job_id: str, key: str, icon: str | None = None) -> None:
     if not job.active:
         st.rerun()
     st.caption(f"{escaped(job.message or _('Starting'))} …")
-    if st.button(_("Cancel"), icon=icon, key=key):
-        reads.jobs().cancel(job_id)
-        st.rerun()
+    cancel_button(job, key, icon)
 
 
 @cached(16, spinner=N_("Counting tokens"))
@@ -232,8 +228,7 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
         job = job_of("translate", request)
         if job is None:
             if st.button(_("Translate there and back"), icon=":material/translate:"):
-                reads.jobs().start("translate", request, f"Back-translation of {shown(texts[0])}")
-                st.rerun()
+                start_job("translate", request, N_("Back-translation of {text}"), text=shown(texts[0]))
             return
         if job.active:
             st.fragment(_follow, run_every=POLL_S)(job.id, "views.cancel")
@@ -243,5 +238,4 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
         else:
             st.warning(escaped(job.message or _("The translation was {status}.", status=_(str(job.status)))))
             if st.button(_("Try again"), key="views.again"):
-                reads.jobs().dismiss(job.id)
-                st.rerun()
+                retry(job)

@@ -17,6 +17,7 @@ from core.store import RunSummary, Status
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parts import escaped
+from pages.ui.visitor import visitor
 
 POLLING = "explore.polling"
 # Interval on a page that otherwise reruns only on input.
@@ -63,8 +64,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(called(escaped(_(label)), escaped(job.message)), width="stretch")
         if st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
-            reads.jobs().dismiss(job.id)
-            st.rerun()
+            retry(job)
     return False
 
 
@@ -96,11 +96,26 @@ def draw_job(kind: str, request: dict[str, Any]) -> bool:
 
 def _started(kind: str, request: dict[str, Any], label: Text) -> bool:
     try:
-        reads.jobs().start(kind, request, label)
+        reads.jobs().start(kind, request, label, owner=visitor().id)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return False
     return True
+
+
+def retry(job: JobRecord) -> None:
+    """Start a job again and rerun the page; show why if it cannot start. The old job of another visitor is kept."""
+    if visitor().may_change(job.owner):
+        reads.jobs().dismiss(job.id)
+    if _started(job.kind, job.request, job.label):
+        st.rerun()
+
+
+def cancel_button(job: JobRecord, key: str, icon: str | None = ":material/close:") -> None:
+    """Draw the button that cancels a job of this visitor."""
+    if visitor().may_change(job.owner) and st.button(_("Cancel"), key=key, icon=icon):
+        reads.jobs().cancel(job.id)
+        st.rerun()
 
 
 def _follow(job_id: str) -> None:
@@ -122,9 +137,7 @@ def _going_on(job: JobRecord, label: Text) -> None:
             # Translators: how far a job is.
             said.append(_("{done} of {total}", done=f"{job.done:,}", total=f"{job.total:,}"))
         st.progress(share, " · ".join(said), width="stretch")
-        if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
-            reads.jobs().cancel(job.id)
-            st.rerun()
+        cancel_button(job, f"cancel.{job.id}")
 
 
 def complete_since(run: RunSummary) -> float:

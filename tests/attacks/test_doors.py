@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.cli.main import cli, main
 from core.cli.sweeps import sweep
-from core.config import RunConfig, TaskConfig, parse_config
+from core.config import TaskConfig, parse_config
 from core.config.fields import build
 from core.errors import ConfigError, StoreError, TaskError
 from core.experiments.design import Design
@@ -28,26 +27,7 @@ from core.store import Store
 from core.tasks import load_task
 from core.workers import Jobs, LocalEngine, limits
 from pages.ui import serving, text_details, visitor
-from tests.pages.conftest import cookie_of
-
-ROOT = Path(__file__).resolve().parents[2]
-KEY = "open sesame, please"
-Draft = Callable[..., RunConfig]
-
-
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """Return the store of a shared server that starts no process. Its visitor is ada."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("SCL_SHARED", "1")
-    monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    store = Store(tmp_path / "runs")
-    monkeypatch.setattr(type(streamlit.context), "cookies", cookie_of("ada", store.folder))
-    yield store
-    store.close()
+from tests.attacks.conftest import KEY, ROOT, Draft, page
 
 
 @pytest.fixture
@@ -55,13 +35,6 @@ def untrusted(shared: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Return the same store, for a visitor who is not an admin."""
     monkeypatch.setattr(limits, "_trusted", lambda: False)
     return shared
-
-
-def page(name: str, **query: str) -> AppTest:
-    drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    drawn.query_params.update(query)
-    drawn.run()
-    return drawn.switch_page(f"pages/{name}.py").run()
 
 
 class TestFilesOfTheServer:
