@@ -135,7 +135,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the page's requests for jobs. No job is started."""
     requests: list[dict[str, Any]] = []
 
-    def start(_: Jobs, kind: str, request: dict[str, Any], _label: str) -> str:
+    def start(_: Jobs, kind: str, request: dict[str, Any], _label: str, **_more: object) -> str:
         requests.append({"kind": kind, **request})
         return "job"
 

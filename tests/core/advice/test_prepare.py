@@ -158,7 +158,7 @@ def test_texts_longer_than_the_encoder_reads_are_refused(draft: Draft, tiny_enco
         return draft(more={"encoder": {"id": str(tiny_encoder), "max_length": tokens}})
 
     assert prepared(reading(64)).encoder.max_length == 64
-    with pytest.raises(ConfigError, match=r"encoder.max_length = 65 cannot be used: .* reads 64 tokens"):
+    with pytest.raises(ConfigError, match=r"encoder.max_length = 65 cannot be used: .* reads at most 64 tokens"):
         prepare(reading(65), gpu=False)
 
 

@@ -146,7 +146,7 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
 
 def test_a_probe_is_compared_with_that_of_step_0() -> None:
     given = [score(0, 0.5, rows=80), score(0, 0.8, "baseline", 400), score(10, 0.7, rows=80)]
-    assert "above the 50.0% of its linear probe at step 0" in str(outcome_sentence(mixed(1.0), given))
+    assert "above the 50.0% of the linear probe at step 0" in str(outcome_sentence(mixed(1.0), given))
 
 
 def test_without_a_probe_or_a_frame_nothing_is_compared() -> None:

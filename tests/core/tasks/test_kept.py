@@ -34,7 +34,7 @@ def test_every_row_comes_back_in_its_place(tmp_path: Path, data: TaskData) -> No
 
 def test_other_rows_are_refused(tmp_path: Path) -> None:
     write_data(tmp_path / "kept.parquet", SINGLE)
-    with pytest.raises(TaskError, match="other rows than those of the run"):
+    with pytest.raises(TaskError, match="does not hold the rows of this run"):
         read_data(tmp_path / "kept.parquet", PAIRS.content_hash)
 
 
