@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import click
 
 from core.artifacts.replay import open_replay
-from core.cli.options import json_option, print_json, runs_option
+from core.cli.options import json_option, plain_text, print_json, runs_option, say
 from core.config.schedule import as_ended, as_launched
 from core.errors import StoreError
 from core.exports.entry import write_export
@@ -67,11 +68,11 @@ def export(
         if as_json:
             print_json(found | {"text": text})
         else:
-            click.echo(text, nl=False)
+            click.echo(plain_text(text) if sys.stdout.isatty() else text, nl=False)
         return
     path = Path(output or chosen.file_name(record))
     write_export(chosen, store, record.id, path, other)
-    click.echo(f"Wrote {path}.", err=True)
+    say(f"Wrote {path}.", err=True)
     if as_json:
         print_json(found | {"path": str(path)})
 
@@ -98,4 +99,4 @@ def import_replay(file: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"run_id": run.id, "name": run.title, "folder": str(store.folder)})
         return
-    click.echo(f"Imported {run.title} ({run.id}) into {store.folder}.")
+    say(f"Imported {run.title} ({run.id}) into {store.folder}.")

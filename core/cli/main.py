@@ -28,6 +28,7 @@ from core.cli.options import (
     kinds_to_drop,
     print_json,
     runs_option,
+    say,
     setting_option,
     with_whole_paths,
 )
@@ -139,12 +140,10 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     now = usual(len(data.classes), len(data.train))
     open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings"})
     if open_ and now != usual(0, 0):
-        click.echo(
-            f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True
-        )
+        say(f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True)
         config, data = prepared(changed(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):
-        click.echo(note, err=True)
+        say(note, err=True)
     engine = _engine(folder)
     _follow(engine, engine.submit(config), as_json)
 
@@ -162,9 +161,9 @@ def presets(as_json: bool) -> None:
         return
     width = max(map(len, PRESETS))
     for group, entries in groupby(PRESETS.values(), lambda entry: entry.group):
-        click.echo(f"{group}:")
+        say(f"{group}:")
         for entry in entries:
-            click.echo(f"  {entry.name:<{width}}  {entry.summary}")
+            say(f"  {entry.name:<{width}}  {entry.summary}")
 
 
 @cli.command()
@@ -193,7 +192,7 @@ def stop(run: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         print_json(_result(engine.store, run_id))
         return
-    click.echo(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
+    say(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
 
 
 @cli.command()
@@ -204,23 +203,23 @@ def runs(folder: str | None, as_json: bool) -> None:
     store = Store(folder or default_folder())
     listed = store.runs()
     for unreadable in store.unreadable_runs():
-        click.echo(unreadable.sentence, err=True)
+        say(unreadable.sentence, err=True)
     if as_json:
         print_json({"runs": [_result(store, run.id) for run in listed]})
         return
     if not listed:
-        click.echo("No runs yet: start one with `python -m core fit`.")
+        say("No runs yet: start one with `python -m core fit`.")
     sizes = store.sizes()
     for run in listed:
         taken = size_text(sizes.get(run.id, RunSize()).total)
         steps = f"{run.last_step:>6}/{run.steps:<6}"
         tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
-        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{tags}")
+        say(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{tags}")
         if dropped := dropped_sentence(run):
-            click.echo(f"{'':>7}{dropped}")
+            say(f"{'':>7}{dropped}")
     if listed:
         total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
-        click.echo(f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB).", err=True)
+        say(f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB).", err=True)
 
 
 @cli.command()
@@ -237,7 +236,7 @@ def keep(run: str, off: bool, folder: str | None) -> None:
     store.keep_weights(run_id, not off)
     dropped = dropped_sentence(record)
     kept = "may be dropped to stay within SCL_DISK_GB" if off else "are kept"
-    click.echo(f"The weights of {record.title} ({run_id}) {kept}." + (f" {dropped}" if dropped else ""))
+    say(f"The weights of {record.title} ({run_id}) {kept}." + (f" {dropped}" if dropped else ""))
 
 
 @cli.command()
@@ -249,7 +248,7 @@ def rename(run: str, name: str, folder: str | None) -> None:
     store = Store(folder or default_folder())
     run_id = store.find(run)
     store.rename(run_id, name)
-    click.echo(f"Run {run_id} is called {store.run(run_id).title}.")
+    say(f"Run {run_id} is called {store.run(run_id).title}.")
 
 
 @cli.command()
@@ -263,7 +262,7 @@ def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
     store.tag(run_id, tags)
     record = store.run(run_id)
     has = f"the tags {', '.join(record.tags)}" if record.tags else "no tags"
-    click.echo(f"{record.title} ({run_id}) has {has}.")
+    say(f"{record.title} ({run_id}) has {has}.")
 
 
 def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:
@@ -344,7 +343,7 @@ def _engine(folder: str | None) -> Engine:
 def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
     """Show progress until the run ends; Ctrl-C requests a stop. Exit with status 1 unless the run has finished."""
     store = engine.store
-    click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
+    say(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
     stopping = False
     with tqdm(total=store.run(run_id).steps, unit="step", disable=not sys.stderr.isatty()) as bar:
 
@@ -361,17 +360,17 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
                 if stopping:
                     raise
                 stopping = True
-                click.echo("Stopping. Press Ctrl-C again to exit without waiting.", err=True)
+                say("Stopping. Press Ctrl-C again to exit without waiting.", err=True)
                 with suppress(EngineError):  # the run may just have ended
                     engine.stop(run_id)
         show(run)
     result = _result(store, run_id)
     if run.message and run.message != classifier_note(run.config):  # printed before launch
-        click.echo(f"{run.title}: {run.message}", err=True)
+        say(f"{run.title}: {run.message}", err=True)
     if as_json:
         print_json(result)
     else:
-        click.echo(_sentence(run, result))
+        say(_sentence(run, result))
     if run.status != Status.FINISHED:
         sys.exit(EXIT_FAILED)
 
@@ -441,6 +440,6 @@ def main() -> int:
 
 def _say_error(message: str, more: Mapping[str, str] = MappingProxyType({})) -> None:
     """Print an error. Args: more: further fields of the JSON object."""
-    click.echo(f"error: {message}", err=True)
+    say(f"error: {message}", err=True)
     if "--json" in sys.argv:
         print_json({"error": {"message": message, **more}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,9 +47,23 @@ drop_option = click.option(
 )
 
 
+def plain_text(text: str) -> str:
+    """Remove control and format characters, which a terminal may execute or show in another order.
+
+    Newlines, tabs and the joiner of emoji are kept.
+    """
+    return "".join(sign for sign in text if sign in "\n\t\u200d" or unicodedata.category(sign) not in ("Cc", "Cf"))
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print text that may contain names from users."""
+    click.echo(plain_text(str(text)), err=err)
+
+
 def print_json(found: Mapping[str, Any]) -> None:
-    """Print an object as one line of JSON, with the version of the output format."""
-    click.echo(json.dumps({"version": JSON_VERSION} | dict(found), ensure_ascii=False))
+    """Print an object as one line of JSON, with the version of the output format. Format characters are escaped."""
+    text = json.dumps({"version": JSON_VERSION} | dict(found), ensure_ascii=False)
+    click.echo("".join(json.dumps(sign)[1:-1] if unicodedata.category(sign) == "Cf" else sign for sign in text))
 
 
 def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) -> Callable[[Command], Command]:

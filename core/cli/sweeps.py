@@ -13,7 +13,7 @@ import yaml
 from tqdm import tqdm
 
 from core.atomic import atomic_write
-from core.cli.options import json_option, print_json, runs_option, whole_model, whole_path, with_whole_paths
+from core.cli.options import json_option, print_json, runs_option, say, whole_model, whole_path, with_whole_paths
 from core.config.edit import changed, parse_setting
 from core.config.fields import build
 from core.errors import ConfigError
@@ -100,9 +100,7 @@ def protocols(as_json: bool) -> None:
         return
     width = max(map(len, PROTOCOLS))
     for entry in PROTOCOLS.values():
-        click.echo(
-            f"{entry.name:<{width}}  {entry.question} {ngettext('{count} run', '{count} runs', entry.design().runs)}."
-        )
+        say(f"{entry.name:<{width}}  {entry.question} {ngettext('{count} run', '{count} runs', entry.design().runs)}.")
 
 
 @click.group()
@@ -126,9 +124,9 @@ def list_command(folder: str | None, as_json: bool) -> None:
         print_json({"experiments": listed})
         return
     if not listed:
-        click.echo("No experiments yet: start one with `python -m core protocol few-shot`, or a file and `sweep`.")
+        say("No experiments yet: start one with `python -m core protocol few-shot`, or a file and `sweep`.")
     for one_listed in listed:
-        click.echo("{number:>5}  {id}  {finished:>5}/{runs:<5}  {name}".format(**one_listed))
+        say("{number:>5}  {id}  {finished:>5}/{runs:<5}  {name}".format(**one_listed))
 
 
 @experiments.command()
@@ -157,7 +155,7 @@ def stop(experiment: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"id": experiment_id, "name": title, "stopped": count})
         return
-    click.echo(f"Stopped {title} and {ngettext('{count} run', '{count} runs', count)} of it.")
+    say(f"Stopped {title} and {ngettext('{count} run', '{count} runs', count)} of it.")
 
 
 @experiments.command()
@@ -188,7 +186,7 @@ def rename(experiment: str, name: str, folder: str | None) -> None:
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     found.table.rename(experiment_id, name)
-    click.echo(f"Experiment {experiment_id} is called {found.table.experiment(experiment_id).title}.")
+    say(f"Experiment {experiment_id} is called {found.table.experiment(experiment_id).title}.")
 
 
 def _open(folder: str | None) -> Experiments:
@@ -233,10 +231,10 @@ def _whole_level(level: Level) -> Level:
 def _run(found: Experiments, design: Design, **shown: Any) -> None:
     estimated = cost(found.engine, design)
     for title, reason in estimated.refused:
-        click.echo(f"Skipped {title}: {reason}", err=True)
+        say(f"Skipped {title}: {reason}", err=True)
     seconds = timedelta(seconds=round(estimated.seconds))
     runs = ngettext("{count} run", "{count} runs", estimated.runs)
-    click.echo(
+    say(
         f"{runs}; the new ones take about {seconds} in sequence and {size_text(estimated.disk_bytes)} on disk.",
         err=True,
     )
@@ -254,7 +252,7 @@ def _follow(found: Experiments, experiment_id: str) -> None:
     """Show a progress bar until every run has ended. Ctrl-C stops the experiment; the same command resumes it."""
     experiment = found.table.experiment(experiment_id)
     design = found.design(experiment_id)
-    click.echo(f"{experiment.title} ({experiment_id}) in {found.engine.store.folder}", err=True)
+    say(f"{experiment.title} ({experiment_id}) in {found.engine.store.folder}", err=True)
     with tqdm(total=design.runs, unit="run", disable=not sys.stderr.isatty()) as bar:
         while True:
             try:
@@ -270,7 +268,7 @@ def _follow(found: Experiments, experiment_id: str) -> None:
                 found.engine.dispatch()
                 time.sleep(POLL_S)
             except KeyboardInterrupt:
-                click.echo("Stopping. Repeat the command to resume.", err=True)
+                say("Stopping. Repeat the command to resume.", err=True)
                 found.stop(experiment_id)
 
 
@@ -296,12 +294,12 @@ def _show(
     if as_json:
         print_json(_json(experiment_id, experiment.title, shown))
     else:
-        click.echo(table_text(shown, "markdown"))
+        say(table_text(shown, "markdown"))
         for note in (*findings(shown), *cautions(shown), *notes(shown)):
-            click.echo(note)
+            say(note)
     failed = [run for cell in shown.cells for run in cell.runs if run.status == Status.FAILED]
     for run in failed:
-        click.echo(f"Run {run.number} failed: {run.message}", err=True)
+        say(f"Run {run.number} failed: {run.message}", err=True)
     if failed:
         sys.exit(EXIT_FAILED)
 

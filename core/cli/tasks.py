@@ -18,6 +18,7 @@ from core.cli.options import (
     kinds_to_drop,
     print_json,
     runs_option,
+    say,
     setting_option,
 )
 from core.config import ReadingConfig
@@ -49,11 +50,9 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
         return
     width = max(len(name) for name in (*TASKS, *(task.id for task in own)))
     for entry in TASKS.values():
-        click.echo(f"{entry.name:<{width}}  {entry.label}")
+        say(f"{entry.name:<{width}}  {entry.label}")
     for task in own:
-        click.echo(
-            f"{task.id:<{width}}  {task.name}: {ngettext('{count} row', '{count} rows', task.rows)}. {task.source}"
-        )
+        say(f"{task.id:<{width}}  {task.name}: {ngettext('{count} row', '{count} rows', task.rows)}. {task.source}")
 
 
 @tasks.command()
@@ -82,17 +81,17 @@ def add(
     paths = [Path(path) for path in (file, test) if path is not None]
     together = read_files(paths, options)
     for reading in together.readings:
-        click.echo(reading.source.sentence, err=True)
+        say(reading.source.sentence, err=True)
     for problem in together.problems[:MAX_PROBLEMS]:
         file = f"{problem.file}: " if len(together.readings) > 1 else ""
-        click.echo(f"  {file}{problem.message}", err=True)
+        say(f"  {file}{problem.message}", err=True)
     for kind, count in together.counts.items():
-        click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
+        say(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
     rows = joined(usable_rows(together, kinds), [path.name for path in paths])
     name = name or paths[0].stem
     if rows.kind == "classes":
         for note in split_rows(rows, name).notes:
-            click.echo(note, err=True)
+            say(note, err=True)
     library = _library(folder)
     was_here = library.find_rows(rows) is not None
     _say(library.add(rows, name=name, source=together.source), as_json, was_here=was_here)
@@ -134,7 +133,7 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
 
         kept = fetch_into(_library(folder), request, progress=progress)
     if kept.fetched.note:
-        click.echo(f"{kept.fetched.note[0].upper()}{kept.fetched.note[1:]}.", err=True)
+        say(f"{kept.fetched.note[0].upper()}{kept.fetched.note[1:]}.", err=True)
     _say(kept.task, as_json, was_here=kept.was_here)
 
 
@@ -149,7 +148,7 @@ fetch.help += ", ".join(HUB_SETS)
 def rename(task: str, name: str, folder: str | None) -> None:
     """Rename one of your tasks."""
     library = _library(folder)
-    click.echo(f"It is now called {library.rename(library.find(task).id, name).name}.")
+    say(f"It is now called {library.rename(library.find(task).id, name).name}.")
 
 
 @tasks.command()
@@ -160,7 +159,7 @@ def delete(task: str, folder: str | None) -> None:
     library = _library(folder)
     found = library.find(task)
     library.delete(found.id)
-    click.echo(f"Deleted {found.name}.")
+    say(f"Deleted {found.name}.")
 
 
 def _library(folder: str | None) -> TaskLibrary:
@@ -169,9 +168,9 @@ def _library(folder: str | None) -> TaskLibrary:
 
 def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
     if was_here:
-        click.echo(f"These rows were added before, as {task.name}.", err=True)
+        say(f"These rows were added before, as {task.name}.", err=True)
     if as_json:
         print_json(asdict(task))
     else:
         rows = ngettext("{count} row", "{count} rows", task.rows)
-        click.echo(f"{task.name} ({task.id}): {rows}. Use it with --task {task.id}.")
+        say(f"{task.name} ({task.id}): {rows}. Use it with --task {task.id}.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -17,6 +15,7 @@ from core.messages import ENGLISH, N_, _, called, clauses, in_language, listed, 
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
+from core.tasks.listing import csv_text
 
 Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
@@ -54,7 +53,7 @@ def table_text(results: Results, form: Format) -> str:
     header, rows = table_rows(results)
     if form == "markdown":
         # An unescaped bar would start a new cell.
-        rows = [[text.replace("|", "\\|") for text in row] for row in rows]
+        header, *rows = ([text.replace("|", "\\|") for text in row] for row in (header, *rows))
         return tabulate(rows, header, tablefmt="github", disable_numparse=True) + "\n"
     text = tabulate(rows, header, tablefmt="latex_booktabs", disable_numparse=True) + "\n"
     return text.translate(IN_LATEX)
@@ -362,13 +361,11 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
 
 
 def _csv(results: Results) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = (
         "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values "
         "linear_probe majority_rate"
     )
-    writer.writerow([*(axis.name for axis in results.design.axes), *columns.split()])
+    rows: list[list[object]] = []
     for cell in results.cells:
         labels = _labels(results, cell)[: len(results.design.axes)]
         compared: Sequence[object] = [None] * 10
@@ -377,5 +374,5 @@ def _csv(results: Results) -> str:
             tested = (one.corrected_p, one.verdict, one.seeds_needed)
             compared = [of.seeds, of.mean, of.std, of.low, of.high, of.p, *tested, of.examples]
         values = " ".join(f"{seed}:{value!r}" for seed, value in sorted(cell.scores.items()))
-        writer.writerow([*labels, cell.seeds, cell.mean, cell.std, *compared, values, *cell.reference])
-    return text.getvalue()
+        rows.append([*labels, cell.seeds, cell.mean, cell.std, *compared, values, *cell.reference])
+    return csv_text([*(axis.name for axis in results.design.axes), *columns.split()], rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from core.exports.entry import Export, refuse_unended, text_writer
 from core.exports.recipes import config_json
 from core.messages import N_, Message
 from core.store import RunRecord, Store
+from core.tasks.listing import csv_text
 
 # TensorBoard recognises event files by this name.
 EVENTS = "events.out.tfevents"
@@ -27,11 +26,7 @@ def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
     for scores in evaluations:
         rows.setdefault(scores.step, {}).update({f"{scores.split}.{name}": v for name, v in scores.values.items()})
     names = sorted({name for values in rows.values() for name in values})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["step", *names], restval="")
-    writer.writeheader()
-    writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
-    return text.getvalue()
+    return csv_text(["step", *names], ([step, *(rows[step].get(name) for name in names)] for step in sorted(rows)))
 
 
 def _write_logs(store: Store, run: RunRecord, path: Path) -> None:

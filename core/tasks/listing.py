@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from core.messages import Text
@@ -72,16 +73,27 @@ def listing_of_scores(rows: Rows) -> Listing:
     return Listing(texts, rows.labels, tuple(rows.splits or ("all",) * len(rows)))
 
 
-def csv_file(records: Sequence[dict[str, str]]) -> bytes:
-    """Return a CSV file. A cell that a spreadsheet might run as a formula is prefixed with an apostrophe."""
+def csv_text(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return CSV. Text that a spreadsheet might run as a formula is prefixed with an apostrophe, in the header too.
+
+    None and NaN are empty cells.
+    """
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\r\n")  # cells with either character are quoted
-    if records:
-        writer.writerow(records[0])
-        writer.writerows(
-            [f"'{cell}" if runs_in_a_spreadsheet(cell) else cell for cell in record.values()] for record in records
-        )
-    return out.getvalue().encode("utf-8-sig", "replace")
+    writer.writerows([_csv_cell(cell) for cell in row] for row in (header, *rows))
+    return out.getvalue()
+
+
+def _csv_cell(cell: object) -> object:
+    if isinstance(cell, str) and runs_in_a_spreadsheet(cell):
+        return f"'{cell}"
+    return "" if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def csv_file(records: Sequence[dict[str, str]]) -> bytes:
+    """Return records as a CSV file that spreadsheets read as UTF-8. See `csv_text`."""
+    text = csv_text(list(records[0]), (record.values() for record in records)) if records else ""
+    return text.encode("utf-8-sig", "replace")
 
 
 def jsonl_file(records: Sequence[dict[str, str]]) -> bytes:

@@ -20,6 +20,7 @@ from core.representation.examples import ExampleScores
 from core.representation.metrics import BETTER, METRICS
 from core.representation.movement import cosine_distances
 from core.representation.neighbours import all_neighbours, kept_neighbours
+from core.tasks.listing import csv_text
 from pages.ui import reads
 from pages.ui.address import ON, Explore
 from pages.ui.bound import bound, bound_nearest
@@ -109,7 +110,7 @@ def _draw(frames: Frames, number: int, measured: Mapping[int, Mapping[str, float
     )
     csv_button(
         _("Measures as CSV"),
-        lambda: pd.DataFrame({"step": steps, **values}).to_csv(index=False),
+        lambda: csv_text(["step", *values], zip(steps, *values.values(), strict=True)),
         f"{frames.run.id}-measures.csv",
         key="explore.measures.csv",
     )
