@@ -13,7 +13,7 @@ ENV PYTHONUNBUFFERED=1 \
 
 WORKDIR /app
 COPY requirements.txt requirements.lock ./
-# torch with the libraries that it names comes from its own index, everything else by hash.
+# torch and the libraries that it requires come from its index; the hashes of all other packages are checked.
 RUN pip install --index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
     && pip install --require-hashes --no-deps -r requirements.lock
 

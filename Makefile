@@ -1,18 +1,18 @@
-# Two commands matter: `make run` opens the app, `make test` proves it. Both set up what they need.
+# `make run` opens the app, and `make test` runs its tests. Both install what they need first.
 
 PYTHON ?= python3
-# A package index with CPU-only builds of torch, for those who want one.
+# Index from which torch is installed, such as one with CPU-only builds; empty for the default index.
 TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
-# A file stays on one worker, whose servers and stores its tests share; the longest files, in a browser, come first.
-# With bytecode written, wherever that is switched off: it halves the time until the first test.
+# All tests of a file run on one worker, because they share servers and stores; the longest, in a browser, start first.
+# Bytecode is written even if the environment disables it, which halves the time to the first test.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
-# Every package in the version of the locks; their hashes are checked where the image is built, as builds of torch differ.
+# Packages have the versions of the locks. Only the Docker build checks their hashes, because builds of torch differ.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 VERSIONS := sed -n 's/^\([a-zA-Z0-9][^ ]*==[^\\]*\).*/\1/p'
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
-# torch and the CUDA libraries that its builds for Linux name themselves, in exact versions.
+# Excluded from the locks: torch, and the CUDA libraries that its Linux builds pin themselves.
 LOCK += --no-emit-package torch --no-emit-package triton $(addprefix --no-emit-package cuda-,bindings pathfinder toolkit)
 LOCK += $(addprefix --no-emit-package nvidia-,cublas cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand)
 LOCK += $(addprefix --no-emit-package nvidia-,cusolver cusparse cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)
@@ -23,7 +23,7 @@ LOCK += $(addprefix --no-emit-package nvidia-,cusolver cusparse cusparselt-cu13 
 run: $(VENV)/.ready
 	$(BIN)/streamlit run app.py
 
-# The app on a Ray cluster of two nodes on this machine.
+# Run the app on a Ray cluster of two nodes on this machine.
 ray-demo: $(VENV)/.ready-ray
 	$(BIN)/python -m core.workers.cluster.demo
 
@@ -31,7 +31,7 @@ test: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium
 	$(PYTEST) -m "not slow"
 
-# What takes long and proves the same for more cases: every preset, model family and lesson, a cluster.
+# Long cases of the same features: every preset, model family and lesson, a cluster.
 test-slow: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium
 	$(PYTEST) -m slow
@@ -47,27 +47,27 @@ bench: $(VENV)/.ready-dev
 data-check: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.check_data
 
-# The replays that come with the project, made again from assets/replays/*.json: some minutes.
+# Rebuild the bundled replays from assets/replays/*.json. Takes several minutes.
 replays: $(VENV)/.ready
 	$(BIN)/python -m core.artifacts.shipped
 
-# The experiments that lessons speak of, carried out again: about an hour on two cores.
+# Rerun the bundled experiments, which the lessons use. Takes about an hour on two cores.
 experiments: $(VENV)/.ready
 	$(BIN)/python -m core.experiments.shipped_experiments
 
-# The replays as pages that open anywhere, with an index, in gallery/.
+# Export the bundled replays as standalone pages with an index, in gallery/.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m core.exports.gallery gallery
 
-# docs/glossary.md, from the glossary of the app.
+# Generate docs/glossary.md from the glossary of the app.
 glossary: $(VENV)/.ready
 	$(BIN)/python -m core.glossary > docs/glossary.md
 
-# The catalogues in assets/languages, with exactly the messages that the code has now.
+# Update the catalogues in assets/languages to the messages of the code.
 messages: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.catalogues
 
-# The newest packages that go with requirements*.txt, written to the locks.
+# Lock the newest packages that are compatible with requirements*.txt.
 lock: $(VENV)/.ready-dev
 	$(BIN)/$(LOCK) --upgrade requirements.txt --output-file requirements.lock
 	$(BIN)/$(LOCK) --upgrade requirements-dev.txt --constraints requirements.lock --output-file requirements-dev.lock
