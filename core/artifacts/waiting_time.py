@@ -77,7 +77,9 @@ def _simulated_times(
     left = {run.id: _left_s(run, pace(run.config)) for run in runs.values() if run.status.active}
     line = [run for run in store.line() if run.id in runs]
     takes = {run.id: _whole_s(runs[run.id], pace(runs[run.id].config)) for run in line}
-    going = [(runs[run_id].owner, seconds) for run_id, seconds in left.items()]
+    # A paused run does not end by itself, but it frees its slot for a queued run.
+    paused_s = 60 * settings().paused_minutes
+    going = [(runs[key].owner, paused_s if runs[key].status == Status.PAUSED else s) for key, s in left.items()]
     return simulate_queue(line, takes, going, slots, most_of_owner), left
 
 
@@ -183,9 +185,9 @@ def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:
 
 
 def _left_s(run: RunSummary, pace: Pace | None) -> float | None:
-    """Return the seconds until an active run frees its slot, None if unknown; at most that many for a paused run."""
+    """Return the seconds left of an active run, or None if unknown, as for a paused run."""
     if run.status == Status.PAUSED:
-        return 60 * settings().paused_minutes
+        return None
     if run.last_step < FEWEST_STEPS:
         return _whole_s(run, pace)
     if pace is None:

@@ -102,8 +102,7 @@ class Experiments:
 
         Raises: StoreError, EngineError.
         """
-        store, design = self.engine.store, self.design(experiment_id)
-        owner = self.table.experiment(experiment_id).owner
+        design, owner = self.design(experiment_id), self.table.experiment(experiment_id).owner
         with self.table.transaction():
             runs = self.table.runs(experiment_id)
             going_on = len(missing(design, runs)) + sum(
@@ -113,11 +112,11 @@ class Experiments:
             self.table.want(experiment_id, True)
         for run in runs:
             if run.run_id and run.may_go_on:
-                if store.run(run.run_id).owner != owner:
+                if run.owner != owner:
                     self.table.put_run(experiment_id, run.cell, run.seed, None)  # replaced by an own run below
                     continue
                 with suppress(EngineError):  # another request may have resumed it
-                    store.requeue(run.run_id)
+                    self.engine.store.requeue(run.run_id)
         self.table.forget_missing(experiment_id)
         self.engine.dispatch()
         self.fill(experiment_id)

@@ -105,7 +105,7 @@ class ReferenceLines(NamedTuple):
     active: Tensor | None = None
 
 
-# (number of positives of each view of an example [N], number of its own other views) → lower bound of the loss, [N]
+# (positives of each view of an example [N], other views of the same example) → lower bound of the loss, [N]
 BoundFunction = Callable[[Tensor, float], Tensor]
 
 

@@ -17,7 +17,7 @@ from core.store.names import checked_name, new_id
 from core.store.records import Status, stored_text, worked_seconds
 
 RUNS_OF = (
-    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.worker, "
+    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, w.status, w.owner, w.worker, "
     "w.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, w.ended_at, w.message, r.discarded_at, "
     # Avoid the view `run_rows`: on the right of a LEFT JOIN, SQLite would read all of its rows.
     "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id LEFT JOIN work w ON w.id = r.id "
@@ -68,6 +68,7 @@ class ExperimentRun:
         begun_attempt: identifies the available scores, together with the run's id and status.
         seconds: working time of the run.
         ended_at: seconds since the epoch.
+        owner: the visitor who started the run; None if unknown.
     """
 
     cell: int
@@ -84,6 +85,7 @@ class ExperimentRun:
     seconds: float = 0.0
     ended_at: float | None = None
     message: Text | None = None
+    owner: str | None = None
 
     @property
     def may_go_on(self) -> bool:

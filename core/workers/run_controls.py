@@ -59,10 +59,8 @@ class ControlListener:
                     self._apply(control.kind, control.name, control.value)
                     if control.kind != "turn":
                         paused_at = time.monotonic() if control.kind == "pause" else math.inf
-                minutes = settings().paused_minutes
-                if time.monotonic() - paused_at > 60 * minutes and self._store.has_queued():
+                if paused_at < math.inf and self._gave_up_slot(time.monotonic() - paused_at):
                     paused_at = math.inf
-                    self._give_up_slot(minutes)
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
@@ -73,7 +71,11 @@ class ControlListener:
                 log(str(error))
         self._store.close()
 
-    def _give_up_slot(self, minutes: float) -> None:
+    def _gave_up_slot(self, paused_s: float) -> bool:
+        """Stop the run if it has been paused too long while another run is queued. Returns: True if stopped."""
+        minutes = settings().paused_minutes
+        if paused_s < 60 * minutes or not self._store.has_queued():
+            return False
         with suppress(EngineError):  # it has just ended
             self._store.send(self._attempt.run_id, "stop")
             self._attempt.notice(
@@ -83,6 +85,7 @@ class ControlListener:
                     minutes=minutes,
                 )
             )
+        return True
 
 
 class ControlState:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.artifacts.waiting_time import places
+from core.artifacts.waiting_time import places, until_ended
 from core.config.edit import changed
 from core.config.fields import build
 from core.errors import ConfigError, EngineError
@@ -152,6 +152,7 @@ class TestPause:
             assert not controls.state.stop_requested()
             waiting = engine.submit(draft(), "bob")
             assert places(store, 1)[waiting].seconds == pytest.approx(0.12)
+            assert until_ended(store, [run_id], 1).seconds is None
             wait_for(controls.state.stop_requested)
         assert "was stopped. Resume it" in str(store.run(run_id).message)
 

@@ -69,7 +69,7 @@ def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
 
 
 def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
-    """Compute the loss of text i as a function of its own vector. Returns: the loss, or None without a positive."""
+    """Compute the loss of text i from that text's vector. Returns: the loss, or None without a positive."""
     scores, texts = [], []
     for j in range(len(z)):
         copies = law.views if not law.second_views else 1
