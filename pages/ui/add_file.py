@@ -333,6 +333,5 @@ def show_added() -> None:
 
 def open_task(task_id: str) -> None:
     """Make the page show this task."""
-    state.forget_widget("data.task")
     Data.VIEW.forget()
     Data.TASK.put(task_id)

@@ -49,17 +49,21 @@ def browse(head: DeltaGenerator) -> None:
     """Draw the view of one task, chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
     offer_undo_of_tasks()
-    names = [*TASKS, *own]
-    task_id = head.selectbox(
+    names, labels = [*TASKS, *own], task_names(own)
+    task_id = Data.TASK.choice(names, names[0])
+    picked = head.selectbox(
         _("Task"),
         names,
-        index=names.index(Data.TASK.choice(names, names[0])),
-        format_func=task_names(own).__getitem__,
+        index=names.index(task_id),
+        format_func=labels.__getitem__,
         label_visibility="collapsed",
         width="stretch",
-        key="data.task",
+        # A browser keeps the label of a key, also after its task was renamed or deleted.
+        key=f"data.task.{labels[task_id]}",
     )
-    Data.TASK.put(task_id)
+    Data.TASK.put(picked)
+    if picked != task_id:
+        st.rerun()
     about = st.empty()
     _actions(task_id, own.get(task_id))
     try:
@@ -153,7 +157,6 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                 except PlaygroundError as error:
                     st.error(escaped(str(error)))
                 else:
-                    state.forget_widget("data.task")
                     Data.TASK.forget()
                     st.rerun()
     if own is None:

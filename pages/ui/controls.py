@@ -215,7 +215,6 @@ def offer_undo_of_tasks() -> None:
         def undo(task: LibraryTask = task) -> None:
             require_own(task.owner)
             reads.library().restore(task.id)
-            state.forget_widget("data.task")
             Data.TASK.put(task.id)
 
         words = _(

@@ -47,8 +47,8 @@ def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
 def task_names(own: Mapping[str, LibraryTask], start: TaskConfig | None = None) -> dict[str, str]:
     """Return the displayed names of the bundled tasks, of users' tasks and, if `start` is a file, of that file."""
     # Translators: a task that the user added, in the list of all tasks.
-    yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
-    names = {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
+    added = distinct([_("{task} (added)", task=task.name) for task in own.values()], list(own))
+    names = {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, added, strict=True))
     if start is not None and start.id == FILE_TASK:
         names[FILE_TASK] = _("{path} (a file)", path=start.path)
     return names

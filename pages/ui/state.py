@@ -151,11 +151,6 @@ def widget_value(key: str, default: Any = None) -> Any:
     return st.session_state.get(key, default)
 
 
-def forget_widget(key: str) -> None:
-    """Reset a keyed widget to its default."""
-    st.session_state.pop(key, None)
-
-
 def form_key(name: str) -> str:
     """Return the key of a form widget. It changes when the form restarts, because browsers keep the value of a key."""
     revision = remembered("form.revision", int)

@@ -131,7 +131,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     quiet(phone)
     phone.locator(".live-figure[data-updates]").first.wait_for()
     expect(phone.get_by_text(f"{IMAGE}. 41 texts")).to_be_visible()
-    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $z$ **b** (yours)")
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $z$ **b** (added)")
     assert IMAGE in grid(phone)
     assert CLASSES[0] in grid(phone)
     expect(phone.locator(".live-figure").first).to_contain_text("<img src=x")
@@ -178,10 +178,15 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     assert fits(phone)
     phone.get_by_role("button", name="Browse it").click()
     phone.wait_for_url("**/data?task=own-*")
-    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (yours)")
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (added)")
     quiet(phone)
     nothing_ran(phone)
     assert fits(phone)
+    phone.get_by_role("button", name="Delete").click()
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value("Film reviews")
+    phone.get_by_role("button", name="Undo").click()
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (added)")
+    nothing_ran(phone)
 
 
 # Hugging Face Hub

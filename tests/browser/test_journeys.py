@@ -78,7 +78,7 @@ def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
         fill(page, label, value)
     page.reload()
     expect(page.get_by_text("24 rows · random batches")).to_be_visible()
-    expect(page.get_by_role("combobox", name=re.compile("Task"))).to_have_value("my reviews (yours)")
+    expect(page.get_by_role("combobox", name=re.compile("Task"))).to_have_value("my reviews (added)")
 
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/fine_tune?run=*")

@@ -27,9 +27,14 @@ from core.workers import Jobs
 from core.workers import job_kinds as kinds
 from tests.conftest import made_rows
 from tests.pages.conftest import Pages, checked
-from tests.pages.test_pages import button, options, widget, words
+from tests.pages.test_pages import button, widget, words
 
 Row = tuple[str, str]
+
+
+def task_select(app: AppTest) -> Any:
+    """Return the select box of the task. Its key holds the label of the task."""
+    return next(box for box in app.selectbox if box.label == "Task")
 
 
 @pytest.fixture
@@ -120,7 +125,7 @@ def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Pages) -> None
     text = said(app)
     assert f"{len(train) + len(test):,} texts: " in text
     assert f"{len(test):,} test; 2 classes." in text
-    assert widget(app, "data.task").value == "film_reviews"
+    assert task_select(app).value == "film_reviews"
     assert app.query_params["task"] == "film_reviews"
     assert "Data card" in app.expander[0].label
     assert any(block.value.startswith("## ") and "### Licence" in block.value for block in app.expander[0].markdown)
@@ -137,7 +142,7 @@ def test_every_bundled_task_opens(opened: Pages, name: str) -> None:
     app = opened("data", task=name)
     assert not app.error
     assert not app.warning
-    assert widget(app, "data.task").value == name
+    assert task_select(app).value == name
     assert TASKS[name].summary.replace("\\", "") in said(app)
     assert not rows_shown(app).empty
 
@@ -173,9 +178,9 @@ def test_rows_are_filtered_by_split_and_label_together(opened: Pages) -> None:
 
 def test_another_task_is_picked_and_kept_in_the_address(opened: Pages) -> None:
     app = opened("data", task="news_topics")
-    widget(app, "data.task").set_value("paraphrase").run()
+    task_select(app).set_value("paraphrase").run()
     assert checked(app).query_params["task"] == "paraphrase"
-    assert widget(app, "data.task").value == "paraphrase"
+    assert task_select(app).value == "paraphrase"
     assert "Second text" in rows_shown(app)
     assert " pairs: " in said(app)
 
@@ -210,24 +215,24 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(opened: Pages, l
     app = opened("data", task=task.id)
     assert "from *somewhere*. 40 texts" in said(app)
     assert "from *somewhere*" not in words(app)  # text from outside is not parsed as Markdown
-    assert options(app, "data.task")[-1] == "Mine (yours)"
+    assert task_select(app).options[-1] == "Mine (added)"
 
     app.text_input(key=next(w.key for w in app.text_input if w.label == "Name")).set_value("  Ours ")
     next(b for b in app.get("form_submit_button") if b.label == "Rename").click().run()
     assert library.task(task.id).name == "Ours"
-    assert options(checked(app), "data.task")[-1] == "Ours (yours)"
-    assert widget(app, "data.task").value == task.id
+    assert task_select(checked(app)).options[-1] == "Ours (added)"
+    assert task_select(app).value == task.id
 
     button(app, "Delete").click().run()
     assert "Deleted “Ours”." in said(checked(app))
     assert library.tasks() == []
-    assert widget(app, "data.task").value == next(iter(TASKS))
-    assert "Ours (yours)" not in options(app, "data.task")
+    assert task_select(app).value == next(iter(TASKS))
+    assert "Ours (added)" not in task_select(app).options
 
     app = opened("data")  # stored, so a reload offers it as well
     button(app, "Undo").click().run()
     assert [found.id for found in library.tasks()] == [task.id]
-    assert widget(checked(app), "data.task").value == task.id
+    assert task_select(checked(app)).value == task.id
     assert "Deleted" not in said(app)
     assert len(rows_shown(app)) == 40
 
@@ -273,7 +278,7 @@ def test_an_address_that_names_nothing_shows_the_default_and_says_so(
 ) -> None:
     app = opened("data", **query)
     assert [warning for warning in app.warning if sentence in warning.value]
-    assert widget(app, "data.task").value == next(iter(TASKS))
+    assert task_select(app).value == next(iter(TASKS))
     assert app.query_params["task"] == next(iter(TASKS))
     assert "view" not in app.query_params
 
@@ -283,7 +288,7 @@ def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Pages, library
     library.rows_folder.joinpath(f"{task.id}.parquet").write_bytes(b"no rows")
     app = opened("data", task=task.id)
     assert len(app.error) == 1
-    widget(app, "data.task").set_value("film_reviews").run()
+    task_select(app).set_value("film_reviews").run()
     assert not checked(app).error
 
 
@@ -338,7 +343,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert app.file_uploader[0].value is None
     button(app, "Browse it").click().run()
     assert checked(app).query_params == {"task": task.id}
-    assert widget(app, "data.task").value == task.id
+    assert task_select(app).value == task.id
 
 
 DAMAGED_ROWS = (
