@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -101,7 +102,9 @@ def test_a_selection_outlives_another_map_which_a_second_browser_sees_too(
     drawn(second)
     expect(second.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=JOB_MS)
     assert chosen(second) == [example]
-    assert points_at_rest(second) == points_at_rest(page)
+    # Relative to the first point, because a map in a wider column lies further to the right.
+    first, twin = (np.array(points_at_rest(one)).reshape(-1, 3) for one in (page, second))
+    np.testing.assert_allclose(twin - twin[0], first - first[0], atol=0.01)
     other.close()
 
 
