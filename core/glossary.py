@@ -238,8 +238,8 @@ GLOSSARY = {
             "attention",
             N_("Attention of [CLS]"),
             N_(
-                "Fraction of each token's vector that enters the vector of [CLS] in one block: it shows the origin "
-                "of information, not its effect."
+                "Weight of each token's vector in the new vector of [CLS] in one block: it shows where information "
+                "comes from, not its effect."
             ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
             N_("Lines of different thickness from one square to a row of five."),
@@ -260,10 +260,10 @@ WORDS = {
     N_("Map"): N_("The vectors of a frame, projected to two or three dimensions."),
     N_("Checkpoint"): N_("Everything needed to resume a run: weights, optimiser and random states."),
     N_("Snapshot"): N_("The weights of an earlier step, stored in half precision."),
-    N_("Twin"): N_("A run with the same settings and seed as another, except for one setting."),
+    N_("Twin"): N_("A run that differs from another in one setting or in the seed."),
     N_("Experiment"): N_("Runs of several settings under the same seeds, compared by paired statistics."),
     N_("Cell"): N_("One combination of settings in an experiment, with a run per seed."),
-    N_("Protocol"): N_("An experiment described by a paper or the notes, with its published figures."),
+    N_("Protocol"): N_("An experiment described by a paper or by the notes behind this project, with its published figures."),
     N_("Replay"): N_("A run without weights, as a file that others can import."),
 }
 
