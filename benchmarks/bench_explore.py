@@ -227,7 +227,7 @@ class UmapAtWork:
 
     def _check(self) -> None:
         job = self._at_work()
-        if job is None or job.id != self._id or not job.message.startswith("Placing"):
+        if job is None or job.id != self._id or not str(job.message).startswith("Placing"):
             raise RuntimeError("The UMAP job has ended. Use fewer repeats.")
 
     def report(self) -> None:
