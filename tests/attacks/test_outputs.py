@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from core.cli.main import cli
 from core.cli.options import plain_text, print_json
 from core.events import Evaluation, Step
+from core.experiments import result_table
 from core.exports.recordings import curves_csv
 from core.store import Store
 from core.tasks.listing import csv_text
@@ -51,3 +54,10 @@ class TestSpreadsheet:
         text = curves_csv(steps, [Evaluation(1, "validation", {"accuracy": 0.75})])
         rows = list(csv.reader(io.StringIO(text)))
         assert rows == [["step", "'=1+1", "loss", "validation.accuracy"], ["1", "2.0", "0.5", "0.75"]]
+
+
+def test_a_bar_in_a_header_or_cell_starts_no_new_cell_of_a_markdown_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    results: Any = None
+    monkeypatch.setattr(result_table, "table_rows", lambda _: (["task|x"], [["a | b"], ["plain"]]))
+    lines = result_table.table_text(results, "markdown").splitlines()
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in lines] == [2, 2, 2, 2]
