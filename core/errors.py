@@ -71,6 +71,10 @@ class StoreError(PlaygroundError):
     """The store cannot be read or written."""
 
 
+class DiskFullError(StoreError):
+    """The store cannot grow, because its disk is full."""
+
+
 class RunNotFoundError(StoreError):
     """There is no run with that id."""
 

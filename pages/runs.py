@@ -34,10 +34,12 @@ from pages.ui.controls import (
     import_menu,
     offer_undo_of_runs,
     rename_button,
+    run_action,
     run_buttons,
     show_notice,
 )
 from pages.ui.live import log_tail
+from pages.ui.live_progress import SILENT
 from pages.ui.parts import duration, escaped, page_head, status_badge
 from pages.ui.visitor import owner_names, visitor, who_am_i
 
@@ -108,6 +110,7 @@ def _list(engine: Engine, polling: bool) -> None:
     else:
         _several(engine, chosen)
     _budget(sizes, every_run)
+    _orphans(store)
 
 
 def _columns() -> dict[str, Any]:
@@ -205,6 +208,21 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
         st.caption(escaped(sentences(said)))
 
 
+def _orphans(store: Store) -> None:
+    """Offer to delete the folders that belong to no run, as after an older backup of the database was restored."""
+    found = store.orphans()
+    if not found or not visitor().may_change(None):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        folders = ngettext(
+            "{count} folder of files belongs to no run", "{count} folders of files belong to no run", len(found)
+        )
+        size = size_text(sum(size.total for size in found.values()))
+        st.caption(_("{folders} ({size}).", folders=folders, size=size), width="content")
+        if st.button(_("Delete these files"), icon=":material/delete:", help=_("This cannot be undone.")):
+            run_action(store.delete_orphans)
+
+
 def _weights_kept(run: RunSummary) -> str:
     if run.weights_dropped_at is not None:
         return _("dropped")
@@ -255,7 +273,7 @@ def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     waiting = places(store, len(slots()), most_of_visitor()) if queued else {}
     found = []
     for run in runs:
-        status = _(str(run.status))
+        status = _(str(run.status)) if run.responding else _("not responding")
         if run.id not in waiting:
             found.append(status)
         elif before := waiting[run.id].before:
@@ -292,7 +310,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             export_menu(engine.store, engine.store.run(run.id))
             if run.status.ended:
                 delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
-        message = run.message
+        message = run.message if run.responding else SILENT
         if is_first_note(message, run.config):
             # The note from launch may name a knob, but an ended run has no knobs.
             message = classifier_note(run.effective, over=run.status.ended)

@@ -240,6 +240,27 @@ def keep(run: str, off: bool, folder: str | None) -> None:
 
 
 @cli.command()
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@click.option("--orphans", is_flag=True, help="Also delete folders of files that belong to no run, permanently.")
+@runs_option
+def delete(runs: tuple[str, ...], orphans: bool, folder: str | None) -> None:
+    """Delete runs. The app's page Runs offers to undo this for ten minutes."""
+    store = Store(folder or default_folder())
+    if not runs and not orphans:
+        raise click.UsageError("Give the number or id of at least one run, or --orphans.")
+    records = [store.run(store.find(run)) for run in dict.fromkeys(runs)]
+    if records:
+        undo = store.discard(*(record.id for record in records))
+        titles = listed(f"{record.title} ({record.id})" for record in records)
+        say(f"Deleted {titles}{'' if undo else ' permanently, because the disk is nearly full'}.")
+    if orphans:
+        found = store.orphans()
+        store.delete_orphans()
+        size = size_text(sum(size.total for size in found.values()))
+        say(f"Deleted {len(found)} folders that belonged to no run ({size}).")
+
+
+@cli.command()
 @click.argument("run")
 @click.argument("name")
 @runs_option

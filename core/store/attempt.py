@@ -18,7 +18,7 @@ from core.messages import Message, Text
 from core.representation.projections import Points
 from core.store import frames as frame_files
 from core.store.database import build_record
-from core.store.liveness import liveness_of
+from core.store.liveness import liveness_of, oom_kills
 from core.store.records import Control, Status, stored_config
 from core.store.run_reader import RunReader
 from core.store.work import Claim, count_time
@@ -55,6 +55,7 @@ class Attempt:
         """Register this process as the worker of the run, and delete partial files that a killed worker left."""
         with self._writing():
             self.store.register(Claim(self.run_id, self.number, 0), liveness_of())
+            self.store.write("UPDATE runs SET oom_kills = ? WHERE id = ?", (oom_kills(), self.run_id))
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
 

@@ -38,6 +38,7 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
     """
     budget_gb = settings().disk_gb if budget_gb is None else budget_gb
     try:
+        store.keep_reserve()
         with FileLock(store.folder / BUDGET_LOCK, timeout=BUDGET_TIMEOUT_S):
             excess, runs = _total(store) - budget_gb * GB, store.runs()
             # Queued and active runs start from these.

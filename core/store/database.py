@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core.errors import StoreError, shown
+from core.errors import DiskFullError, StoreError, shown
 from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
 # Number of migrations now, and in version 0.1.0. An up-to-date store is opened without sqlite-utils.
-MIGRATIONS, OLDEST = 12, 7
+MIGRATIONS, OLDEST = 13, 7
 BUSY_TIMEOUT_S = 10.0
 # Backing up and migrating a large store takes some seconds.
 MIGRATION_TIMEOUT_S = 120.0
@@ -23,7 +26,12 @@ MIGRATION_TIMEOUT_S = 120.0
 SYNCHRONOUS = "NORMAL"
 # Time during which a deletion can be undone.
 UNDO_S = 600.0
+# A file that is deleted when the disk is full, so that deletions and errors can still be recorded.
+RESERVE, RESERVE_BYTES = "reserve", 2**20
+# Below this much free space, no reserve is written and deletions take effect at once.
+NEARLY_FULL_BYTES = 64 * 2**20
 Record = TypeVar("Record")
+Made = TypeVar("Made")
 
 # Lets a Message be passed as the value of a text column.
 sqlite3.register_adapter(Message, dump_text)
@@ -35,10 +43,19 @@ class Database:
     def __init__(self, folder: str | Path) -> None:
         """Open the database, creating or migrating it as needed.
 
-        Raises: StoreError if the folder cannot be written or the file is not a store.
+        Raises: StoreError if the folder cannot be written, the file is not a store, or it is missing although the
+            folder holds files of runs.
         """
         self.folder = Path(folder).expanduser().absolute()
         self._local = threading.local()
+        self._inode: tuple[int, int] | None = None
+        if not self.exists() and any(self.folder.glob("files/*")):
+            raise StoreError(
+                "The folder {folder} holds files of runs, but {name} is missing: restore it from a backup, or choose "
+                "another folder with SCL_RUNS.",
+                folder=shown(str(self.folder)),
+                name=DATABASE,
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -47,6 +64,7 @@ class Database:
                 "The runs folder {folder} cannot be created ({reason}).", folder=where, reason=error.strerror
             ) from error
         self._migrate()
+        self._inode = self._current_inode()
 
     def _migrate(self) -> None:
         with self.plain_errors():
@@ -99,7 +117,22 @@ class Database:
         recorded = "SELECT count(*) FROM _sqlite_migrations WHERE migration_set = 'runs'"
         return int(connection.execute(recorded).fetchone()[0])
 
+    def _current_inode(self) -> tuple[int, int] | None:
+        try:
+            stat = os.stat(self.folder / DATABASE)
+        except OSError:
+            return None
+        return stat.st_dev, stat.st_ino
+
     def _connection(self) -> sqlite3.Connection:
+        """Return this thread's connection. Raises: StoreError if the file is no longer the one that was opened."""
+        # SQLite would go on writing to a deleted file, and would create a missing one.
+        if self._inode is not None and self._current_inode() != self._inode:
+            raise StoreError(
+                "The store in {folder} was moved, deleted or replaced while this process was using it: put it back, "
+                "or restart the process.",
+                folder=shown(str(self.folder)),
+            )
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
@@ -125,7 +158,8 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(_sentence(shown(str(self.folder)), str(error))) from error
+            kind = DiskFullError if "full" in str(error) else StoreError
+            raise kind(_sentence(shown(str(self.folder)), str(error))) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -162,6 +196,31 @@ class Database:
             finally:
                 connection.execute("COMMIT")
 
+    def despite_full_disk(self, change: Callable[[], Made]) -> Made:
+        """Make a change to the database; on a full disk, delete the reserve and try once more.
+
+        Raises: DiskFullError if there was no reserve, or it was not enough.
+        """
+        try:
+            return change()
+        except DiskFullError:
+            path = self.folder / RESERVE
+            if not path.exists():
+                raise
+            path.unlink()
+            return change()
+
+    def nearly_full(self) -> bool:
+        """Return True if the disk has little space left."""
+        return shutil.disk_usage(self.folder).free < NEARLY_FULL_BYTES
+
+    def keep_reserve(self) -> None:
+        """Write the reserve for a full disk unless it exists or the disk is nearly full."""
+        path = self.folder / RESERVE
+        with suppress(OSError):
+            if not path.exists() and not self.nearly_full():
+                path.write_bytes(os.urandom(RESERVE_BYTES))  # a file system cannot store random bytes as a hole
+
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self.plain_errors():
             return self._connection().execute(sql, values).fetchall()
@@ -177,8 +236,23 @@ def _sentence(folder: str, reason: str) -> Message:
     """Return the user-facing message for an SQLite error."""
     if "full" in reason:
         return Message("The disk of {folder} is full: free some space, or delete runs.", folder=folder)
+    if "unable to open" in reason and not _has_handles():
+        return Message(
+            "The runs folder {folder} cannot be opened, because this process has too many open files: close pages, or "
+            "raise the limit (ulimit -n).",
+            folder=folder,
+        )
     if "readonly" in reason or "unable to open" in reason:
         return Message("The runs folder {folder} is not writable: check its permissions.", folder=folder)
     if "locked" in reason:
         return Message("Another process is changing the runs folder {folder}: try again.", folder=folder)
     return Message("The runs folder {folder} cannot be used ({reason}).", folder=folder, reason=reason)
+
+
+def _has_handles() -> bool:
+    """Return True if this process can open another file."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno not in (errno.EMFILE, errno.ENFILE)
+    return True

@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,10 @@ HEARTBEAT_S = 2.0
 SILENCE_S = 8.0
 # Time that a run may wait for the first heartbeat of its worker after a hand-over.
 HAND_OVER_S = 60.0
+# Silence after which a worker of this machine counts as not responding, though its process exists.
+UNRESPONSIVE_S = 30.0
+# Files with the number of processes that the kernel killed for lack of memory: in this container, or on this machine.
+OOM_COUNTERS = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))
 # Largest difference between two readings of the same start time, in seconds or ticks.
 START_TOLERANCE = 0.5
 
@@ -83,6 +88,16 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
         return False
     except psutil.AccessDenied:
         return same
+
+
+def oom_kills() -> int:
+    """Return the number of processes that the kernel has killed for lack of memory since boot; 0 if unknown."""
+    for path in OOM_COUNTERS:
+        with suppress(OSError):
+            for line in path.read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+    return 0
 
 
 def to_json(worker: Liveness | None) -> str | None:

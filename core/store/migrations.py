@@ -272,3 +272,9 @@ def m011_work(db: Database) -> None:
 def m012_task_owners(db: Database) -> None:
     """Add the owners of tasks."""
     db.conn.execute("ALTER TABLE tasks ADD COLUMN owner TEXT")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m013_memory(db: Database) -> None:
+    """Add the kernel's count of processes killed for lack of memory, as of the start of a run's latest attempt."""
+    db.conn.execute("ALTER TABLE runs ADD COLUMN oom_kills INTEGER")

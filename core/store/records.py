@@ -167,6 +167,8 @@ class RunSummary:
         adopted: True if it was executed elsewhere and opened from a file.
         owner: the visitor who started it; None if unknown.
         place: the cluster node that executes or executed it; None on this machine, or while it waits for a node.
+        responding: False if its worker exists but has not sent a heartbeat for `UNRESPONSIVE_S`, because it is
+            suspended or its machine is overloaded.
     """
 
     id: str
@@ -197,6 +199,7 @@ class RunSummary:
     adopted: bool
     place: str | None
     owner: str | None
+    responding: bool
 
     @property
     def elapsed_s(self) -> float:

@@ -18,7 +18,7 @@ from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step,
 from core.representation.projections import Points
 from core.store import frames as frame_files
 from core.store.database import UNDO_S, build_record
-from core.store.liveness import observed_status, rows_of_work
+from core.store.liveness import UNRESPONSIVE_S, observed_status, rows_of_work
 from core.store.records import (
     Discarded,
     KnobState,
@@ -258,6 +258,10 @@ def _summary_fields(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]
         "tags": tuple(json.loads(row["tags"])),
         "of_experiment": bool(row["background"]),
         "adopted": row["config_hash"] is None,
+        # A starting run has no heartbeats until its worker has registered.
+        "responding": not status.active
+        or status == Status.STARTING
+        or time.time() - (row["heartbeat_at"] or 0.0) < UNRESPONSIVE_S,
     }
     if status == Status.INTERRUPTED:
         values["ended_at"] = row["heartbeat_at"] or row["created_at"]

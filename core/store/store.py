@@ -8,6 +8,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from core.config import RunConfig, check_turn
@@ -17,12 +18,21 @@ from core.messages import N_, Message, Text
 from core.settings import settings
 from core.store.attempt import Attempt
 from core.store.database import UNDO_S, build_record
-from core.store.liveness import liveness_of, observed_status
+from core.store.liveness import (
+    boot_id,
+    from_json,
+    host_name,
+    is_alive,
+    liveness_of,
+    observed_status,
+    oom_kills,
+    rows_of_work,
+)
 from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
 from core.store.records import Liveness, Status, Waiting, config_problem
 from core.store.run_reader import RUN_ID, RunReader
-from core.store.sizes import Dropped
-from core.store.work import IN_LINE, RUN, RUNS, count_time
+from core.store.sizes import Dropped, RunSize
+from core.store.work import ACTIVE, IN_LINE, RUN, RUNS, count_time
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows without a run are kept this long, because they may belong to a run that is being created.
@@ -153,11 +163,23 @@ class Store(RunReader):
             db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
             shutil.rmtree(folder, ignore_errors=True)
 
-    def discard(self, *run_ids: str) -> None:
+    def discard(self, *run_ids: str) -> bool:
         """Hide runs, all or none; `restore` undoes this until `purge_discarded` deletes their files.
 
+        If the disk is nearly full, the files of all hidden runs are deleted at once.
+
+        Returns: True if it can be undone.
         Raises: RunNotFoundError; EngineError if one of them is active or queued.
         """
+        self.despite_full_disk(lambda: self._hide(run_ids))
+        if not self.nearly_full():
+            return True
+        for discarded in self.discarded():
+            shutil.rmtree(self.folder / "files" / discarded.id, ignore_errors=True)
+        self.purge_discarded(older_than_s=0.0)
+        return False
+
+    def _hide(self, run_ids: Sequence[str]) -> None:
         now = time.time()
         with self.transaction() as db:
             for run_id in run_ids:
@@ -190,6 +212,21 @@ class Store(RunReader):
         for path in (self.folder / "rows").glob("*.parquet"):
             if path.stem not in needed and time.time() - path.stat().st_mtime > ROWS_GRACE_S:
                 path.unlink(missing_ok=True)
+
+    def orphans(self) -> dict[str, RunSize]:
+        """Return the disk usage of folders that belong to no run, by name; recent ones may belong to a new run."""
+        known, found = {row["id"] for row in self.all("SELECT id FROM runs")}, {}
+        for name, size in self.sizes().items():
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                changed_at = (self.folder / "files" / name).stat().st_mtime
+                if name not in known and time.time() - changed_at > ROWS_GRACE_S:
+                    found[name] = size
+        return found
+
+    def delete_orphans(self) -> None:
+        """Permanently delete the folders that belong to no run."""
+        for name in self.orphans():
+            shutil.rmtree(self.folder / "files" / name, ignore_errors=True)
 
     def rename(self, run_id: str, name: str) -> None:
         """Rename a run; "" restores its number as the title. Raises: RunNotFoundError, ConfigError."""
@@ -299,6 +336,27 @@ class Store(RunReader):
             db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
             self.queue_again(run_id, time.time())
             count_time(db, run_id, until=row["heartbeat_at"])
+
+    def killed_for_memory(self) -> list[str]:
+        """Return the ids of runs whose worker on this machine has died while the kernel killed some process.
+
+        The kernel kills processes when memory runs out.
+        """
+        started = f"SELECT * FROM run_rows WHERE status IN {ACTIVE} AND oom_kills < ? AND worker IS NOT NULL"
+        here = (host_name(), boot_id())
+        return [
+            str(row["id"])
+            for row in rows_of_work(self, started, (oom_kills(),))
+            if observed_status(row) == Status.INTERRUPTED
+            and (worker := from_json(row["worker"])) is not None
+            and (worker.host, worker.boot_id) == here
+        ]
+
+    def worker_of(self, run_id: str) -> Liveness | None:
+        """Return the live process that executes or holds a run; None if there is none."""
+        row = self._row(run_id)
+        worker = from_json(row["worker"]) if observed_status(row).active else None
+        return worker if worker is not None and is_alive(worker, row["heartbeat_at"]) else None
 
     def withdraw(self, run_id: str) -> bool:
         """Remove a queued run that was never claimed. Returns: False if it was claimed."""

@@ -1,4 +1,4 @@
-"""`python -m core.workers FOLDER ID` executes one job; `--warm FOLDER LINE` serves a queue."""
+"""`python -m core.workers FOLDER ID` executes one job; `--warm FOLDER LINE STARTER` serves a queue."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.store.job_table import JobTable
+from core.store.liveness import from_json
 from core.store.work import Claim
 from core.workers import warm
 from core.workers.job_worker import carry_out
@@ -20,8 +21,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns: exit status, 0 for a finished job or a normal exit of a warm process.
     """
     if arguments[0] == "--warm":
-        _, store_folder, line = arguments
-        return warm.serve(Path(store_folder), line)
+        _, store_folder, line, starter = arguments
+        return warm.serve(Path(store_folder), line, from_json(starter))
     store_folder, job_id = arguments
     table = JobTable(store_folder)
     tempfile.tempdir = str(table.work_folder(job_id))

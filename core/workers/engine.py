@@ -11,21 +11,24 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.errors import ConfigError, EngineError, RunNotFoundError
+from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError
+from core.messages import Message
 from core.settings import LOCAL, PREFIX, settings
 from core.store import Status, Store
-from core.store.liveness import liveness_of
+from core.store.liveness import host_name, liveness_of
 from core.store.work import LOADING, RUNS, Claim
 from core.tasks import TaskData
 from core.workers import machine
+from core.workers.failures import retry_killed
 from core.workers.job_kinds import HAS_FORK
 from core.workers.jobs import Jobs
 from core.workers.limits import check_paths, check_steps, check_waiting, most_of_visitor
 from core.workers.memory import check_memory
-from core.workers.processes import spawn, start_failure
+from core.workers.processes import KILL, signal_group, spawn, start_failure
 from core.workers.run_rows import TaskSource, store_rows
 
 
@@ -125,8 +128,20 @@ class Engine(ABC):
             return self.store.create(config, cell, owner)
 
     def stop(self, run_id: str) -> None:
-        """Ask a run to end with a checkpoint. Raises: EngineError if it has ended."""
+        """Ask a run to end with a checkpoint; kill a worker that does not respond.
+
+        Raises: EngineError if it has ended.
+        """
         self.store.send(run_id, "stop")
+        run, worker = self.store.run(run_id), self.store.worker_of(run_id)
+        if run.responding or worker is None or worker.host != host_name():
+            return
+        signal_group(worker.pid, KILL)
+        with suppress(StaleAttemptError):  # it has ended after all
+            self.store.attempt(run_id, run.attempt).end(
+                Status.STOPPED,
+                Message("The worker did not respond, so it was ended. Resume continues from the last checkpoint."),
+            )
 
     def pause(self, run_id: str) -> None:
         self.store.send(run_id, "pause")
@@ -169,6 +184,7 @@ class LocalEngine(Engine):
             super().warm_up()
 
     def dispatch(self) -> None:
+        retry_killed(self.store)
         if self._forks and self.store.awaiting(RUNS):
             self.warm_up()  # the warm process that holds them may have died
         # The warm process may have been started with older settings.

@@ -16,7 +16,7 @@ from core.errors import ConfigError, EngineError, StoreError, shown
 from core.messages import Text
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
-from core.store.liveness import is_alive
+from core.store.liveness import is_alive, liveness_of, to_json
 from core.store.records import Liveness, Status
 from core.store.work import Claim
 from core.workers import job_kinds as kinds
@@ -37,7 +37,8 @@ class Jobs:
         """Open the jobs of a folder.
 
         Args:
-            command: starts a process. Its arguments are the folder and the job's id, or --warm, the folder and a queue.
+            command: starts a process. Its arguments are the folder and the job's id, or those of `warm.serve` after
+                --warm.
         """
         self.folder = Path(folder).resolve()
         self._command = tuple(command)
@@ -173,7 +174,10 @@ class Jobs:
         return processes.spawn([*self._command, *arguments], log_path, environment)
 
     def _ensure_running(self, line: str) -> None:
-        arguments, log_path = ["--warm", str(self.folder), line], self._table.warm_log_path(line)
+        arguments, log_path = (
+            ["--warm", str(self.folder), line, str(to_json(liveness_of()))],
+            self._table.warm_log_path(line),
+        )
         ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
 
     def _revive(self) -> None:

@@ -33,6 +33,7 @@ GRACE_S = 1.0
 # The same for a job that is only storing its result.
 KEEPING_GRACE_S = 30.0
 LOOK_EVERY_S = 0.02
+MOST_HANDLES = 65_536
 NICENESS = 19
 AUTOGROUP = Path("/proc/self/autogroup")
 # The kernel accepts one change per 0.1 s from unprivileged processes, over all sessions.
@@ -135,6 +136,22 @@ def lower_priority() -> None:
                 return
             except BlockingIOError:
                 time.sleep(AUTOGROUP_WAIT_S)
+
+
+def raise_handle_limit() -> None:
+    """Raise the soft limit on open files to the hard one, up to MOST_HANDLES; children inherit it.
+
+    Each session of a server opens several files, and some systems begin with a limit of 256.
+    """
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_HANDLES if hard == resource.RLIM_INFINITY else min(hard, MOST_HANDLES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def code_stamp() -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 
 from core.config import RunConfig
-from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
+from core.errors import PlaygroundError, StaleAttemptError, TrainingError
 from core.events import Event, Finished
 from core.messages import Message
-from core.store import RunRecord, Status, Store
+from core.store import Status, Store
 from core.store.attempt import Attempt
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import liveness_of
@@ -28,6 +28,7 @@ from core.training.fine_tune import Predictions, fine_tune
 from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path, snapshot_steps
 from core.workers.engine import chosen_engine
+from core.workers.failures import end_with_error
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
 from core.workers.machine import gpu_ids
@@ -39,8 +40,6 @@ from core.workers.run_rows import TaskSource
 EXIT_FINISHED, EXIT_ENDED = 0, 1
 # Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
 MOST_RUNS = 50
-# Out-of-memory messages of CPU, CUDA and MPS that come without a specific exception class.
-MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
 
 def work(store_folder: Path, claim: Claim) -> int:
@@ -104,7 +103,7 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         return None
     except BaseException as error:
         log(traceback.format_exc())
-        _fail(store, attempt, error)
+        end_with_error(store, attempt, error)
     make_room(store)
     # Free memory before another run begins, which may overlap with the exit of this process.
     gc.collect()
@@ -209,52 +208,6 @@ def make_room(store: Store, attempt: Attempt | None = None) -> None:
             attempt.notice(Message("When this run started: {sentence}", sentence=over_budget_sentence(excess)))
     except PlaygroundError as error:
         log(str(error))
-
-
-def is_of_memory(error: BaseException) -> bool:
-    """Return True for an out-of-memory error."""
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
-
-
-def plain_failure(error: BaseException, batch_size: int) -> Message:
-    """Return the user-facing message for an error that ended a run."""
-    if is_of_memory(error):
-        if batch_size > 1:
-            return Message(
-                "Not enough memory for a batch of {size}: try a batch of {half}, or a smaller encoder.",
-                size=batch_size,
-                half=batch_size // 2,
-            )
-        return Message(
-            "Not enough memory for a batch of {size}: train fewer blocks, read fewer tokens, or choose a smaller "
-            "encoder.",
-            size=batch_size,
-        )
-    if isinstance(error, PlaygroundError):
-        return error.message
-    return Message("The run failed with an unexpected {error}: its log has the details.", error=type(error).__name__)
-
-
-def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:
-    """Requeue a run with half the micro-batch, if its views allow that. Returns: True if it was requeued."""
-    number = run.config.phase_at(run.last_step + 1)
-    views = [view for term in run.config.phases[number].objective.terms for view in term.views]
-    if any(view.entry.follows_gradient for view in views):
-        return False  # an adversarial perturbation is computed over the whole batch
-    return attempt.requeue_with_half_micro_batch(number)
-
-
-def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
-    try:
-        run = store.run(attempt.run_id)
-        if is_of_memory(error) and requeued_with_less(attempt, run):
-            return
-        batch_size = run.config.phases[run.config.phase_at(run.last_step + 1)].batch_size
-        attempt.end(Status.FAILED, plain_failure(error, batch_size))
-    except StoreError as problem:
-        # The store cannot be written, as on a full disk: the run shows as interrupted, and the log has the reason.
-        log(str(problem))
 
 
 def main(arguments: Sequence[str]) -> int:

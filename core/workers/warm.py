@@ -1,7 +1,8 @@
 """Warm processes. Each has imported the libraries of its queue, and executes work or forks a process for it.
 
-A warm process exits after IDLE_EXIT_S without work, when the store's folder is deleted, or when the code has changed.
-In the last case a new process takes over the waiting work.
+A warm process exits when it is idle and its starter (a server or a command) has ended, after IDLE_EXIT_S without work,
+when the store's folder is deleted, or when the code has changed. In the last case a new process takes over the waiting
+work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from core.messages import Message
 from core.settings import PREFIX
 from core.store.database import DATABASE
 from core.store.job_table import JobTable
-from core.store.liveness import liveness_of
+from core.store.liveness import is_alive, liveness_of
 from core.store.records import Liveness, Status
 from core.store.work import LOADING, NOTHING, RUNS, Claim, WarmProcess
 from core.workers import job_kinds as kinds
@@ -35,15 +36,20 @@ from core.workers.machine import visible_gpus
 from core.workers.processes import ONE_THREAD, code_stamp, flush, lower_priority, output_to, spawn, start_failure
 
 IDLE_EXIT_S = 30 * 60
-# Intervals between checks for work, and between checks for changes of the code on disk.
+# Intervals between checks for work, and between checks of the code on disk and of the starter.
 POLL_S = 0.03
 CODE_POLL_S = 2.0
 # Limit on consecutive processes that die while loading, as for lack of memory. The next one would die too.
 MAX_FAILED_STARTS = 3
 
 
-def serve(store_folder: Path, line: str) -> int:
-    """Serve a queue until there is a reason to exit. Returns: exit status."""
+def serve(store_folder: Path, line: str, starter: Liveness | None) -> int:
+    """Serve a queue until there is a reason to exit.
+
+    Args:
+        starter: the process with which this one ends, once it is idle.
+    Returns: exit status.
+    """
     if not (store_folder / DATABASE).exists():
         return 0  # the store was deleted before this process began
     table, server = JobTable(store_folder), WarmServer
@@ -53,7 +59,7 @@ def serve(store_folder: Path, line: str) -> int:
     else:
         lower_priority()  # queued runs depend on the other servers
     try:
-        server(table, line).serve()
+        server(table, line, starter).serve()
     except (OSError, StoreError):
         if table.exists():
             raise
@@ -125,8 +131,8 @@ class WarmServer:
 
     claims = True
 
-    def __init__(self, table: JobTable, line: str) -> None:
-        self._table, self._line = table, line
+    def __init__(self, table: JobTable, line: str, starter: Liveness | None = None) -> None:
+        self._table, self._line, self._starter = table, line, starter
         self._me = liveness_of()
         self._code = code_stamp()
         self._looked_at = self._used_at = time.monotonic()
@@ -182,7 +188,7 @@ class WarmServer:
             if now - self._looked_at < CODE_POLL_S:
                 return False
             self._looked_at = now
-            if self._is_current():
+            if self._is_current() and (self._starter is None or is_alive(self._starter, None)):
                 return False
         with self._table.transaction():
             if self._has_work():

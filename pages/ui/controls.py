@@ -63,7 +63,10 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
             run_action(lambda: engine.unpause(run.id))
         stoppable = run.status.active or run.status == Status.QUEUED
         if stoppable and st.button(
-            _("Stop"), key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
+            _("Stop"),
+            key=f"stop.{run.id}",
+            icon=":material/stop:",
+            disabled=run.status == Status.STOPPING and run.responding,
         ):
             run_action(lambda: engine.stop(run.id))
         if run.status.resumable and st.button(resume, key=f"again.{run.id}", icon=":material/play_arrow:"):
@@ -99,8 +102,13 @@ def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], la
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
     about = _("Frees {size}. You can undo this for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
-        # The store keeps the runs for an undo.
-        run_action(lambda: engine.store.discard(*(run.id for run in runs)))
+        run_action(lambda: _delete(engine, runs))
+
+
+def _delete(engine: Engine, runs: Sequence[RunSummary | UnreadableRun]) -> None:
+    """Delete runs; the store keeps them for an undo unless the disk is nearly full."""
+    if not engine.store.discard(*(run.id for run in runs)):
+        leave_notice(_("Deleted permanently, because the disk is nearly full."))
 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:

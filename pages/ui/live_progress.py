@@ -19,7 +19,7 @@ from core.config.score_source import (
     outcome_sentence,
 )
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
-from core.messages import ENGLISH, N_, _, ngettext, sentences
+from core.messages import ENGLISH, N_, Message, _, ngettext, sentences
 from core.quantities import percent
 from core.settings import LOCAL, settings
 from core.store import RunRecord, Status, Store
@@ -79,6 +79,13 @@ def _pace_words(now: RunNow, closing: Mapping[str, float]) -> list[str]:
     return words
 
 
+# Message of a run whose worker does not respond.
+SILENT = Message(
+    "The worker does not respond: it is suspended, or the machine is overloaded. Wait, or press Stop to end it; Resume "
+    "then continues from the last checkpoint."
+)
+
+
 def draw_messages(now: RunNow) -> None:
     """Warn of contrastive terms that are 0 for lack of positives, and show the run's failure, message and notes."""
     run = now.run
@@ -88,7 +95,9 @@ def draw_messages(now: RunNow) -> None:
     starving = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
     for sentence in starving:
         st.warning(escaped(sentence))
-    if run.status == Status.FAILED:
+    if not run.responding:
+        st.warning(str(SILENT))
+    elif run.status == Status.FAILED:
         st.error(escaped(run.message or _("The run failed. Its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(

@@ -79,7 +79,10 @@ def first_steps() -> None:
 
 
 def status_badge(run: RunSummary) -> None:
-    st.badge(_(str(run.status)), color=STATUS_COLOURS[run.status])
+    if run.responding:
+        st.badge(_(str(run.status)), color=STATUS_COLOURS[run.status])
+    else:
+        st.badge(_("not responding"), color="red")
 
 
 def duration(seconds: float) -> str:

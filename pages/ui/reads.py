@@ -28,6 +28,7 @@ from core.workers import Engine, Jobs, chosen_engine
 from core.workers import run_rows as rows
 from core.workers.limits import check_paths
 from core.workers.machine import has_bfloat16, has_gpu
+from core.workers.processes import raise_handle_limit
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -86,6 +87,7 @@ def _open(kind: Callable[[str], Made], folder: str) -> Made:
 @st.cache_resource(show_spinner=False)
 def engine_of(folder: str) -> Engine:
     """Return the engine of a store's folder; callers need not start it."""
+    raise_handle_limit()
     return chosen_engine(Store(folder))
 
 

@@ -12,6 +12,7 @@ from core.errors import EngineError
 from core.settings import settings
 from core.store import Status, Store
 from core.store.job_table import JobTable
+from core.store.records import Liveness
 from core.workers.cluster.ray_cluster import RayCluster
 from core.workers.cluster.ray_engine import fits, identity_of_settings, refusal, requested
 from core.workers.cluster.remote_run import RemoteRun
@@ -28,8 +29,8 @@ LOOK_EVERY_S = 1.0
 class Bridge(WarmServer):
     """Server of the queue of runs on a cluster."""
 
-    def __init__(self, table: JobTable, line: str) -> None:
-        super().__init__(table, line)
+    def __init__(self, table: JobTable, line: str, starter: Liveness | None = None) -> None:
+        super().__init__(table, line, starter)
         self._store = Store(table.folder)
         self._address = settings().engine
         self._cluster: RayCluster | None = None

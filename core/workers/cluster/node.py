@@ -29,8 +29,9 @@ from core.models.source import place
 from core.tasks.dataset import read_data
 from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
+from core.workers.failures import is_of_memory, plain_failure
 from core.workers.run_controls import ControlState
-from core.workers.run_worker import is_of_memory, plain_failure, training_events
+from core.workers.run_worker import training_events
 
 HEAR_S, ASK_AGAIN_S = 2.0, 0.5
 TRANSLATIONS = "translations.db"

@@ -47,10 +47,11 @@ from core.workers.cluster.node import (
 )
 from core.workers.cluster.ray_cluster import Model, RayCluster
 from core.workers.cluster.ray_engine import Resources
+from core.workers.failures import plain_failure, requeued_with_less
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlListener
 from core.workers.run_rows import TaskSource
-from core.workers.run_worker import known_predictions, make_room, plain_failure, requeued_with_less, start_of
+from core.workers.run_worker import known_predictions, make_room, start_of
 
 # Number of consecutive losses without a new checkpoint at which the run itself is assumed to be the cause.
 MOST_LOSSES = 3

@@ -23,7 +23,7 @@ from core.config import parse_config
 from core.errors import PlaygroundError
 from core.store import ExperimentTable, Status, Store, rows_path
 from core.store.work import LOADING, RUNS
-from core.workers import Engine, LocalEngine, run_worker
+from core.workers import Engine, LocalEngine, failures, run_worker
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
@@ -317,9 +317,9 @@ def test_out_of_memory_offers_a_smaller_batch() -> None:
         MemoryError(),
         RuntimeError("can't allocate memory: x"),
     ):
-        assert "try a batch of 8" in str(run_worker.plain_failure(error, 16))
-    assert "train fewer blocks" in str(run_worker.plain_failure(MemoryError(), 1))
-    assert "unexpected ZeroDivisionError" in str(run_worker.plain_failure(ZeroDivisionError("x"), 16))
+        assert "try a batch of 8" in str(failures.plain_failure(error, 16))
+    assert "train fewer blocks" in str(failures.plain_failure(MemoryError(), 1))
+    assert "unexpected ZeroDivisionError" in str(failures.plain_failure(ZeroDivisionError("x"), 16))
 
 
 def files_of(store: Store, run_id: str) -> list[Path]:

@@ -16,7 +16,7 @@ from core.errors import ConfigError
 from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.workers import LocalEngine, memory
-from core.workers.run_worker import requeued_with_less
+from core.workers.failures import requeued_with_less
 
 Draft = Callable[..., RunConfig]
 ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,12 @@ from core.config import parse_config
 from core.errors import ConfigError, EngineError
 from core.store import Status, Store
 from core.store.job_table import JobTable
+from core.store.liveness import liveness_of, to_json
 from core.store.work import LOADING, RUNS
 from core.workers import Jobs, LocalEngine, processes
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS, ONE_THREAD, PATIENT
+from core.workers.warm import CODE_POLL_S
 from tests.cases import slow_but
 from tests.core.workers.conftest import PROGRAM
 from tests.core.workers.watching import ended, is_gone, only_process_on, process_of, processes_on, wait_for, wait_until
@@ -106,9 +109,23 @@ class TestOneProcess:
 
     def test_a_second_warm_process_exits(self, shared_jobs: Jobs) -> None:
         pid = looked(shared_jobs)["pid"]
-        second = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(shared_jobs.folder), "one"])
+        second = psutil.Popen(
+            [sys.executable, str(PROGRAM), "--warm", str(shared_jobs.folder), "one", str(to_json(liveness_of()))]
+        )
         assert second.wait(timeout=30) == 0
         assert looked(shared_jobs, n=2)["pid"] == pid
+
+    def test_an_idle_process_ends_with_its_starter(self, own_jobs: Jobs) -> None:
+        table = JobTable(own_jobs.folder)
+        with subprocess.Popen(["sleep", "600"]) as starter:
+            identity = str(to_json(liveness_of(starter.pid)))
+            idle = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(own_jobs.folder), "one", identity])
+            wait_for(lambda: (named := table.warm_process("one")) is not None and named.doing == "")
+            time.sleep(2 * CODE_POLL_S)
+            assert idle.is_running()
+            starter.kill()
+        assert idle.wait(timeout=30) == 0
+        assert table.warm_process("one") is None
 
     def test_groups_have_processes_of_their_own(self, shared_jobs: Jobs) -> None:
         other = shared_jobs.start("look_too", {}, "Look")
