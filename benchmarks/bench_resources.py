@@ -1,4 +1,4 @@
-"""What the server keeps after many page loads and many runs: memory, open files, threads and processes.
+"""Memory, open files, threads and processes that the server keeps after many page loads and many runs.
 
 Each page load is a new visitor of the next of ten pages in Chromium, who leaves once the page is drawn. The runs have
 two steps each and follow each other. Streamlit keeps a session for two minutes after its visitor has left, so the
