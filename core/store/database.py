@@ -125,7 +125,7 @@ class Database:
         return stat.st_dev, stat.st_ino
 
     def _connection(self) -> sqlite3.Connection:
-        """Return this thread's connection. Raises: StoreError if the file is no longer the one that was opened."""
+        """Return this thread's connection. Raises: StoreError if another file has taken its place."""
         # SQLite would go on writing to a deleted file, and would create a missing one.
         if self._inode is not None and self._current_inode() != self._inode:
             raise StoreError(
