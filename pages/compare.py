@@ -19,7 +19,7 @@ def page() -> None:
     runs = engine.store.runs()
     seen = [run for run in runs if run.probe_known]
     if len(runs) < 2 and not seen:
-        st.info(_("There is nothing to compare yet. A comparison needs two runs of about a minute each."))
+        st.info(_("There is nothing to compare yet. A comparison needs two runs."))
         first_steps()
         return
     if len(runs) < 2:

@@ -73,7 +73,7 @@ def _list(engine: Engine, polling: bool) -> None:
     if polling and all(run.status.ended for run in runs):
         st.rerun()
     if not runs:
-        st.info(_("No runs yet. Start one on the Fine-tune page; it takes about a minute."))
+        st.info(_("No runs yet. Start one on the Fine-tune page, which estimates its time."))
         st.page_link("pages/fine_tune.py", label=_("Start your first run"), icon=":material/rocket_launch:")
         return
     sizes = store.sizes()
