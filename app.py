@@ -15,7 +15,7 @@ from pages.ui.header import copy_link, language_switch, read_link_version, speak
 from pages.ui.lesson.panel import lesson_panel
 from pages.ui.lesson.place import read_place
 from pages.ui.parts import APP_NAME, escaped, tab_title
-from pages.ui.serving import bound_uploads, check_host, mend_reruns
+from pages.ui.serving import bound_uploads, check_host, end_forgotten_sessions, mend_reruns
 from pages.ui.visitor import recognise_browser
 
 st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
@@ -49,6 +49,7 @@ def main() -> None:
         check_host()
         bound_uploads()
         mend_reruns()
+        end_forgotten_sessions()
         recognise_browser()
         copy_link()
         state.repeat_complaints(everywhere=True)

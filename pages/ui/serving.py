@@ -1,4 +1,4 @@
-"""Limits on browser requests: host names, upload sizes and page reruns."""
+"""Limits on browsers: host names, upload sizes, page reruns and sessions that were left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import streamlit as st
 from streamlit import config, runtime
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.caching.ttl_cache import TTLCache, TTLCacheEvictionReason
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.session_manager import SessionInfo
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.artifacts.packed import BYTES_MAX
@@ -70,6 +73,34 @@ class NewestUploads(MemoryUploadedFileManager):
             del held[old]
             self.remove_file(session_id, old)
         super().add_file(session_id, file)
+
+
+def end_forgotten_sessions() -> None:
+    """Have sessions shut down when Streamlit forgets them, some minutes after their visitor has left.
+
+    Streamlit 1.67 leaves that to the garbage collector, which may not see them for hours. Until then each keeps the
+    three open files of its event loop.
+    """
+    if runtime.exists():
+        storage = runtime.get_instance()._session_mgr._session_storage  # type: ignore[attr-defined]
+        if isinstance(storage, MemorySessionStorage):
+            storage._cache.__class__ = LeftSessions
+
+
+class LeftSessions(TTLCache[str, SessionInfo]):
+    """Sessions whose visitors have left, and may return for a while."""
+
+    def expire(self, at_time: float | None = None) -> list[tuple[str, SessionInfo]]:
+        """Remove the sessions that were kept long enough, and shut them down."""
+        removed = super().expire(at_time)
+        for _id, info in removed:
+            info.session.shutdown()
+        return removed
+
+    def _evict_lru(self, reason: TTLCacheEvictionReason) -> SessionInfo:
+        info = super()._evict_lru(reason)
+        info.session.shutdown()
+        return info
 
 
 def mend_reruns() -> None:

@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from streamlit.runtime.session_manager import SessionInfo
 
 from core.advice.prepare import prepare
 from core.cli.main import cli
@@ -27,6 +30,7 @@ from core.store.database import RESERVE, Database
 from core.store.liveness import liveness_of, to_json
 from core.workers import LocalEngine
 from core.workers.failures import end_with_error, is_of_memory
+from pages.ui.serving import LeftSessions
 from tests.attacks.conftest import ROOT, Draft, page
 from tests.pages.test_pages import words
 
@@ -144,6 +148,19 @@ class TestHandles:
             "try: store.runs()\nexcept StoreError as error: text = str(error)\nheld.clear()\nprint(text)"
         )
         assert "too many open files" in self.run(script, str(store.folder))
+
+    def test_a_session_is_shut_down_when_it_is_forgotten(self) -> None:
+        """Of three sessions the cache has room for two; the others expire after two minutes."""
+        now, ended = [0.0], []
+        cache = LeftSessions(maxsize=2, ttl=120.0, timer=lambda: now[0])
+        for name in ("first", "second", "third"):
+            session: Any = SimpleNamespace(id=name, shutdown=partial(ended.append, name))
+            cache[name] = SessionInfo(client=None, session=session)
+        assert ended == ["first"]
+        del cache["second"]  # its visitor has returned
+        now[0] = 121.0
+        assert len(cache) == 0
+        assert ended == ["first", "third"]
 
 
 def fill_disk(store: Store, patch: pytest.MonkeyPatch) -> None:
