@@ -39,10 +39,8 @@ class DemoCluster:
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> DemoCluster:
-        port = self.address.rpartition(":")[2]
         try:
-            self._start(NAMES[0], self._cpus[0], "--head", "--port", port, "--include-dashboard=false")
-            for name, cpus in zip(NAMES[1:], self._cpus[1:], strict=False):
+            for name, cpus in zip(NAMES, self._cpus, strict=False):
                 self.add(name, cpus)
         except BaseException:
             self.__exit__()
@@ -50,41 +48,19 @@ class DemoCluster:
         return self
 
     def add(self, name: str, cpus: int) -> None:
-        """Start another node and wait until it has joined. Raises: EngineError."""
-        self._start(name, cpus, "--address", self.address)
-
-    def kill(self, name: str) -> None:
-        """Kill a node abruptly, as a power failure would."""
-        _kill(self._nodes.pop(name))
-
-    def __exit__(self, *_: object) -> None:
-        for node in reversed(self._nodes.values()):
-            _kill(node)
-        self._nodes.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _start(self, name: str, cpus: int, *more: str) -> None:
+        """Start a node and wait until it has joined the cluster; the first one is its head. Raises: EngineError."""
         root = self.folder / name
-        root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(exist_ok=True)
+        options = {"node-name": name, "temp-dir": root, "num-cpus": cpus, "num-gpus": 0}
+        options["object-store-memory"] = OBJECT_STORE_BYTES
+        if self._nodes:
+            options["address"] = self.address
+        else:
+            options |= {"port": self.address.rpartition(":")[2], "include-dashboard": "false"}
+        flags = [*([] if self._nodes else ["--head"]), "--disable-usage-stats", "--block"]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", *flags]
+        command += [f"--{option}={value}" for option, value in options.items()]
         log_path = root / "node.log"
-        options = {
-            "--node-name": name,
-            "--temp-dir": str(root),
-            "--num-cpus": str(cpus),
-            "--num-gpus": "0",
-            "--object-store-memory": str(OBJECT_STORE_BYTES),
-        }
-        given = [part for option in options.items() for part in option]
-        command = [
-            sys.executable,
-            "-m",
-            "ray.scripts.scripts",
-            "start",
-            *more,
-            *given,
-            "--disable-usage-stats",
-            "--block",
-        ]
         with log_path.open("wb") as log:
             self._nodes[name] = subprocess.Popen(
                 command, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -96,15 +72,20 @@ class DemoCluster:
                 raise EngineError(f"Node {name} did not start: {' '.join(last) or 'it said nothing'}.")
             time.sleep(0.1)
 
+    def kill(self, name: str) -> None:
+        """Kill a node abruptly, as a power failure would, with its child processes, which are in separate groups."""
+        node = self._nodes.pop(name)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(node.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        node.kill()
+        node.wait()
 
-def _kill(node: subprocess.Popen[bytes]) -> None:
-    """Kill a node with its child processes, which are in separate process groups."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(node.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-    node.kill()
-    node.wait()
+    def __exit__(self, *_: object) -> None:
+        for name in [*reversed(self._nodes)]:
+            self.kill(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def main() -> int:
@@ -114,9 +95,8 @@ def main() -> int:
     with DemoCluster(cores, cores) as cluster:
         print(f"Ray cluster of two nodes with {cores} cores each at {cluster.address}", flush=True)
         environment = {**os.environ, "SCL_ENGINE": cluster.address, "SCL_RAY_CPUS": str(cores)}
-        app = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", *sys.argv[1:]], cwd=ROOT, env=environment
-        )
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", *sys.argv[1:]]
+        app = subprocess.Popen(command, cwd=ROOT, env=environment)
         try:
             return app.wait()
         except KeyboardInterrupt:

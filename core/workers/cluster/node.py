@@ -11,8 +11,7 @@ import shutil
 import tempfile
 import threading
 import traceback
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +23,8 @@ import torch
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
 from core.events import Event
-from core.messages import Text
 from core.models.source import place
-from core.tasks.dataset import read_data
+from core.tasks import TaskData
 from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
 from core.workers.failures import is_of_memory, plain_failure
@@ -35,7 +33,7 @@ from core.workers.run_worker import training_events
 
 HEAR_S, ASK_AGAIN_S = 2.0, 0.5
 TRANSLATIONS = "translations.db"
-ROWS, START, WEIGHTS = "rows.parquet", "start.safetensors", "weights"
+START, WEIGHTS = "start.safetensors", "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,45 +50,27 @@ class Parcel:
     """A run as sent to a node.
 
     Attributes:
+        key: the run's id and the number of the attempt.
         config: the effective config as JSON.
-        files: contents by path in the run's folder on the node: ROWS; checkpoint and snapshots in WEIGHTS; START if the
-            run starts from the weights of another run.
+        files: contents by path in the run's folder on the node: checkpoint and snapshots in WEIGHTS; START if the run
+            starts from the weights of another run.
         known: see `core.training.fine_tune`.
         translations: content of the file of stored back-translations, if the run uses any.
-        models: key of each model that it loads, by name.
+        models: key of each model that it loads, by name, and references to its files. Ray does not resolve references
+            in a dataclass, so a node that has the files fetches nothing.
     """
 
-    run_id: str
-    attempt: int
+    key: str
     config: str
+    data: TaskData
     files: Mapping[str, bytes]
     known: Mapping[int, Predictions]
     translations: bytes | None
-    models: Mapping[str, str]
+    models: Mapping[str, tuple[str, Sequence[Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """Report that the run has arrived on a node. Attributes: node_id: Ray's id of the node."""
-
-    node_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Report that the run failed.
-
-    Attributes:
-        message: the user-facing message.
-        of_memory: True for an out-of-memory error.
-    """
-
-    message: Text
-    of_memory: bool = False
-
-
-# A string is a line for the run's log.
-Report = Arrived | str | SentFile | Failed | Event
+# A node reports its id first. A string is a line for the run's log; an exception is the error that ended the run.
+Report = str | SentFile | Event | MemoryError | TrainingError
 
 
 def warm() -> None:
@@ -98,106 +78,98 @@ def warm() -> None:
     importlib.import_module("transformers.models.auto.modeling_auto")
 
 
-def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Iterator[Report]:
+def work(parcel: Parcel, board: Any) -> Iterator[Report]:
     """Execute a run, as a Ray task with a streaming return.
 
     Args:
-        models: references to the files of each model, by key. Ray does not resolve references in lists, so a node that
-            has the files fetches nothing.
         board: the `Switchboard` with the run's controls.
     Yields: the node's id, then the run's events, each preceded by newly written weights and log lines.
     """
-    yield Arrived(ray.get_runtime_context().get_node_id())
+    yield ray.get_runtime_context().get_node_id()
     # Ray runs a task in a folder of the node, which it deletes when no task needs it any more.
     desk = Path.cwd() / "desk"
     desk.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{parcel.run_id}-", dir=desk))
-    config = parse_config(parcel.config)
+    folder = Path(tempfile.mkdtemp(prefix=f"{parcel.key}-", dir=desk))
+    weights, config = folder / WEIGHTS, parse_config(parcel.config)
+    state, lines, ended = ControlState(), list[str](), threading.Event()
+    controls = (board, parcel.key, state, ended, lines.append)
     try:
-        yield from _carry_out(parcel, config, models, board, desk, folder)
+        threading.Thread(target=_listen, args=controls, name="ear", daemon=True).start()
+        events = _begin(parcel, config, desk, folder, state, lines.append)
+        stamps = _stamps(weights)
+        with closing(events):
+            for event in events:
+                before, stamps = stamps, _stamps(weights)
+                for name, _inode, _changed_ns in sorted(stamps - before):
+                    yield SentFile(name, (weights / name).read_bytes())
+                while lines:
+                    yield lines.pop(0)
+                yield event
     except BaseException as error:
         yield traceback.format_exc()
-        yield Failed(plain_failure(error, config.phases[-1].batch_size), is_of_memory(error))
+        # Some exceptions cannot be unpickled on another machine.
+        message = plain_failure(error, config.phases[-1].batch_size)
+        yield MemoryError() if is_of_memory(error) else TrainingError(message)
     finally:
+        ended.set()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _carry_out(
-    parcel: Parcel, config: RunConfig, models: Mapping[str, Sequence[Any]], board: Any, desk: Path, folder: Path
-) -> Iterator[Report]:
+def _begin(
+    parcel: Parcel, config: RunConfig, desk: Path, folder: Path, state: ControlState, log: Callable[[str], None]
+) -> Generator[Event, None, None]:
+    """Write the files of a run and of its models, and begin its training."""
     if config.resources.cpus is not None:
         torch.set_num_threads(max(1, int(config.resources.cpus)))
-    for name, key in parcel.models.items():
-        model = desk / f"model-{key}"
-        if not model.is_dir():
-            unpack_model(ray.get(list(models[key])), model)
-        place(name, model)
+    for model, (key, references) in parcel.models.items():
+        target = desk / f"model-{key}"
+        if not target.is_dir():
+            partial = Path(tempfile.mkdtemp(dir=desk))
+            for file in ray.get(list(references)):
+                path = partial / file.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(file.content)
+                os.utime(path, ns=(file.changed_ns, file.changed_ns))
+            try:
+                partial.rename(target)
+            except OSError:
+                shutil.rmtree(partial)
+                if not target.is_dir():  # another run on this node has not written the files either
+                    raise
+        place(model, target)
     (folder / WEIGHTS).mkdir()
     for name, content in parcel.files.items():
         (folder / name).write_bytes(content)
     translations = desk / TRANSLATIONS
     if parcel.translations is not None and not translations.exists():
         translations.write_bytes(parcel.translations)
-    if config.task.content_hash is None:
-        raise TrainingError("The run was not prepared: start it again.")
-
-    state, closed, lines = ControlState(), threading.Event(), list[str]()
-    threading.Thread(target=_hear, args=(board, parcel, state, closed, lines.append), name="ear", daemon=True).start()
-    weights, stamps = folder / WEIGHTS, _stamps(folder / WEIGHTS)
-    events = training_events(
+    return training_events(
         config,
-        read_data(folder / ROWS, config.task.content_hash),
-        weights,
+        parcel.data,
+        folder / WEIGHTS,
         controls=state,
         cache=desk / "cache",
         translations=translations,
         start=folder / START if START in parcel.files else None,
         known=parcel.known,
-        log=lines.append,
+        log=log,
     )
-    try:
-        with closing(events):
-            for event in events:
-                before, stamps = stamps, _stamps(weights)
-                for name, _stamp in sorted(stamps.items() - before.items()):
-                    yield SentFile(name, (weights / name).read_bytes())
-                while lines:
-                    yield lines.pop(0)
-                yield event
-    finally:
-        closed.set()
 
 
-def unpack_model(files: Sequence[SentFile], folder: Path) -> None:
-    """Write a model's files, all or none. Several runs on one node may do so concurrently."""
-    partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    for file in files:
-        path = partial / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(file.content)
-        os.utime(path, ns=(file.changed_ns, file.changed_ns))
-    try:
-        partial.rename(folder)
-    except OSError:
-        shutil.rmtree(partial)
-        if not folder.is_dir():
-            raise
-
-
-def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+def _stamps(folder: Path) -> set[tuple[str, int, int]]:
     # Files are replaced by renaming, so a new version has a new inode.
-    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(folder)}
+    return {(path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in weight_files(folder)}
 
 
-def _hear(board: Any, parcel: Parcel, state: ControlState, closed: threading.Event, log: Callable[[str], None]) -> None:
+def _listen(board: Any, key: str, state: ControlState, ended: threading.Event, log: Callable[[str], None]) -> None:
     """Poll and apply the run's controls until it has ended."""
-    heard = 0
-    while not closed.is_set():
+    applied = 0
+    while not ended.is_set():
         try:
-            for control in ray.get(board.hear.remote(f"{parcel.run_id}.{parcel.attempt}", heard, HEAR_S)):
-                heard += 1
+            for control in ray.get(board.controls.remote(key, applied, HEAR_S)):
+                applied += 1
                 state.apply(*control)
         except ray.exceptions.RayError as error:
             # A temporary connection failure. If the bridge is gone for good, Ray ends this task too.
             log(f"The switchboard did not answer ({type(error).__name__}): asking again.")
-            closed.wait(ASK_AGAIN_S)
+            ended.wait(ASK_AGAIN_S)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import shutil
 import socket
 import tempfile
-from collections import defaultdict
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,11 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from core.config import RunConfig
+from core.config.folders import translation_models
 from core.errors import EngineError, first_line
+from core.messages import N_
+from core.models.source import SAFE_WEIGHTS, SMALL_FILES, TORCH_WEIGHTS, encoder_folder, has_safe_weights, model_folder
 from core.settings import AUTO
 from core.workers.cluster.node import Parcel, SentFile, warm, work
 from core.workers.cluster.ray_engine import Resources
@@ -29,9 +35,7 @@ MOST_WAITING = 64
 CODE = ("core", "assets")
 NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
 
-
-# A control: kind, name and value, as in `core.store.records.Control`.
-Asking = tuple[str, str | None, float | None]
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +56,25 @@ class Model:
 class Switchboard:
     """Ray actor on the bridge's node that keeps a list of controls per attempt, for the nodes to poll.
 
-    Its methods run in one event loop.
+    Its methods run in one event loop. A control is a kind, a name and a value, as in `core.store.records.Control`.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, list[Asking]] = defaultdict(list)
-        self._news = asyncio.Condition()
+        self._controls: dict[str, list[tuple[str, str | None, float | None]]] = {}
 
-    async def ask(self, key: str, control: Asking) -> None:
-        """Add a control."""
-        async with self._news:
-            self._asked[key].append(control)
-            self._news.notify_all()
+    async def send(self, key: str, *control: Any) -> None:
+        self._controls.setdefault(key, []).append(control)
 
-    async def hear(self, key: str, after: int, wait_s: float) -> list[Asking]:
+    async def controls(self, key: str, after: int, wait_s: float) -> list[tuple[str, str | None, float | None]]:
         """Return the controls after the first `after`, waiting up to `wait_s` for one; empty on timeout."""
-        async with self._news:
-            try:
-                await asyncio.wait_for(self._news.wait_for(lambda: len(self._asked[key]) > after), wait_s)
-            except TimeoutError:
-                return []
-            return self._asked[key][after:]
+        deadline = time.monotonic() + wait_s
+        while not (new := self._controls.get(key, [])[after:]) and time.monotonic() < deadline:
+            await asyncio.sleep(POLL_S)
+        return new
 
     async def forget(self, key: str) -> None:
         """Delete the controls of an attempt that has ended."""
-        async with self._news:
-            self._asked.pop(key, None)
+        self._controls.pop(key, None)
 
 
 class RayCluster:
@@ -85,7 +82,15 @@ class RayCluster:
 
     def __init__(self, address: str) -> None:
         """Connect. Raises: EngineError if the cluster does not answer or this machine is not one of its nodes."""
-        _check_answer(address)
+        if address != AUTO:  # Ray itself would try for a minute
+            host, _colon, port = address.rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+            except (OSError, OverflowError) as error:
+                cause = getattr(error, "strerror", None) or error
+                raise EngineError(
+                    "The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause
+                ) from error
         logging.getLogger("ray").setLevel(logging.ERROR)
         with tempfile.TemporaryDirectory() as staged:
             for name in CODE:
@@ -104,14 +109,11 @@ class RayCluster:
                     reason=first_line(error).rstrip("."),
                 ) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
-        self.board: Any = board.remote()
+        self.board: Any = ray.remote(Switchboard).options(num_cpus=0, scheduling_strategy=here).remote()
         # No retries by Ray: after a node loss, the bridge resumes the run from its checkpoint.
         # Ray's type hints lack streaming generators and their backpressure option.
-        task: Any = ray.remote
-        self._work = task(num_returns="streaming", max_retries=0, _generator_backpressure_num_objects=MOST_WAITING)(
-            work
-        )
+        options: Any = {"num_returns": "streaming", "_generator_backpressure_num_objects": MOST_WAITING}
+        self._work: Any = ray.remote(max_retries=0, **options)(work)
         self._models: dict[str, list[Any]] = {}
         # Warm up a process on each node, without waiting for it.
         for node_id, has in self.nodes().items():
@@ -132,28 +134,30 @@ class RayCluster:
                 return str(address) if name in ("", address) else f"{name} ({address})"
         return node_id[:8]
 
-    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Any:
+    def files_of(self, model: Model) -> list[Any]:
+        """Return references to the files of a model, which are sent to a node once."""
+        if model.key not in self._models:
+            self._models[model.key] = [
+                ray.put(SentFile(name, path.read_bytes(), path.stat().st_mtime_ns))
+                for name, path in model.paths.items()
+            ]
+        return self._models[model.key]
+
+    def start(self, parcel: Parcel, asked: Resources) -> Any:
         """Submit a run, which Ray starts once a node has free resources. Returns: a stream of report references."""
-        for model in models:
-            if model.key not in self._models:
-                self._models[model.key] = [
-                    ray.put(SentFile(name, path.read_bytes(), path.stat().st_mtime_ns))
-                    for name, path in model.paths.items()
-                ]
-        sent = {model.key: self._models[model.key] for model in models}
-        options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
-        return self._work.options(**options).remote(parcel, sent, self.board)
+        options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.key}"}
+        return self._work.options(**options).remote(parcel, self.board)
 
 
-def _check_answer(address: str) -> None:
-    """Check quickly that the cluster answers: Ray itself would try for a minute. Raises: EngineError."""
-    if address == AUTO:
-        return
-    host, _colon, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
-    except (OSError, OverflowError) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise EngineError(
-            "The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause
-        ) from error
+def models_of(config: RunConfig) -> list[Model]:
+    """Return the models that a run loads. Raises: EncoderError if one is unavailable."""
+    folders = {config.encoder.id: encoder_folder(config.encoder.id)}
+    for name in translation_models(config):
+        folders[name] = model_folder(name, what=N_("Translation model"), check=lambda _: None)
+    models = []
+    for name, folder in folders.items():
+        patterns = (*SMALL_FILES, "*.spm", SAFE_WEIGHTS if has_safe_weights(folder) else TORCH_WEIGHTS)
+        paths = {str(path.relative_to(folder)): path for pattern in patterns for path in sorted(folder.rglob(pattern))}
+        stamps = [[file, path.stat().st_size, path.stat().st_mtime_ns] for file, path in sorted(paths.items())]
+        models.append(Model(name, hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], paths))
+    return models

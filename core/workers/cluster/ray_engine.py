@@ -85,17 +85,13 @@ def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Res
         running: node and resources of each submitted run; the node is None until the run arrives. Such runs are
             assumed to go to the first node where they fit, largest first.
     """
-    free, under_way = dict(nodes), list[Resources]()
-    for node, taken in running:
-        if node in free:
-            free[node] = free[node].without(taken)
-        elif node is None:
-            under_way.append(taken)
-    for taken in sorted(under_way, key=lambda one: (one.gpus, one.cpus), reverse=True):
-        place = next((node for node, left in free.items() if left.holds(taken)), None)
+    free = dict(nodes)
+    for node, taken in sorted(running, key=lambda run: (run[0] is None, -run[1].gpus, -run[1].cpus)):
+        place = next((name for name, left in free.items() if left.holds(taken)), None) if node is None else node
         if place is None:
             return False  # this run is already waiting for a node
-        free[place] = free[place].without(taken)
+        if place in free:
+            free[place] = free[place].without(taken)
     return any(left.holds(asked) for left in free.values())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
-from core.workers.cluster.remote_run import models_of
+from core.workers.cluster.ray_cluster import models_of
 from tests.core.views.test_back_translation import make_marian
 
 
