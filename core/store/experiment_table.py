@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -190,7 +189,24 @@ class ExperimentTable(Database):
 
     def runs(self, experiment_id: str) -> list[ExperimentRun]:
         """Return the experiment's runs so far, ordered by cell and seed."""
-        return [_run(row) for row in rows_of_work(self, RUNS_OF, (experiment_id,))]
+        runs = []
+        for row in rows_of_work(self, RUNS_OF, (experiment_id,)):
+            problem = stored_text(row["problem"])
+            if row["number"] is None or row["discarded_at"] is not None:
+                runs.append(ExperimentRun(row["cell"], row["seed"], problem=problem))
+                continue
+            run = build_record(
+                ExperimentRun,
+                row,
+                own=bool(row["own"]),
+                problem=problem,
+                ended_early=bool(row["ended_early"]),
+                status=observed_status(row),
+                seconds=worked_seconds(row["worked_s"], row["working_since"], row["ended_at"]),
+                message=stored_text(row["message"]),
+            )
+            runs.append(run)
+        return runs
 
     def put_run(
         self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
@@ -253,19 +269,3 @@ class ExperimentTable(Database):
         with self.transaction() as db:
             self.experiment(experiment_id)
             db.execute(f"UPDATE experiments SET {setting} WHERE id = ?", (value, experiment_id))
-
-
-def _run(row: sqlite3.Row) -> ExperimentRun:
-    problem = stored_text(row["problem"])
-    if row["number"] is None or row["discarded_at"] is not None:
-        return ExperimentRun(row["cell"], row["seed"], problem=problem)
-    return build_record(
-        ExperimentRun,
-        row,
-        own=bool(row["own"]),
-        problem=problem,
-        ended_early=bool(row["ended_early"]),
-        status=observed_status(row),
-        seconds=worked_seconds(row["worked_s"], row["working_since"], row["ended_at"]),
-        message=stored_text(row["message"]),
-    )

@@ -21,7 +21,7 @@ from core.errors import ConfigError, StoreError, TaskError, shown
 from core.messages import listed
 from core.store.database import DATABASE, UNDO_S, Database, build_record
 from core.store.names import NAME_CHARS, checked_task_name
-from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
+from core.tasks.rows import Kind, Rows, file_stamp, one_line, read_rows_file, write_rows
 
 FOLDER = "tasks"
 # Age at which a file without a task is a leftover. A newer one may belong to an addition in progress.
@@ -158,7 +158,7 @@ class TaskLibrary:
     def rows(self, task_id: str) -> Rows:
         """Read a task's rows. Raises: TaskError for an unknown id or a damaged file."""
         self.task(task_id)
-        rows = _rows_of(self._file(task_id), _stamp(self._file(task_id)))
+        rows = _rows_of(self._file(task_id), file_stamp(self._file(task_id)))
         if task_id_of(rows) != task_id:
             raise TaskError("The rows of task {id} are damaged: delete it, or add its data again.", id=task_id)
         return rows
@@ -229,7 +229,7 @@ class TaskLibrary:
         """Return the files that interrupted additions left: partial files, and rows without a task."""
         limit_ns = (time.time() - LEFTOVER_S) * 1e9
         paths = [*self.rows_folder.glob(f"{OWN_TASK}*.parquet"), *self.rows_folder.glob(".*.partial")]
-        old = [path for path in paths if 0 < _stamp(path)[0] < limit_ns]
+        old = [path for path in paths if 0 < file_stamp(path)[0] < limit_ns]
         known = {task.id for task in self._tasks("true")}
         return [path for path in old if path.stem not in known]
 
@@ -275,15 +275,6 @@ class TaskLibrary:
 def _rows_of(path: Path, stamp: tuple[int, int]) -> Rows:
     """Read and cache rows. Their content never changes, but `stamp` changes when a damaged file is replaced."""
     return read_rows_file(path)[0]
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    """Return a file's modification time (ns) and size; zeros if it does not exist."""
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0)
-    return (status.st_mtime_ns, status.st_size)
 
 
 def task_id_of(rows: Rows) -> str:

@@ -63,14 +63,14 @@ class ClassBalancedSampler:
         self._order = lru_cache(maxsize=2 * len(self._members))(self._shuffled)
 
     def rows(self, step: int) -> list[int]:
-        return [int(row) for share in self._turns.shares(step) for row in self._rows(share)]
-
-    def _rows(self, share: Share) -> Rows:
-        """Return the rows of a class's turn. Rows that do not fill a last turn are left out until the next shuffle."""
-        size, width = len(self._members[share.label]), self._turns.width(share.label)
-        shuffles, place = divmod(share.turn, size // width)
-        wanted = np.arange(place * width, place * width + share.rows)
-        return self._order(share.label, shuffles).take(wanted, mode="wrap")
+        rows: list[int] = []
+        for share in self._turns.shares(step):
+            # Rows that do not fill a last turn of a class are left out until its next shuffle.
+            size, width = len(self._members[share.label]), self._turns.width(share.label)
+            shuffles, place = divmod(share.turn, size // width)
+            wanted = np.arange(place * width, place * width + share.rows)
+            rows += self._order(share.label, shuffles).take(wanted, mode="wrap").tolist()
+        return rows
 
     def _shuffled(self, label: int, shuffles: int) -> Rows:
         return np.random.default_rng([self._seed, label, shuffles]).permutation(self._members[label])

@@ -17,7 +17,7 @@ from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import CombinedFiles, Source, combine_readings, read_file
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
-from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own
+from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, file_stamp, is_own
 from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
 from core.tasks.survey import folded
 
@@ -71,7 +71,7 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
             raise ConfigError("test_path", config.test_path, "a task of the library has its own rows; leave it out.")
         return _load(config, seed, library.name(config.id), Fixed(library.rows(config.id)))
     name, files = _files(config)
-    rows, used = _read(files, tuple(map(_stamp, files)), config.reading, config.drop)
+    rows, used = _read(files, tuple(map(file_stamp, files)), config.reading, config.drop)
     data = _load(config, seed, name, Fixed(rows))
     notes = [
         Message("{source}, {used:,} of them used.", source=source.sentence, used=count)
@@ -114,15 +114,6 @@ class Fixed:
 
     def __hash__(self) -> int:
         return id(self.rows)
-
-
-def _stamp(path: Path) -> Stamp:
-    """Return a value that changes when a file does."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return (0, 0)  # reading the file raises the error
-    return (status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=4)

@@ -152,6 +152,15 @@ def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
     return rows, {str(key): str(value) for key, value in about["metadata"].items()}
 
 
+def file_stamp(path: Path) -> tuple[int, int]:
+    """Return a file's modification time (ns) and size; zeros if it cannot be found."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
 def one_line(error: BaseException, most: int = 160) -> str:
     """Return the first line of a library's error message, shortened and without a full stop."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

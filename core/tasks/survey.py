@@ -198,7 +198,14 @@ def search(
     wanted = query_parts(words)
     if not wanted:
         return list(rows)
-    return [row for row in rows if _holds(texts[row], wanted)]
+    found = []
+    for row in rows:
+        text = texts[row]
+        # No part of a search holds a line break, so none matches across the two texts of a pair.
+        joined = _folded(text) if isinstance(text, str) else "\n".join(map(_folded, text))
+        if all(part in joined for part in wanted):
+            found.append(row)
+    return found
 
 
 def query_parts(words: str) -> list[str]:
@@ -206,12 +213,6 @@ def query_parts(words: str) -> list[str]:
     plain = _folded(words.translate(QUOTES))
     parts = (" ".join((phrase or word).split()) for phrase, word in QUERY_PART.findall(plain))
     return list(dict.fromkeys(part for part in parts if part))
-
-
-def _holds(text: Texts, wanted: Sequence[str]) -> bool:
-    # No part of a search holds a line break, so none matches across the two texts of a pair.
-    found = _folded(text) if isinstance(text, str) else "\n".join(map(_folded, text))
-    return all(part in found for part in wanted)
 
 
 def _check_length(name: str, values: Sequence[object], texts: Sequence[object]) -> None:

@@ -82,16 +82,21 @@ class RowReader:
         if value is None or (not isinstance(value, str) and value == -1) or value != value:  # noqa: PLR0124
             return None
         if self._request.kind == "similarity":
-            return self._score(value)
+            if isinstance(value, str) and not value.strip():
+                return None
+            try:
+                score = float(value)
+            except (TypeError, ValueError):
+                raise self._no_label_column(shown(value)) from None
+            # Six digits, so that a score stored in single precision reads as in its source.
+            return f"{score:.6g}" if math.isfinite(score) else None
         if not isinstance(value, str | int | float):
             raise self._no_label_column(_kind_of(value))
         if self._names is not None and isinstance(value, int):
             if not 0 <= value < len(self._names):
                 return None  # not a class number; some data sets use negative numbers other than -1
             value = self._names[value]
-        return self._class(" ".join(str(value).split())) or None
-
-    def _class(self, label: str) -> str:
+        label = " ".join(str(value).split())
         label = self._request.label_names.get(label, label)
         if len(label) > self._limits.max_label_chars:
             raise self._no_label_column(Message("texts such as {text}", text=shown(label)))
@@ -99,17 +104,7 @@ class RowReader:
         if len(self._seen) > self._limits.max_classes:
             holds = Message("more than {most} different labels", most=self._limits.max_classes)
             raise self._no_label_column(holds)
-        return label
-
-    def _score(self, value: Any) -> str | None:
-        if isinstance(value, str) and not value.strip():
-            return None
-        try:
-            score = float(value)
-        except (TypeError, ValueError):
-            raise self._no_label_column(shown(value)) from None
-        # Six digits, so that a score stored in single precision reads as in its source.
-        return f"{score:.6g}" if math.isfinite(score) else None
+        return label or None
 
     def _no_label_column(self, holds: Text) -> TaskError:
         message = NO_SCORES if self._request.kind == "similarity" else NO_LABELS
