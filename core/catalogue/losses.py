@@ -21,15 +21,6 @@ def _dscl_name(label: str, settings: Settings) -> str:
     return _("{loss} (DSCL), α {alpha:g}", loss=label, alpha=number(settings, "alpha"))
 
 
-def _simcse_name(label: str, settings: Settings) -> str:
-    return _("{loss} (NT-Xent, all other vectors)", loss=label) if settings["candidates"] == "all" else label
-
-
-def _all_others() -> str:
-    """Return the words of a line under the equation; the number in them is set in math mode."""
-    return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
-
-
 CROSS_ENTROPY = LossEntry(
     name="cross_entropy",
     label=N_("Cross-entropy"),
@@ -247,7 +238,11 @@ SIMCSE = LossEntry(
         "candidates": r"\sum_j\;\to\;\text{{words}}",
         "symmetric": r"z\;\leftrightarrow\;z'\quad\text{{words}}",
     },
-    latex_words={"candidates": _all_others, "symmetric": lambda: _("both directions, averaged")},
+    latex_words={
+        # The number is set in math mode.
+        "candidates": lambda: _("all {number} other vectors, both directions", number=r"} 2N-1 \text{"),
+        "symmetric": lambda: _("both directions, averaged"),
+    },
     place=3,
     colour="#56b4e9",
     compute="core.losses.simcse:simcse_term",
@@ -256,7 +251,9 @@ SIMCSE = LossEntry(
         "core.losses.simcse:simcse_anchor_losses",
         second_views=lambda settings: settings["candidates"] == "second",
         symbol=lambda settings: "NT-Xent" if settings["candidates"] == "all" else "SimCSE",
-        name=_simcse_name,
+        name=lambda label, settings: (
+            _("{loss} (NT-Xent, all other vectors)", loss=label) if settings["candidates"] == "all" else label
+        ),
     ),
 )
 

@@ -230,7 +230,14 @@ def pulls_on(
         found += _by_texts(anchor, stage, setting, points, labels)
     if class_vectors is not None:
         share = 1 - setting.share if setting.known.on_vectors else 1.0
-        found += _by_classes(anchor, points, class_vectors, labels, share)
+        with torch.no_grad():
+            p = (class_vectors @ points[anchor, 0]).softmax(0)
+        # The coefficients of cross-entropy are the probabilities, minus 1 for the own class.
+        own = int(labels[anchor])
+        found += [
+            Pull("class", number, 0, share * (value - (number == own)), number == own, value)
+            for number, value in enumerate(p.tolist())
+        ]
     return tuple(found)
 
 
@@ -254,17 +261,6 @@ def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, label
     return [
         Pull("text", int(texts[j]), int(views[j]), setting.share * coefficient, bool(found.positives[0, j]), share)
         for j, (coefficient, share) in enumerate(zip(found.coefficients[0].tolist(), shares.tolist(), strict=True))
-    ]
-
-
-def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tensor, share: float) -> list[Pull]:
-    """Return the coefficients of cross-entropy on the first view: probabilities, minus 1 for the own class."""
-    with torch.no_grad():
-        p = (class_vectors @ points[anchor, 0]).softmax(0)
-    own = int(labels[anchor])
-    return [
-        Pull("class", number, 0, share * (value - (number == own)), number == own, value)
-        for number, value in enumerate(p.tolist())
     ]
 
 

@@ -33,7 +33,12 @@ class Start(NamedTuple):
 def start_of(stage: Stage) -> Start:
     """Compute the start of a stage. It depends on the stage only, not on the loss."""
     random = np.random.default_rng([stage.seed, stage.points, stage.classes])
-    labels = _labels(stage)
+    # Labels are balanced. In "imbalanced", one class has 90 % of the texts, or fewer if a class would be empty.
+    places = np.arange(stage.points)
+    labels = places % stage.classes
+    if stage.layout == "imbalanced":
+        large = min(round(LARGE_SHARE * stage.points), stage.points - (stage.classes - 1))
+        labels = np.where(places < large, 0, 1 + places % (stage.classes - 1))
     first = on_space(LAYOUTS[stage.layout](stage, labels, random), stage.space)
     second = on_space(first + VIEW_NOISE * random.standard_normal(first.shape), stage.space)
     if stage.layout == "collapsed":
@@ -71,16 +76,6 @@ def unit(vectors: Array) -> Array:
     return found
 
 
-def _labels(stage: Stage) -> NDArray[np.int64]:
-    """Return balanced labels, or for "imbalanced" one class with 90 % of the texts, less if a class would be empty."""
-    places = np.arange(stage.points)
-    if stage.layout != "imbalanced":
-        return places % stage.classes
-    large = min(round(LARGE_SHARE * stage.points), stage.points - (stage.classes - 1))
-    small = 1 + places % (stage.classes - 1)
-    return np.where(places < large, 0, small)
-
-
 def _random(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
     return random.standard_normal((len(labels), width(stage)))
 
@@ -104,21 +99,16 @@ def _moons(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator)
     return found
 
 
-def _clusters(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Place each class in a cluster; the clusters are evenly spaced."""
-    noise = CLUSTER_NOISE * random.standard_normal((len(labels), width(stage)))
-    if stage.space == "simplex":
-        return LOGIT * np.eye(stage.classes)[labels] + 3 * noise
-    angle = 2 * np.pi * np.arange(stage.classes) / stage.classes + 0.4
-    middles = np.stack([np.cos(angle), np.sin(angle), np.zeros(stage.classes)], axis=1)[:, : width(stage)]
-    return middles[labels] + noise
-
-
 def _mislabelled(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """Place clusters, with the first text in the cluster of the next class."""
+    """Place each class in a cluster, evenly spaced, with the first text in the cluster of the next class."""
     where = labels.copy()
     where[0] = (labels[0] + 1) % stage.classes
-    return _clusters(stage, where, random)
+    noise = CLUSTER_NOISE * random.standard_normal((len(labels), width(stage)))
+    if stage.space == "simplex":
+        return LOGIT * np.eye(stage.classes)[where] + 3 * noise
+    angle = 2 * np.pi * np.arange(stage.classes) / stage.classes + 0.4
+    middles = np.stack([np.cos(angle), np.sin(angle), np.zeros(stage.classes)], axis=1)[:, : width(stage)]
+    return middles[where] + noise
 
 
 def _duplicates(stage: Stage, labels: NDArray[np.int64], random: np.random.Generator) -> Array:

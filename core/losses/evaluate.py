@@ -120,24 +120,19 @@ def contrast_lines(given: TermInput, labels: Tensor, bound: BoundFunction) -> Re
 
     Collapse is the loss when all candidates are equally similar: ln(M − 1) for M vectors that are equal or equidistant.
     """
-    lines = [_lines(layer, given.queue, labels, bound) for layer in given.layers]
-    collapse, lowest, active = (torch.stack(values).mean() for values in zip(*lines, strict=True))
-    return ReferenceLines(collapse, lowest, active)
-
-
-def _lines(
-    layer: Contrasted, queue: tuple[Tensor, Tensor] | None, labels: Tensor, bound: BoundFunction
-) -> tuple[Tensor, Tensor, Tensor]:
-    n, v, _ = layer.vectors.shape
-    present = torch.ones(n, v, device=labels.device) if layer.view_mask is None else layer.view_mask
-    views = present.double().sum(1)  # [N]
-    others = views.sum() - 1
+    lines = []
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double()  # [N, N]
-    positives = same @ views - 1  # [N], for each of an example's views
-    if queue is not None:
-        others = others + len(queue[1])
-        positives = positives + (labels.unsqueeze(1) == queue[1].unsqueeze(0)).sum(1)
-    anchors = views * (positives > 0)  # number of anchors of each example
-    lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
-    active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
-    return others.clamp(min=1).log(), lowest, active
+    for layer in given.layers:
+        n, v, _ = layer.vectors.shape
+        present = torch.ones(n, v, device=labels.device) if layer.view_mask is None else layer.view_mask
+        views = present.double().sum(1)  # [N]
+        others = views.sum() - 1
+        positives = same @ views - 1  # [N], for each of an example's views
+        if given.queue is not None:
+            others = others + len(given.queue[1])
+            positives = positives + (labels.unsqueeze(1) == given.queue[1].unsqueeze(0)).sum(1)
+        anchors = views * (positives > 0)  # number of anchors of each example
+        lowest = (bound(positives, float(v - 1)) * anchors).sum() / anchors.sum().clamp(min=1)
+        active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
+        lines.append((others.clamp(min=1).log(), lowest, active))
+    return ReferenceLines(*(torch.stack(values).mean() for values in zip(*lines, strict=True)))

@@ -80,7 +80,10 @@ def supcon_loss(
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)  # [N, V, d]
         n, v, _ = views.shape
-        place = _present_indices(views, view_mask)  # [M], M = N·V less the missing views
+        # Indices n·V + v of the views that are not missing, [M], M = N·V less the missing views.
+        place = torch.arange(n * v, device=views.device)
+        if view_mask is not None:
+            place = view_mask.reshape(-1).to(views.device).nonzero().squeeze(1)
         # A missing view may hold any values, even NaN: dropping its row removes it from values and gradients.
         z = views.flatten(0, 1) if view_mask is None else views.flatten(0, 1)[place]  # [M, d]
         z = unit_rows(z) if normalize else z
@@ -185,13 +188,6 @@ def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
 
 def _as_views(features: Tensor) -> Tensor:
     return to_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
-
-
-def _present_indices(views: Tensor, view_mask: Tensor | None) -> Tensor:
-    """Return the example-major indices n·V + v of the views that are not missing, [M]."""
-    if view_mask is None:
-        return torch.arange(views.shape[0] * views.shape[1], device=views.device)
-    return view_mask.reshape(-1).to(views.device).nonzero().squeeze(1)
 
 
 def _queue_candidates(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:

@@ -86,7 +86,13 @@ class NeighbourIndex:
         own = int(of) if isinstance(of, int | np.integer) else None
         if own is not None and not 0 <= own < len(self):
             raise ValueError(f"of = {own}: expected a row from 0 to {len(self) - 1}")
-        query = self._vector(of) if own is None else self._rows[own]
+        if own is None:
+            vector = checked_rows(np.asarray(of)[None], "of")
+            if vector.shape[1] != self.width:
+                raise ValueError(f"of = {vector.shape[1]} numbers: expected {self.width}, as a row has")
+            query = _prepared(vector, self.metric)[0]
+        else:
+            query = self._rows[own]
         k = min(checked_k(k), len(self) - (own is not None))
         if self.metric == "cosine":
             far = 1 - np.clip(np.einsum("nd,d->n", self._rows, query), -1, 1)
@@ -99,12 +105,6 @@ class NeighbourIndex:
             keys[own] = SELF
         first = np.argsort(keys)[:k]
         return Neighbours(first, 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first]))
-
-    def _vector(self, of: ArrayLike) -> NDArray[np.float64]:
-        vector = checked_rows(np.asarray(of)[None], "of")
-        if vector.shape[1] != self.width:
-            raise ValueError(f"of = {vector.shape[1]} numbers: expected {self.width}, as a row has")
-        return _prepared(vector, self.metric)[0]
 
 
 def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> Whole:

@@ -181,7 +181,9 @@ def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outco
     if share < -AT_LINE:
         return Outcome.ABOVE_LINE
     if share >= AT_LINE:
-        if contrast.shown and contrast.classes is not None and _separated(now):
+        within, between = now.within_cosine, now.between_cosine
+        apart = within is not None and between is not None and within >= TIGHT_COSINE and within - between >= CLASS_GAP
+        if apart and contrast.shown and contrast.classes is not None:
             return Outcome.SEPARATED
         return Outcome.NEAR_BOUND if share >= NEARLY_THERE else Outcome.LEARNING
     if not contrast.shown or start is None:
@@ -193,11 +195,6 @@ def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outco
     if lost or now.effective_rank < NARROWED_RANK * start.effective_rank:
         return Outcome.NARROWED
     return Outcome.UNCHANGED_NARROW if now.mean_cosine > NARROW_COSINE else Outcome.EQUIDISTANT
-
-
-def _separated(now: Geometry) -> bool:
-    within, between = now.within_cosine, now.between_cosine
-    return within is not None and between is not None and within >= TIGHT_COSINE and within - between >= CLASS_GAP
 
 
 def _covered(contrast: Contrast) -> str:

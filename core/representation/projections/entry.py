@@ -128,7 +128,13 @@ class MapSpec:
             raise ConfigError("mode", self.mode, "{map} has {modes}.", map=entry.label, modes=modes)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
             raise ConfigError("seed", self.seed, "give a whole number from 0 to {most}.", most=MOST_SEED)
-        known = checked(entry.label, entry.parameters, _pairs(self.parameters), ())
+        try:
+            pairs = dict(self.parameters)
+        except (TypeError, ValueError):
+            raise ConfigError("parameters", self.parameters, "give pairs of a name and a value.") from None
+        if len(pairs) < len(self.parameters):
+            raise ConfigError("parameters", self.parameters, "give each name once.")
+        known = checked(entry.label, entry.parameters, pairs, ())
         object.__setattr__(self, "parameters", tuple((p.name, known[p.name]) for p in entry.parameters))
 
     @property
@@ -172,13 +178,3 @@ class MapSpec:
         if not isinstance(parameters, Mapping):
             raise ConfigError("parameters", parameters, "give an object with names and values.")
         return cls(**{**given, "parameters": tuple(parameters.items())})
-
-
-def _pairs(parameters: tuple[tuple[str, Value], ...]) -> dict[str, Value]:
-    try:
-        pairs = dict(parameters)
-    except (TypeError, ValueError):
-        raise ConfigError("parameters", parameters, "give pairs of a name and a value.") from None
-    if len(pairs) < len(parameters):
-        raise ConfigError("parameters", parameters, "give each name once.")
-    return pairs
