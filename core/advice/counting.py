@@ -130,7 +130,13 @@ class _FileReader:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._special = [self._tokenizer.num_special_tokens_to_add(is_pair) for is_pair in (False, True)]
-        self.unknown_id = _unknown_id(self._tokenizer, file)
+        # The id of the unknown token; None if the model knows every byte.
+        self.unknown_id: int | None
+        if isinstance(self._tokenizer.model, models.Unigram):  # only the file holds the id
+            self.unknown_id = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
+        else:
+            name: str | None = getattr(self._tokenizer.model, "unk_token", None)
+            self.unknown_id = None if name is None else self._tokenizer.token_to_id(name)
 
     def ids(self, texts: Sequence[Input]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
@@ -143,23 +149,10 @@ class _FileReader:
         tokens: dict[int, str] = {number: self._tokenizer.id_to_token(number) or "" for number in ids}
         if isinstance(self._tokenizer.decoder, decoders.ByteLevel):
             added = self._tokenizer.get_added_tokens_decoder()
-            tokens |= {number: _characters(token) for number, token in tokens.items() if number not in added}
+            for number in tokens.keys() - added.keys():
+                decoded: str = decoders.ByteLevel().decode([tokens[number]])
+                tokens[number] = f"Ġ{decoded[1:]}" if decoded.startswith(" ") else decoded
         return [tokens[number] for number in ids]
-
-
-def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
-    """Return the id of the unknown token; None if the model knows every byte."""
-    if isinstance(tokenizer.model, models.Unigram):  # only the file holds the id
-        found: int | None = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
-        return found
-    name: str | None = getattr(tokenizer.model, "unk_token", None)
-    return None if name is None else tokenizer.token_to_id(name)
-
-
-def _characters(token: str) -> str:
-    """Decode a token of a byte-level vocabulary."""
-    text: str = decoders.ByteLevel().decode([token])
-    return f"Ġ{text[1:]}" if text.startswith(" ") else text
 
 
 class _TransformersReader:

@@ -78,21 +78,14 @@ def pace(
     step_s = median(step.values["step_s"] for step in recent)
     due = sum(now <= step <= end and step not in frames for step in config.probe.frame_steps or ())
     more = closing if end == config.steps else 0.0
-    remaining_s = step_s * (end - now) + _frame_s(timed, times, frames) * (due + more)
-    texts = recent[-1].values.get("texts", config.phases[phase].batch_size)
-    return Pace(texts / step_s, remaining_s)
-
-
-def _frame_s(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int]) -> float:
-    """Return the duration of a frame in seconds; 0 if unknown.
-
-    It is the time from the frame's step to the end of the next step, without the time of that step itself. The
-    median over frames limits the effect of a pause after one of them.
-    """
+    # A frame takes the time from its step to the end of the next step, without the time of that step itself. The median
+    # limits the effect of a pause after one of the frames.
     known = frozenset(frames)
     gaps = [
         max(0.0, times[after.step] - times[before.step] - after.values["step_s"])
-        for before, after in pairwise(steps)
+        for before, after in pairwise(timed)
         if before.step in known and after.step == before.step + 1 and {before.step, after.step} <= times.keys()
     ]
-    return median(gaps) if gaps else 0.0
+    remaining_s = step_s * (end - now) + (median(gaps) if gaps else 0.0) * (due + more)
+    texts = recent[-1].values.get("texts", config.phases[phase].batch_size)
+    return Pace(texts / step_s, remaining_s)

@@ -58,8 +58,35 @@ def setting(
 @lru_cache
 def fields_of(section: type[BaseModel]) -> Mapping[str, Parameter]:
     """Return the fields of a section that have a title, by name and in order."""
-    titled = ((name, info) for name, info in section.model_fields.items() if info.title)
-    return MappingProxyType({name: _parameter(name, info) for name, info in titled})
+    parameters = {}
+    for name, info in section.model_fields.items():
+        if not info.title:
+            continue
+        shown = next((one for one in info.metadata if isinstance(one, Shown)), Shown())
+        kinds = [kind for kind in get_args(info.annotation) if kind is not NoneType]
+        optional = NoneType in get_args(info.annotation)
+        kind = kinds[0] if optional else info.annotation
+        choices = None
+        if get_origin(kind) is Literal:
+            choices = {value: shown.words.get(value, str(value)) for value in get_args(kind)}
+        elif kind is bool and optional:
+            choices = {value: shown.words[value] for value in (True, False)}
+        parameters[name] = Parameter(
+            name,
+            info.title,
+            None if info.default_factory else info.default,
+            info.description or "",
+            kind="choice" if choices else KINDS.get(kind, "name"),
+            low=_bound(info, Ge, Gt),
+            high=_bound(info, Le, Lt),
+            above=any(isinstance(one, Gt) for one in info.metadata),
+            below=any(isinstance(one, Lt) for one in info.metadata),
+            choices=choices,
+            words=shown.words,
+            unit=shown.unit,
+            listed=shown.listed,
+        )
+    return MappingProxyType(parameters)
 
 
 def field_at(root: type[BaseModel], path: str) -> Parameter | None:
@@ -91,33 +118,6 @@ def _section_at(root: type[BaseModel], path: Iterable[str | int]) -> type[BaseMo
             kinds = (info.annotation, *get_args(info.annotation)) if info else ()
             here = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
     return here
-
-
-def _parameter(name: str, info: FieldInfo) -> Parameter:
-    shown = next((one for one in info.metadata if isinstance(one, Shown)), Shown())
-    kinds = [kind for kind in get_args(info.annotation) if kind is not NoneType]
-    optional = NoneType in get_args(info.annotation)
-    kind = kinds[0] if optional else info.annotation
-    choices = None
-    if get_origin(kind) is Literal:
-        choices = {value: shown.words.get(value, str(value)) for value in get_args(kind)}
-    elif kind is bool and optional:
-        choices = {value: shown.words[value] for value in (True, False)}
-    return Parameter(
-        name,
-        info.title or name,
-        None if info.default_factory else info.default,
-        info.description or "",
-        kind="choice" if choices else KINDS.get(kind, "name"),
-        low=_bound(info, Ge, Gt),
-        high=_bound(info, Le, Lt),
-        above=any(isinstance(one, Gt) for one in info.metadata),
-        below=any(isinstance(one, Lt) for one in info.metadata),
-        choices=choices,
-        words=shown.words,
-        unit=shown.unit,
-        listed=shown.listed,
-    )
 
 
 def _bound(info: FieldInfo, *kinds: type) -> float | None:

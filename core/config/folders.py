@@ -37,7 +37,12 @@ def named_paths(config: RunConfig) -> list[tuple[str, str]]:
 
 def without_folders(config: RunConfig) -> RunConfig:
     """Return the config with the bare names of local files and models; their folders are private to the machine."""
-    return with_paths(config, _last, _model)
+    # A bare name keeps nothing that `is_path` would take for a path: colons, double dots, leading dots and tildes.
+    return with_paths(
+        config,
+        _last,
+        lambda name: _last(name).replace(":", "").replace("..", "").lstrip("~.") if is_path(name) else name,
+    )
 
 
 def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[str], str]) -> RunConfig:
@@ -81,11 +86,6 @@ def _view_models(config: RunConfig) -> list[tuple[str, str]]:
 
 def _model_parameters(view: ViewConfig) -> list[str]:
     return [one.name for one in view.entry.parameters if one.kind == "name" and view.entry.by_model]
-
-
-def _model(name: str) -> str:
-    # Remove what `is_path` would still take for a path: colons, double dots, leading dots and tildes.
-    return _last(name).replace(":", "").replace("..", "").lstrip("~.") if is_path(name) else name
 
 
 def _last(path: str) -> str:

@@ -177,7 +177,11 @@ class _Planner:
         if term.entry.reads == "triplets":
             numbers = [self._number(Pass(side)) for side in TRIPLET]
             return TermPlan(key, term, groups=self._per_layer(term, [(n, None, 0.0) for n in numbers]))
-        numbers = self._passes(term)
+        passes = [Pass()] if term.original else []
+        for view in term.views:
+            if view.entry.runs_encoder:  # identical views get different draws
+                passes.append(Pass("rows", view, sum(p.view == view for p in passes)))
+        numbers = [self._number(wanted) for wanted in passes]
         heads = [view for view in term.views if view.entry.kind == "head"]
         if term.entry.reads == "logits" or term.level == "logits":
             self.layers.add(self.blocks)
@@ -203,14 +207,6 @@ class _Planner:
         layers = self._layers_of(term)
         self.layers.update(layers)
         return tuple(tuple(VectorOf(n, layer, mask, rate) for n, mask, rate in sources) for layer in layers)
-
-    def _passes(self, term: TermConfig) -> list[int]:
-        """Return the numbers of the passes that a term's views need; identical views get different draws."""
-        passes = [Pass()] if term.original else []
-        for view in term.views:
-            if view.entry.runs_encoder:
-                passes.append(Pass("rows", view, sum(p.view == view for p in passes)))
-        return [self._number(wanted) for wanted in passes]
 
     def _number(self, wanted: Pass) -> int:
         if wanted not in self.passes:

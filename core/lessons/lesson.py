@@ -195,25 +195,21 @@ def _lessons(folder: Path, code: str) -> Mapping[str, Lesson]:
 def read_lesson(path: Path) -> Lesson:
     """Parse a lesson file. Raises: StoreError naming the file and the problem."""
     try:
-        return _parsed(path.stem, path.read_text(encoding="utf-8"))
+        start, about, body = path.read_text(encoding="utf-8").split("---\n", 2)
+        if start.strip():
+            raise ConfigError("lesson", start.strip()[:40], "begin with a line of three dashes.")
+        before, *rest = HEADING.split(body)
+        if before.strip():
+            raise ConfigError("lesson", before.strip()[:40], "begin each part with a heading of two hashes.")
+        parts: list[dict[str, Any]] = []
+        for title, content in zip(rest[::2], rest[1::2], strict=True):
+            part = _part(title.strip(), content)
+            # A part without a page keeps that of the previous part.
+            parts.append(part if "shown" in part or not parts else {**part, "shown": parts[-1]["shown"]})
+        return build(Lesson, {**yaml.safe_load(about), "name": path.stem, "parts": parts})
     except (OSError, ValueError, yaml.YAMLError, PlaygroundError) as error:
         why = " ".join(str(error).split())[:300]
         raise StoreError(f"{path.name} is no lesson: {why}") from error
-
-
-def _parsed(name: str, text: str) -> Lesson:
-    start, about, body = text.split("---\n", 2)
-    if start.strip():
-        raise ConfigError("lesson", start.strip()[:40], "begin with a line of three dashes.")
-    before, *rest = HEADING.split(body)
-    if before.strip():
-        raise ConfigError("lesson", before.strip()[:40], "begin each part with a heading of two hashes.")
-    parts: list[dict[str, Any]] = []
-    for title, content in zip(rest[::2], rest[1::2], strict=True):
-        part = _part(title.strip(), content)
-        # A part without a page keeps that of the previous part.
-        parts.append(part if "shown" in part or not parts else {**part, "shown": parts[-1]["shown"]})
-    return build(Lesson, {**yaml.safe_load(about), "name": name, "parts": parts})
 
 
 def _part(title: str, content: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from core.artifacts.shipped import SHIPPED
 from core.config.fields import Section
 from core.errors import ConfigError, StoreError
 from core.experiments.archive import open_archive
-from core.experiments.design import Design, parse_design
+from core.experiments.design import parse_design
 from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
 from core.messages import ENGLISH, _, in_language
@@ -144,8 +144,13 @@ def value_of(store: Store, number: Number) -> float | str | None:
         raise StoreError(f"{number.run} has no frame at step {step}: choose one of {frames}.")
     if number.word is not None:
         return _of_word(store, run_id, int(step), number)
-    read = _of_vectors if number.vectors is not None else _of_forces
-    return read(store, run_id, int(step), number)
+    if number.vectors is None:
+        return _of_forces(store, run_id, int(step), number)
+    probe = store.run(run_id).probe
+    assert probe is not None
+    # Measure the vectors of the validation texts, as Explore does.
+    vectors = store.embeddings(run_id, int(step))[: probe.held_out]
+    return frame_measures(vectors, probe.labels[: probe.held_out], [number.vectors])[number.vectors]
 
 
 def _at(values: Sequence[tuple[int, float]], at: At) -> float | None:
@@ -159,15 +164,6 @@ def _at(values: Sequence[tuple[int, float]], at: At) -> float | None:
         "lowest": lambda: min(value for _, value in values),
     }
     return pick[at]() if isinstance(at, str) else dict(values).get(at)
-
-
-def _of_vectors(store: Store, run_id: str, step: int, number: Number) -> float | None:
-    """Measure the vectors of the validation texts, as Explore does."""
-    probe = store.run(run_id).probe
-    assert probe is not None
-    name, held_out = str(number.vectors), probe.held_out
-    vectors = store.embeddings(run_id, step)[:held_out]
-    return frame_measures(vectors, probe.labels[:held_out], [name])[name]
 
 
 def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | None:
@@ -233,18 +229,14 @@ def _of_experiment(store: Store, number: Number, name: str) -> float | str | Non
     experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
     design = parse_design(experiment.design)
     found = results(store, experiment.id, design, measure=number.measure, split=number.split)
-    return of_cell(_cell(design, found.cells, number), number.of)
-
-
-def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellResult:
     wanted = {axis.name: axis for axis in design.axes}
     for axis, label in number.cell.items():
         if axis not in wanted or label not in [level.label for level in wanted[axis].levels]:
             raise StoreError(f"{number.experiment} has no {axis} {label}: choose levels of {', '.join(wanted)}.")
     labels = tuple(number.cell[axis.name] for axis in design.axes if axis.name in number.cell)
-    for cell in cells:
+    for cell in found.cells:
         if tuple(level.label for level in design.levels_of(cell.cell)) == labels:
-            return cell
+            return of_cell(cell, number.of)
     raise StoreError(f"{number.experiment} has no cell {labels}: name a level of each of {', '.join(wanted)}.")
 
 

@@ -145,18 +145,14 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     if same_length and (2 * len(in_place) >= len(old) or Counter(old) == Counter(new)):
         return in_place
     if len(old) * len(new) > MOST_COMPARED:
-        return _ends(old, new)
+        # Match the words at the common beginning and at the common end.
+        shorter = min(len(old), len(new))
+        first = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+        last = next((k for k in range(shorter - first) if old[-1 - k] != new[-1 - k]), shorter - first)
+        ends = ((len(old) - k, len(new) - k) for k in range(last, 0, -1))
+        return [*((k, k) for k in range(first)), *ends]
     blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
-
-
-def _ends(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Match the words at the common beginning and at the common end."""
-    shorter = min(len(old), len(new))
-    first = next((k for k in range(shorter) if old[k] != new[k]), shorter)
-    last = next((k for k in range(shorter - first) if old[-1 - k] != new[-1 - k]), shorter - first)
-    ends = ((len(old) - k, len(new) - k) for k in range(last, 0, -1))
-    return [*((k, k) for k in range(first)), *ends]
 
 
 def _places(part: Sequence[str], whole: Sequence[str]) -> list[int] | None:
