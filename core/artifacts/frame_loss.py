@@ -136,18 +136,17 @@ def _views(term: TermConfig, blocks: int | None) -> int:
     """Count the vectors per text in the loss, as far as one pooled vector can represent them."""
     if term.level == "token":
         return 1
-    further = sum(
-        _layer_views(view.parameters["layers"], blocks) if view.entry.kind == "layers" else 1 for view in term.views
-    )
-    return int(term.original) + further
-
-
-def _layer_views(chosen: object, blocks: int | None) -> int:
-    """Count the layers that a view of layers adds, by the rule that plans a step."""
-    if blocks is None:
-        return len(chosen) if isinstance(chosen, tuple) else 1
-    layers = resolve_layers(chosen, blocks)  # type: ignore[arg-type]
-    return len([layer for layer in layers if layer != blocks]) or 1
+    count = int(term.original)
+    for view in term.views:
+        layers = view.parameters.get("layers")
+        if view.entry.kind != "layers":
+            count += 1
+        elif blocks is None:
+            count += len(layers) if isinstance(layers, tuple) else 1
+        else:  # by the rule that plans a step
+            numbers = resolve_layers(layers, blocks)  # type: ignore[arg-type]
+            count += len([number for number in numbers if number != blocks]) or 1
+    return count
 
 
 def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:

@@ -187,17 +187,13 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             write(numbered(folder, placed.step), FrameMap(placed.points))
             maps[placed.step] = placed.points
             progress(len(maps), count, placing)
-        _measure(source, folder, maps, progress)
+        # Measure the honesty of the newest map first, because users look at the newest frame.
+        for done, number in enumerate(reversed(source.present), start=1):
+            if number in maps and read_honesty(folder, number) is None:
+                found = map_honesty(source.read(number), maps[number])
+                per_point = ("per_point_trustworthiness", "per_point_overlap")
+                single = {name: getattr(found, name).astype(np.float32) for name in per_point}
+                write(honesty_path(folder, number), replace(found, **single))
+                progress(done, len(source.present), Message("Measuring the trustworthiness of the maps"))
         drop_old_maps(folder.parent, folder)
         return {"folder": folder.name, "frames": count}
-
-
-def _measure(source: MapSource, folder: Path, maps: Mapping[int, Points], progress: Progress) -> None:
-    """Measure the honesty of each map, newest first, because users look at the newest frame."""
-    for done, number in enumerate(reversed(source.present), start=1):
-        if number in maps and read_honesty(folder, number) is None:
-            found = map_honesty(source.read(number), maps[number])
-            per_point = ("per_point_trustworthiness", "per_point_overlap")
-            single = {name: getattr(found, name).astype(np.float32) for name in per_point}
-            write(honesty_path(folder, number), replace(found, **single))
-            progress(done, len(source.present), Message("Measuring the trustworthiness of the maps"))

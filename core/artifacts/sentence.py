@@ -161,17 +161,13 @@ def without_each_word(read: TokenText) -> Iterator[str | tuple[str, str]]:
     """Yield a text or pair with each word deleted in turn, together with one space."""
     for word in read.words:
         sides = list(read.sides)
-        sides[word.side] = _without(sides[word.side], word.start, word.end)
+        before, after = sides[word.side][: word.start], sides[word.side][word.end :]
+        if not after.strip() or (before[-1:].isspace() and after.startswith(CLOSING)):
+            before, after = before.rstrip(), after.lstrip(" ")
+        elif not before or (before[-1].isspace() and after[0].isspace()):
+            after = after[after[0].isspace() :]
+        sides[word.side] = before + after
         yield sides[0] if len(sides) == 1 else (sides[0], sides[1])
-
-
-def _without(text: str, start: int, end: int) -> str:
-    before, after = text[:start], text[end:]
-    if not after.strip() or (before[-1:].isspace() and after.startswith(CLOSING)):
-        return before.rstrip() + after.lstrip(" ")
-    if not before or (before[-1].isspace() and after[0].isspace()):
-        return before + after[after[0].isspace() :]
-    return before + after
 
 
 def _key(text: str, second: str | None) -> str:

@@ -99,7 +99,14 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
     numbers = {step: number for number, step in enumerate(found.steps) if step in set(frames)}
     if not numbers:
         raise StoreError("No frame of the run is at a step with stored weights: wait for its first frame.")
-    anchors = {s: _anchor(found.vectors[n], found.logits[n], *read(s), k) for s, n in sorted(numbers.items())}
+    anchors: dict[int, _Anchor] = {}
+    for step, number in sorted(numbers.items()):
+        vector, (embeddings, scores) = found.vectors[number], read(step)
+        rows = _near(embeddings, vector, k)
+        distances = np.linalg.norm(normalised(embeddings[rows]) - normalised(vector[np.newaxis]), axis=1)
+        weights = 1 / np.maximum(distances, NEAREST_DISTANCE)
+        weights /= weights.sum()
+        anchors[step] = _Anchor(vector, found.logits[number], rows, weights, embeddings[rows], scores[rows])
     vectors: list[FloatArray] = []
     logits: list[FloatArray] = []
     neighbours: list[NDArray[np.int64]] = []
@@ -137,13 +144,6 @@ def path(
 
     vectors = zip(life.steps, life.vectors, strict=True)
     return [place(step, vector) if step in maps else None for step, vector in vectors]
-
-
-def _anchor(vector: FloatArray, logits: FloatArray, embeddings: FloatArray, scores: FloatArray, k: int) -> _Anchor:
-    rows = _near(embeddings, vector, k)
-    distances = np.linalg.norm(normalised(embeddings[rows]) - normalised(vector[np.newaxis]), axis=1)
-    weights = 1 / np.maximum(distances, NEAREST_DISTANCE)
-    return _Anchor(vector, logits, rows, weights / weights.sum(), embeddings[rows], scores[rows])
 
 
 def _at(
