@@ -159,14 +159,13 @@ def halve_weights(
 
 def to_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Convert tensors to float16, except those with a value outside its range."""
-    return {name: tensor.half() if _in_range(tensor) else tensor for name, tensor in tensors.items()}
-
-
-def _in_range(tensor: Tensor) -> bool:
-    if not tensor.numel():
-        return True
-    low, high = tensor.aminmax()  # much faster than a search for infinities in float16
-    return bool(low >= -LARGEST) and bool(high <= LARGEST)
+    found = dict(tensors)
+    for name, tensor in tensors.items():
+        # Much faster than a search for infinities in float16.
+        low, high = tensor.aminmax() if tensor.numel() else (0.0, 0.0)
+        if low >= -LARGEST and high <= LARGEST:
+            found[name] = tensor.half()
+    return found
 
 
 def _write_weights(

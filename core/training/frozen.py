@@ -43,17 +43,8 @@ class OncePerRow(Generic[Item]):
 
     def items(self, step: int, rows: Sequence[int]) -> list[Item]:
         """Return the items of a step's rows."""
-        self._walk_to(step)
-        for group in sorted({self._first[row] for row in rows if row in self._first and row not in self._kept}):
-            members = self._groups[group]
-            self._kept.update(zip(members, self._compute(members), strict=True))
-        beyond = list(dict.fromkeys(row for row in rows if row not in self._first))
-        fresh = dict(zip(beyond, self._compute(beyond), strict=True)) if beyond else {}
-        return [self._kept[row] if row in self._kept else fresh[row] for row in rows]
-
-    def _walk_to(self, step: int) -> None:
         for earlier in range(self._walked + 1, step + 1):
-            group = []
+            first = []
             for row in dict.fromkeys(self._rows_of(earlier)):
                 if row in self._seen:
                     continue
@@ -61,7 +52,13 @@ class OncePerRow(Generic[Item]):
                 # Once a row does not fit, no later row is cached, even if it is short enough to fit.
                 self._room = self._room - self._size(row) if self._room >= self._size(row) else -1
                 if self._room >= 0:
-                    group.append(row)
+                    first.append(row)
                     self._first[row] = earlier
-            self._groups[earlier] = group
+            self._groups[earlier] = first
         self._walked = max(self._walked, step)
+        for group in sorted({self._first[row] for row in rows if row in self._first and row not in self._kept}):
+            members = self._groups[group]
+            self._kept.update(zip(members, self._compute(members), strict=True))
+        beyond = list(dict.fromkeys(row for row in rows if row not in self._first))
+        fresh = dict(zip(beyond, self._compute(beyond), strict=True)) if beyond else {}
+        return [self._kept[row] if row in self._kept else fresh[row] for row in rows]

@@ -208,7 +208,8 @@ class _Run:
         config, seed = self.config, self.config.seed
         machine = self.machine
         arithmetic = f"{machine.device.type} {machine.precision}"
-        fingerprint = _fingerprint(self.encoder.folder)
+        files = sorted([*self.encoder.folder.glob("*.safetensors"), *self.encoder.folder.glob("*.bin")])
+        fingerprint = ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in files)
         key = cache_key(config.encoder, fingerprint, self.data, arithmetic)
         self._baseline = Baseline(
             config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
@@ -276,7 +277,12 @@ class _Run:
                 self.ranks.lead(turns)
             yield from self.turn_knobs(turns)
             yield self.take_step()
-            yield from self._starvation()
+            # Yield one notice for each contrastive term that stays 0 because its batches hold no positives.
+            objective, batch_size = self.phase.objective_config, self.phase.config.batch_size
+            for sentence in starving_sentences(tuple(self._recent), objective, batch_size, self.config.task.sampler):
+                if sentence not in self._noticed:
+                    self._noticed.add(sentence)
+                    yield Notice(self.step, sentence)
             # Frame 0 and the linear probe come after the step, so that they do not delay the first one.
             yield from self._first_frame(controls)
             yield from self._baseline.between_steps()
@@ -401,16 +407,6 @@ class _Run:
         self._recent.append(values)
         return Step(step, values)
 
-    def _starvation(self) -> Iterator[Notice]:
-        """Yield one notice for each contrastive term that stays 0 because its batches hold no positives."""
-        phase, sampler = self.phase, self.config.task.sampler
-        for sentence in starving_sentences(
-            tuple(self._recent), phase.objective_config, phase.config.batch_size, sampler
-        ):
-            if sentence not in self._noticed:
-                self._noticed.add(sentence)
-                yield Notice(self.step, sentence)
-
     # Frames
 
     def _first_frame(self, controls: Controls) -> Iterator[Event]:
@@ -501,9 +497,3 @@ def _device(name: str) -> torch.device:
         raise TrainingError("device = {device} is not available to torch here: choose auto or cpu.", device=repr(name))
     found = next((kind for kind, available in here.items() if available), "cpu")
     return torch.device(found if name == "auto" else name)
-
-
-def _fingerprint(folder: Path) -> str:
-    """Return the names, sizes and modification times of the encoder's weight files."""
-    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
-    return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)

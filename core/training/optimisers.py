@@ -30,12 +30,22 @@ def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[
         separate rate for the classifier there are at most two, so that a fused step stays a single sweep.
     Source: Howard and Ruder 2018 (discriminative fine-tuning), arXiv:1801.06146.
     """
-    rates = _rates(encoder, optimiser)
+    count = len(encoder.blocks)
+    rate, head_rate = optimiser.learning_rate, optimiser.classifier_learning_rate
+    assert rate is not None, "a phase that was not prepared"
+    assert head_rate is not None, "a phase that was not prepared"
+    # Later assignments override earlier ones: BERT's pooler belongs to both its base model and the head.
+    rates = dict.fromkeys(encoder.parameters(), head_rate)
+    rates |= dict.fromkeys(encoder.base.parameters(), rate * optimiser.layer_decay**count)
+    for b, block in enumerate(encoder.blocks, start=1):
+        rates |= dict.fromkeys(block.parameters(), rate * optimiser.layer_decay ** (count - b))
+    for path in encoder.family.head_modules:
+        rates |= dict.fromkeys(encoder.model.get_submodule(path).parameters(), head_rate)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for parameter in (p for p in encoder.parameters() if p.requires_grad):
         weight_decay = optimiser.weight_decay if parameter.ndim >= 2 else 0.0
         groups.setdefault((rates[parameter], weight_decay), []).append(parameter)
-    return [{"params": params, "weight_decay": decay, "rate": rate} for (rate, decay), params in groups.items()]
+    return [{"params": params, "weight_decay": decay, "rate": peak} for (peak, decay), params in groups.items()]
 
 
 def make_optimiser(
@@ -134,21 +144,3 @@ def restore_optimiser_state(
             # Fused AdamW counts its steps on the parameter's device.
             value = NUMBERS[kind][0](tensor.item()) if kind else tensor.to(parameter.device)
             optimiser.state[parameter][key] = value
-
-
-def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
-    """Return the peak rate of every parameter.
-
-    Later assignments override earlier ones: BERT's pooler belongs to both its base model and the head.
-    """
-    count = len(encoder.blocks)
-    rate, head_rate = optimiser.learning_rate, optimiser.classifier_learning_rate
-    assert rate is not None, "a phase that was not prepared"
-    assert head_rate is not None, "a phase that was not prepared"
-    rates = dict.fromkeys(encoder.parameters(), head_rate)
-    rates |= dict.fromkeys(encoder.base.parameters(), rate * optimiser.layer_decay**count)
-    for b, block in enumerate(encoder.blocks, start=1):
-        rates |= dict.fromkeys(block.parameters(), rate * optimiser.layer_decay ** (count - b))
-    for path in encoder.family.head_modules:
-        rates |= dict.fromkeys(encoder.model.get_submodule(path).parameters(), head_rate)
-    return rates

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from core.config import Precision
 from core.config.plan import Pass, Plan, TermPlan
-from core.config.term import ViewConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
@@ -275,14 +274,14 @@ class StepInputs:
             sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
             return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
         if view is not None and view.entry.text:
-            return [self._augmented_input(view, row, step, self._streams[number]) for row in rows]
+            change, augmented = load(view.entry.text), list[Input]()
+            for row in rows:
+                text = self._texts[row]
+                rng = row_generator(self._seed, step, row, self._streams[number])  # one for both texts of a pair
+                changed = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
+                augmented.append(changed[0] if isinstance(text, str) else (changed[0], changed[1]))
+            return augmented
         return [self._texts[row] for row in rows]
-
-    def _augmented_input(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
-        text, change = self._texts[row], load(view.entry.text)
-        rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
-        sides = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
-        return sides[0] if isinstance(text, str) else (sides[0], sides[1])
 
 
 def stream_of(wanted: Pass) -> int:
