@@ -13,10 +13,10 @@ from core.artifacts.replay import open_replay
 from core.cli.options import json_option, plain_text, print_json, runs_option, say
 from core.config.schedule import as_ended, as_launched
 from core.errors import StoreError
-from core.exports.entry import write_export
+from core.exports.entry import text_writer, write_export
 from core.exports.recipes import config_json
 from core.exports.registry import EXPORTS
-from core.store import RunRecord, Store, default_folder
+from core.store import Store, default_folder
 
 FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())
 ABOUT = f"Export a run as a file.\n\nBESIDE is a second run for --format html.\n\nFormats:{FORMATS}"
@@ -59,7 +59,8 @@ def export(
         raise click.UsageError(f"--format {chosen.name} exports one run: leave {beside} out.")
     found = {"run_id": record.id, "format": chosen.name}
     if knobs in ("launched", "ended"):
-        chosen = replace(chosen, write=_write_launched if knobs == "launched" else _write_ended)
+        turned = as_launched(record.config) if knobs == "launched" else as_ended(record.effective, record.last_step)
+        chosen = replace(chosen, write=text_writer(lambda _store, _run: config_json(turned)))
     if output is None and chosen.text:
         with tempfile.TemporaryDirectory(prefix="scl-export-") as place:
             path = Path(place) / chosen.file_name(record)
@@ -75,14 +76,6 @@ def export(
     say(f"Wrote {path}.", err=True)
     if as_json:
         print_json(found | {"path": str(path)})
-
-
-def _write_launched(_store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(config_json(as_launched(run.config)), encoding="utf-8")
-
-
-def _write_ended(_store: Store, run: RunRecord, path: Path) -> None:
-    path.write_text(config_json(as_ended(run.effective, run.last_step)), encoding="utf-8")
 
 
 @click.command(name="import")

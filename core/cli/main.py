@@ -132,7 +132,15 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     place = Path(folder or default_folder()).expanduser()
     if "start" in given:
         given["start"] = Store(place).find(given["start"])
-    draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
+    if config_file:
+        try:
+            text = Path(config_file).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError("config", config_file, f"{reason}; give a JSON file.") from None
+        draft = parse_config(text)
+    else:
+        draft = draft_from(given, TaskLibrary(place))
     draft = with_whole_paths(draft)
     prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     # Check before opening the store, so that a rejected run leaves nothing behind.
@@ -348,13 +356,6 @@ def _trainable(text: str) -> dict[str, Any]:
     raise ConfigError(
         "trainable", text, "give all, lora, classifier, or last-K with a number of blocks, such as last-2."
     )
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError("config", path, f"{getattr(error, 'strerror', None) or error}; give a JSON file.") from None
 
 
 def _engine(folder: str | None) -> Engine:

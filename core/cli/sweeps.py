@@ -202,15 +202,10 @@ def _design(file: Path) -> Design:
         raise ConfigError("file", str(file), f"{reason}; give a YAML file.") from None
     if not isinstance(given, dict):
         raise ConfigError("file", str(file), "give a YAML file with base, axes and seeds.")
-    design = _with_whole_paths(build(Design, given))
-    design.check_levels()
-    return design
-
-
-def _with_whole_paths(design: Design) -> Design:
-    """Return a design with relative paths of files and folders resolved against the working directory."""
+    design = build(Design, given)
     axes = [axis.model_copy(update={"levels": tuple(map(_whole_level, axis.levels))}) for axis in design.axes]
-    return design.model_copy(
+    # Relative paths of files and folders are resolved against the working directory.
+    design = design.model_copy(
         update={
             "base": with_whole_paths(design.base),
             "axes": tuple(axes),
@@ -218,6 +213,8 @@ def _with_whole_paths(design: Design) -> Design:
             "sources": tuple(map(_whole_level, design.sources)),
         }
     )
+    design.check_levels()
+    return design
 
 
 def _whole_level(level: Level) -> Level:

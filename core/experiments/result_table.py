@@ -49,7 +49,21 @@ IN_LATEX = str.maketrans(
 def table_text(results: Results, form: Format) -> str:
     """Return the table as text in English. CSV has full precision; Markdown and LaTeX are rounded as displayed."""
     if form == "csv":
-        return _csv(results)
+        columns = (
+            "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values "
+            "linear_probe majority_rate"
+        )
+        cells: list[list[object]] = []
+        for cell in results.cells:
+            labels = _labels(results, cell)[: len(results.design.axes)]
+            compared: Sequence[object] = [None] * 10
+            if (one := cell.comparison) is not None:
+                of = one.difference
+                tested = (one.corrected_p, one.verdict, one.seeds_needed)
+                compared = [of.seeds, of.mean, of.std, of.low, of.high, of.p, *tested, of.examples]
+            values = " ".join(f"{seed}:{value!r}" for seed, value in sorted(cell.scores.items()))
+            cells.append([*labels, cell.seeds, cell.mean, cell.std, *compared, values, *cell.reference])
+        return csv_text([*(axis.name for axis in results.design.axes), *columns.split()], cells)
     header, rows = table_rows(results)
     if form == "markdown":
         # An unescaped bar would start a new cell.
@@ -358,21 +372,3 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
         _(VERDICTS[comparison.verdict]) if comparison.corrected_p is not None else NONE,
         needed_text(comparison),
     ]
-
-
-def _csv(results: Results) -> str:
-    columns = (
-        "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values "
-        "linear_probe majority_rate"
-    )
-    rows: list[list[object]] = []
-    for cell in results.cells:
-        labels = _labels(results, cell)[: len(results.design.axes)]
-        compared: Sequence[object] = [None] * 10
-        if (one := cell.comparison) is not None:
-            of = one.difference
-            tested = (one.corrected_p, one.verdict, one.seeds_needed)
-            compared = [of.seeds, of.mean, of.std, of.low, of.high, of.p, *tested, of.examples]
-        values = " ".join(f"{seed}:{value!r}" for seed, value in sorted(cell.scores.items()))
-        rows.append([*labels, cell.seeds, cell.mean, cell.std, *compared, values, *cell.reference])
-    return csv_text([*(axis.name for axis in results.design.axes), *columns.split()], rows)

@@ -132,7 +132,13 @@ def export_bytes(export: Export, store: Store, run_id: str, beside: str | None =
         if not export.folder:
             return path.read_bytes()
         packed = Path(folder) / "packed.zip"
-        _pack(path, packed)
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+            for member in sorted(path.rglob("*")):
+                if member.is_file():
+                    info = zipfile.ZipInfo(str(member.relative_to(path.parent)), ZIP_DATE)
+                    info.compress_type = zipfile.ZIP_DEFLATED
+                    with member.open("rb") as source, out.open(info, "w", force_zip64=True) as target:
+                        shutil.copyfileobj(source, target)
         return packed.read_bytes()
 
 
@@ -158,17 +164,6 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
             form=Message(export.label),
             why=why,
         )
-
-
-def _pack(folder: Path, target: Path) -> None:
-    """Zip a folder, including its name."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                info = zipfile.ZipInfo(str(path.relative_to(folder.parent)), ZIP_DATE)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                with path.open("rb") as source, out.open(info, "w", force_zip64=True) as packed:
-                    shutil.copyfileobj(source, packed)
 
 
 def refuse_unended(store: Store, run: RunRecord) -> Message | None:

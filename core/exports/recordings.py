@@ -47,12 +47,6 @@ def _write_logs(store: Store, run: RunRecord, path: Path) -> None:
     written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
 
 
-def _replay_refusal(store: Store, run: RunRecord) -> Message | None:
-    if (why := refuse_unended(store, run)) is not None:
-        return why
-    return None if run.probe is not None else Message("{title} has no frames, which a replay needs.", title=run.title)
-
-
 ENTRIES = (
     Export(
         name="curves",
@@ -72,7 +66,10 @@ ENTRIES = (
         suffix=".zip",
         mime="application/zip",
         write=lambda store, run, path: write_replay(store, run.id, path),
-        refusal=_replay_refusal,
+        refusal=lambda store, run: (
+            refuse_unended(store, run)
+            or (None if run.probe else Message("{title} has no frames, which a replay needs.", title=run.title))
+        ),
     ),
     Export(
         name="tensorboard",

@@ -85,6 +85,14 @@ class _Shown:
         self.confidence = softmax(logits, axis=2).max(2)  # [F, N]
         self.correct = self.predicted == np.asarray(self.probe.labels)
         self.evaluations = scored(run.effective, store.evaluations(run.id))
+        self.figure = curves_figure(
+            store.steps(run.id),
+            self.evaluations,
+            store.knob_turns(run.id),
+            run.facts,
+            run.config.phase_ends,
+            revision="",
+        )
 
 
 def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) -> str:
@@ -104,7 +112,6 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # mtime=0 makes the bytes reproducible.
     packed = base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
-    figures = [_figure(one) for one in shown]
     notes = [_("In brackets: 95% Wilson intervals for the sampled rows. Other seeds give other scores.")]
     if len(shown) > 1:
         notes.append(_("Differences smaller than these intervals do not distinguish two runs."))
@@ -120,7 +127,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
                 "summary": run_summary(one.run),
                 "curves": Markup(_curves(one, figure)),  # noqa: S704 its labels are escaped where it is made
             }
-            for one, figure in zip(shown, with_shared_ranges(figures), strict=True)
+            for one, figure in zip(shown, with_shared_ranges([one.figure for one in shown]), strict=True)
         ],
         colourings=[{"name": name, "label": _(label)} for name, label in COLOURINGS.items()],
         scores=_scores(shown),
@@ -254,13 +261,6 @@ def run_summary(run: RunRecord) -> str:
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
-def _figure(one: _Shown) -> Figure:
-    store, run = one.store, one.run
-    return curves_figure(
-        store.steps(run.id), one.evaluations, store.knob_turns(run.id), run.facts, run.config.phase_ends, revision=""
-    )
-
-
 def _curves(one: _Shown, figure: Figure) -> str:
     about = _(
         "Curves of {title} by step: loss and its terms, accuracy, gradient norm and learning rate.",
@@ -335,12 +335,6 @@ def made_with() -> str:
     )
 
 
-def _refusal(store: Store, run: RunRecord) -> Message | None:
-    if (why := refuse_unended(store, run)) is not None:
-        return why
-    return None if run.probe is not None else _no_frames(run)
-
-
 def _no_frames(run: RunRecord) -> Message:
     return Message("{title} has no frames, which a page needs.", title=run.title)
 
@@ -355,7 +349,7 @@ ENTRIES = (
         mime="text/html",
         translated=True,
         write=text_writer(lambda store, run: run_page(store, [run])),
-        refusal=_refusal,
+        refusal=lambda store, run: refuse_unended(store, run) or (None if run.probe else _no_frames(run)),
         write_pair=text_writer(run_page),
     ),
 )
