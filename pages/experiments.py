@@ -48,12 +48,6 @@ def page() -> None:
         Experiments.NEW.forget()
     show_notice()
     offer_undo_of_experiments(table)
-    _listing(engine)
-
-
-def _listing(engine: Engine) -> None:
-    """Draw the table of experiments, the grid and the protocols."""
-    table = open_experiments(engine).table
     there = table.experiments()
     if there:
         _table(engine, there)

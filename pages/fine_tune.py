@@ -30,13 +30,9 @@ from pages.ui.visitor import visitor
 def page() -> None:
     engine = reads.open_engine()
     run = FineTune.RUN.run(engine.store)
-    if run is None:
-        _form(engine)
-    else:
+    if run is not None:
         live_view(engine, run)
-
-
-def _form(engine: Engine) -> None:
+        return
     with page_head(_("Fine-tune")):
         st.caption(_("Pick a task and an objective, and watch the encoder learn."))
         st.space("stretch")

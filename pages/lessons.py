@@ -26,8 +26,6 @@ from pages.ui.lesson.place import (
 )
 from pages.ui.parts import escaped, glossary, in_columns, page_head
 
-OPENING = "lessons.opening"
-
 _mount = st.components.v2.component(
     "lesson_opening",
     html="<div></div>",
@@ -39,7 +37,18 @@ def page() -> None:
     state.repeat_complaints()
     at = Lessons.OPEN.read(read_place, None)
     if at is not None:
-        _open(at)
+        with st.container(height=240, border=False, vertical_alignment="center", horizontal_alignment="center"):
+            st.caption(_("Opening “{title}” …", title=at.lesson.title))
+        # The page changes once the browser shows the announcement. Until then, the browser still holds the controls of
+        # the previous page; new controls would start from their values.
+        said = _mount(key="lessons.opening", data=[at.text], on_shown_change=lambda: None, height="content")
+        if said.shown == at.text:
+            try:
+                open_beside(at)
+            except PlaygroundError as error:
+                cancel_navigation()
+                Lessons.OPEN.forget()
+                st.error(escaped(str(error)))
         return
     head = page_head(_("Lessons"))
     head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
@@ -62,24 +71,6 @@ def page() -> None:
     st.header(pgettext("terms", "Glossary"), anchor=False)
     st.caption(_("Each term opens as a card from its question mark in the app."))
     glossary()
-
-
-def _open(at: At) -> None:
-    """Announce the lesson, and switch to its page once the browser shows the announcement.
-
-    Until then, the browser still holds the controls of the previous page; new controls would start from their values.
-    """
-    with st.container(height=240, border=False, vertical_alignment="center", horizontal_alignment="center"):
-        st.caption(_("Opening “{title}” …", title=at.lesson.title))
-    said = _mount(key=OPENING, data=[at.text], on_shown_change=lambda: None, height="content")
-    if said.shown != at.text:
-        return
-    try:
-        open_beside(at)
-    except PlaygroundError as error:
-        cancel_navigation()
-        Lessons.OPEN.forget()
-        st.error(escaped(str(error)))
 
 
 def _card(lesson: Lesson, left: At | None) -> None:

@@ -21,34 +21,27 @@ def page() -> None:
     state.repeat_complaints()
     left, right = st.columns([1, 4.2], gap="medium")
     with left, st.container(key="lab_stage"):
-        stage, beside = _stage()
+        space = bound_choice(_("Space"), LossLab.SPACE, {name: _(label) for name, label in SPACES.items()})
+        st.caption(_(ABOUT_SPACES[space]))
+        layouts = {name: _(label) for name, label in LAYOUTS.items()}
+        layout = bound_choice(pgettext("where points lie at first", "Start"), LossLab.LAYOUT, layouts)
+        points, tied = bound(LossLab.POINTS, range(FEWEST_POINTS, MOST_POINTS + 1))
+        st.select_slider(_("Points"), range(FEWEST_POINTS, MOST_POINTS + 1), **tied.by_value)
+        classes, tied = bound(LossLab.CLASSES, [2, 3, 4])
+        st.segmented_control(_("Classes"), [2, 3, 4], required=True, **tied.by_default)
+        seed, tied = bound(LossLab.SEED, range(MOST_SEEDS))
+        st.number_input(
+            _("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Each seed draws different starting points."), **tied.by_value
+        )
+        beside, tied = bound_switch(LossLab.BESIDE)
+        st.toggle(
+            _("Compare a second setting"),
+            help=_("The same start under another loss, τ or learning rate."),
+            **tied.by_value,
+        )
     with right:
-        lab(stage, beside)
-
-
-def _stage() -> tuple[Stage, bool]:
-    """Draw the controls of the stage; return the stage and whether a second setting is shown."""
-    space = bound_choice(_("Space"), LossLab.SPACE, {name: _(label) for name, label in SPACES.items()})
-    st.caption(_(ABOUT_SPACES[space]))
-    layouts = {name: _(label) for name, label in LAYOUTS.items()}
-    layout = bound_choice(pgettext("where points lie at first", "Start"), LossLab.LAYOUT, layouts)
-    points, tied = bound(LossLab.POINTS, range(FEWEST_POINTS, MOST_POINTS + 1))
-    st.select_slider(_("Points"), range(FEWEST_POINTS, MOST_POINTS + 1), **tied.by_value)
-    classes, tied = bound(LossLab.CLASSES, [2, 3, 4])
-    st.segmented_control(_("Classes"), [2, 3, 4], required=True, **tied.by_default)
-    seed, tied = bound(LossLab.SEED, range(MOST_SEEDS))
-    st.number_input(
-        _("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Each seed draws different starting points."), **tied.by_value
-    )
-    beside, tied = bound_switch(LossLab.BESIDE)
-    st.toggle(
-        _("Compare a second setting"),
-        help=_("The same start under another loss, τ or learning rate."),
-        **tied.by_value,
-    )
-    return Stage.model_validate(
-        {"space": space, "layout": layout, "points": points, "classes": classes, "seed": seed}
-    ), beside
+        chosen = {"space": space, "layout": layout, "points": points, "classes": classes, "seed": seed}
+        lab(Stage.model_validate(chosen), beside)
 
 
 state.require_app()

@@ -29,7 +29,6 @@ from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
 from pages.ui.controls import (
     delete_button,
-    disk_line,
     export_menu,
     import_menu,
     offer_undo_of_runs,
@@ -38,7 +37,7 @@ from pages.ui.controls import (
     run_buttons,
     show_notice,
 )
-from pages.ui.live import log_tail
+from pages.ui.live import draw_files, draw_links
 from pages.ui.live_progress import SILENT
 from pages.ui.parts import duration, escaped, page_head, status_badge
 from pages.ui.visitor import owner_names, visitor, who_am_i
@@ -223,23 +222,29 @@ def _orphans(store: Store) -> None:
             run_action(store.delete_orphans)
 
 
-def _weights_kept(run: RunSummary) -> str:
-    if run.weights_dropped_at is not None:
-        return _("dropped")
-    if run.snapshots_dropped_at is not None:
-        return _("last step only")
-    return _("always kept") if run.keep_weights else ""
-
-
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
     """Return the table; `_columns` translates its column names."""
-    scores = _scores(store, runs)
+    last = store.last_scores()
+    scores: dict[str, dict[str, Evaluation]] = {}  # the newest meaningful ones, by run and split
+    for run in runs:
+        # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
+        config = run.config if classifier_learns_from(run.config) == 1 else store.effective_config(run.id)
+        scores[run.id] = {evaluation.split: evaluation for evaluation in scored(config, last.get(run.id, []))}
     # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
     scorers: list[Scorer | None] = [
         None if score is None else "classifier" if score.probe_rows is None else "linear probe" for score in newest
     ]
-    weights = [_weights_kept(run) for run in runs]
+    weights = [
+        _("dropped")
+        if run.weights_dropped_at is not None
+        else _("last step only")
+        if run.snapshots_dropped_at is not None
+        else _("always kept")
+        if run.keep_weights
+        else ""
+        for run in runs
+    ]
     table = pd.DataFrame(
         {
             "Run": [run.title for run in runs],
@@ -283,18 +288,6 @@ def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     return found
 
 
-def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
-    """Return the newest meaningful scores, by run and split."""
-    newest = store.last_scores()
-    found = {}
-    for run in runs:
-        # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
-        learns = classifier_learns_from(run.config) == 1
-        config = run.config if learns else store.effective_config(run.id)
-        found[run.id] = {evaluation.split: evaluation for evaluation in scored(config, newest.get(run.id, []))}
-    return found
-
-
 def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
     return scores[split].values["accuracy"] if split in scores else None
 
@@ -319,19 +312,11 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
         if dropped := dropped_sentence(run):
             st.caption(escaped(dropped))
         with st.container(horizontal=True):
-            for page, name, label, icon in (
-                # Translators: a link that opens the run.
-                ("fine_tune", "run", pgettext("verb", "Open"), "monitoring"),
-                ("explore", "run", _("Explore"), "scatter_plot"),
-                ("tokens", "run", _("Tokens"), "format_ink_highlighter"),
-                ("compare", "runs", _("Compare"), "compare_arrows"),
-                ("fine_tune", "from", _("Use again"), "replay"),
-            ):
-                query = {name: run.id}
-                st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=query)
-        disk_line(engine, run)
-        with st.expander(_("Log")):
-            st.code(log_tail(engine, run) or _("The log is empty."), language=None)
+            # Translators: a link that opens the run.
+            label = pgettext("verb", "Open")
+            st.page_link("pages/fine_tune.py", label=label, icon=":material/monitoring:", query_params={"run": run.id})
+            draw_links(run)
+        draw_files(engine, run)
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.config.describe import objective_label, row_labels, trainable_label
 from core.errors import PlaygroundError
 from core.events import Step
-from core.messages import N_, _, listed
+from core.messages import _, listed
 from core.store import RunRecord, RunSummary, Status
 from core.tasks.task_label import task_label
 from core.workers import Engine
@@ -29,12 +29,6 @@ WAITING_POLL_S = 0.3
 POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
 # Relative widths of the knobs, the map and the curves.
 COLUMNS = (9, 26, 27)
-NEXT_PAGES = (
-    (N_("Explore"), "explore", "scatter_plot", "run"),
-    (N_("Tokens"), "tokens", "format_ink_highlighter", "run"),
-    (N_("Compare"), "compare", "compare_arrows", "runs"),
-    (N_("Use again"), "fine_tune", "replay", "from"),
-)
 LOG_BYTES = 8_000
 
 
@@ -77,9 +71,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     with rail, st.container(key="live_rail"):
         if run.status.ended:
             with st.container(gap="xxsmall", key="next_steps"):
-                for label, page, icon, name in NEXT_PAGES:
-                    query = {name: run.id}
-                    st.page_link(f"pages/{page}.py", label=_(label), icon=f":material/{icon}:", query_params=query)
+                draw_links(run)
         else:
             draw_knobs(engine, run, now.knobs)
         method = _choice(_("Map"), METHODS, "live.method")
@@ -92,9 +84,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
     with right:
         draw_curves(now, curves)
         # Below the curves, because their height is fixed, while the text below the map varies.
-        disk_line(engine, run)
-        with st.expander(_("Log")):
-            st.code(log_tail(engine, run) or _("The log is empty."), language=None)
+        draw_files(engine, run)
     return now.steps
 
 
@@ -129,11 +119,24 @@ def _header(engine: Engine, run: RunRecord) -> None:
     show_notice()
 
 
-def log_tail(engine: Engine, run: RunSummary) -> str:
-    """Return the end of a run's log."""
-    path = engine.store.log_path(run.id)
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LOG_BYTES))
-        return file.read().decode("utf-8", errors="replace")
+def draw_links(run: RunSummary) -> None:
+    """Draw the links from a run to other pages."""
+    for label, page, icon, name in (
+        (_("Explore"), "explore", "scatter_plot", "run"),
+        (_("Tokens"), "tokens", "format_ink_highlighter", "run"),
+        (_("Compare"), "compare", "compare_arrows", "runs"),
+        (_("Use again"), "fine_tune", "replay", "from"),
+    ):
+        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
+
+
+def draw_files(engine: Engine, run: RunSummary) -> None:
+    """Draw the disk usage of a run, and the end of its log."""
+    disk_line(engine, run)
+    path, text = engine.store.log_path(run.id), ""
+    if path.exists():
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LOG_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    with st.expander(_("Log")):
+        st.code(text or _("The log is empty."), language=None)
