@@ -62,10 +62,6 @@ def add_hub() -> None:
                         request = request_of(entry)
                         _start(request.model_copy(update={"max_rows": int(rows)}))
                 st.caption(sentences([_(entry.about), f"{escaped(entry.source)}."]))
-    _any_other(int(rows))
-
-
-def _any_other(rows: int) -> None:
     st.header(_("Another data set"))
     with st.form("hub.other"):
         given, fields = {}, fields_of(HubRequest)
@@ -79,7 +75,7 @@ def _any_other(rows: int) -> None:
             trimmed = {name: value.strip() for name, value in given.items()}
             filled = {name: value for name, value in trimmed.items() if value or name in NEEDED}
             try:
-                request = build(HubRequest, filled | {"max_rows": rows, "kind": kind})
+                request = build(HubRequest, filled | {"max_rows": int(rows), "kind": kind})
             except PlaygroundError as error:
                 st.error(escaped(str(error)))
             else:

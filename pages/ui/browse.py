@@ -73,7 +73,24 @@ def browse(head: DeltaGenerator) -> None:
         st.error(escaped(str(error)))
         return
     about.caption(_about(task_id, own.get(task_id), listing))
-    _overview(listing)
+    left, right = st.columns(2, gap="large")
+    with left:
+        if listing.classes:
+            with st.container(key="head_row.classes"):
+                st.markdown(f"**{_('Classes')}**")
+            counts = {_(SPLIT_LABELS[split]): listing.counts(split) for split in listing.split_names}
+            figure = class_balance_figure(listing.classes, counts)
+            height = int(figure["layout"]["height"])
+            with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
+                about = _("Rows of each class in each split.")
+                live_figure(figure, key="data.classes", height=height, description=about)
+        else:
+            st.markdown(f"**{_('Scores')}**")
+            figure = score_figure([float(label) for label in listing.labels])
+            height, about = int(figure["layout"]["height"]), _("Number of pairs by score.")
+            live_figure(figure, key="data.scores", height=height, description=about)
+    with right:
+        lengths(listing.texts)
     _table(task_id, listing)
 
 
@@ -166,27 +183,6 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                 st.caption(_("The data card is in English."))
             with st.container(key="data_card"):
                 st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # one level below the page's heading
-
-
-def _overview(listing: Listing) -> None:
-    left, right = st.columns(2, gap="large")
-    with left:
-        if listing.classes:
-            with st.container(key="head_row.classes"):
-                st.markdown(f"**{_('Classes')}**")
-            counts = {_(SPLIT_LABELS[split]): listing.counts(split) for split in listing.split_names}
-            figure = class_balance_figure(listing.classes, counts)
-            height = int(figure["layout"]["height"])
-            with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
-                about = _("Rows of each class in each split.")
-                live_figure(figure, key="data.classes", height=height, description=about)
-        else:
-            st.markdown(f"**{_('Scores')}**")
-            figure = score_figure([float(label) for label in listing.labels])
-            height, about = int(figure["layout"]["height"]), _("Number of pairs by score.")
-            live_figure(figure, key="data.scores", height=height, description=about)
-    with right:
-        lengths(listing.texts)
 
 
 def _table(task_id: str, listing: Listing) -> None:

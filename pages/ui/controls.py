@@ -100,15 +100,15 @@ def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], la
     runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
+
+    def delete() -> None:
+        # The store keeps them for an undo unless the disk is nearly full.
+        if not engine.store.discard(*(run.id for run in runs)):
+            leave_notice(_("Deleted permanently, because the disk is nearly full."))
+
     about = _("Frees {size}. You can undo this for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
     if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
-        run_action(lambda: _delete(engine, runs))
-
-
-def _delete(engine: Engine, runs: Sequence[RunSummary | UnreadableRun]) -> None:
-    """Delete runs; the store keeps them for an undo unless the disk is nearly full."""
-    if not engine.store.discard(*(run.id for run in runs)):
-        leave_notice(_("Deleted permanently, because the disk is nearly full."))
+        run_action(delete)
 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
@@ -151,6 +151,16 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
 
 def disk_line(engine: Engine, run: RunSummary) -> None:
     """Draw the disk usage of a run, and the toggle that keeps its weights."""
+    # The key contains the stored value, so that a click in another tab moves this toggle too.
+    key = f"keep.{run.id}.{run.keep_weights}"
+
+    def turned() -> None:
+        try:
+            require_own(run.owner)
+            engine.store.keep_weights(run.id, bool(state.widget_value(key)))
+        except PlaygroundError as error:
+            leave_notice(str(error))
+
     size = engine.store.size(run.id)
     parts = [
         _(words, size=size_text(part))
@@ -167,32 +177,18 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
         on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=listed(parts))
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
-            _keep_toggle(engine, run)
+            st.toggle(
+                _("Keep weights"),
+                run.keep_weights,
+                key=key,
+                on_change=turned,
+                help=_(
+                    "When runs take more than {budget:g} GB (SCL_DISK_GB), finished runs lose their weights, the "
+                    "oldest first. This run is exempt.",
+                    budget=settings().disk_gb,
+                ),
+            )
         st.caption(on_disk, width="content")
-
-
-def _keep_toggle(engine: Engine, run: RunSummary) -> None:
-    # The key contains the stored value, so that a click in another tab moves this toggle too.
-    key = f"keep.{run.id}.{run.keep_weights}"
-
-    def turned() -> None:
-        try:
-            require_own(run.owner)
-            engine.store.keep_weights(run.id, bool(state.widget_value(key)))
-        except PlaygroundError as error:
-            leave_notice(str(error))
-
-    st.toggle(
-        _("Keep weights"),
-        run.keep_weights,
-        key=key,
-        on_change=turned,
-        help=_(
-            "When runs take more than {budget:g} GB (SCL_DISK_GB), finished runs lose their weights, the oldest "
-            "first. This run is exempt.",
-            budget=settings().disk_gb,
-        ),
-    )
 
 
 def offer_undo_of_runs(engine: Engine) -> None:
@@ -200,54 +196,39 @@ def offer_undo_of_runs(engine: Engine) -> None:
     own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
     for at, group in groupby(own, key=lambda run: run.at):
         runs = list(group)
-
-        def undo(runs: list[Discarded] = runs) -> None:
-            for run in runs:
-                require_own(run.owner)
-                engine.store.restore(run.id)
-
         words = _(
             "Deleted {names}. You can undo this for {minutes}; then {size} are freed.",
             names=listed(f"“{escaped(run.title)}”" for run in runs),
             minutes=_time_left(at),
             size=size_text(sum(run.size for run in runs)),
         )
-        _line(words, str(at), undo)
+        _undo_line(words, str(at), runs, engine.store.restore)
 
 
 def offer_undo_of_tasks() -> None:
+    def restore(task_id: str) -> None:
+        reads.library().restore(task_id)
+        Data.TASK.put(task_id)
+
     for task in reads.library().discarded():
-        if not visitor().may_change(task.owner):
-            continue
-
-        def undo(task: LibraryTask = task) -> None:
-            require_own(task.owner)
-            reads.library().restore(task.id)
-            Data.TASK.put(task.id)
-
-        words = _(
-            "Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.",
-            name=f"“{escaped(task.name)}”",
-            minutes=_time_left(task.discarded_at),
-        )
-        _line(words, task.id, undo)
+        if visitor().may_change(task.owner):
+            words = _(
+                "Deleted {name}. Runs that used it keep their rows. You can undo this for {minutes}.",
+                name=f"“{escaped(task.name)}”",
+                minutes=_time_left(task.discarded_at),
+            )
+            _undo_line(words, task.id, [task], restore)
 
 
 def offer_undo_of_experiments(table: ExperimentTable) -> None:
     for experiment in table.discarded():
-        if not visitor().may_change(experiment.owner):
-            continue
-
-        def undo(experiment: Experiment = experiment) -> None:
-            require_own(experiment.owner)
-            table.restore(experiment.id)
-
-        words = _(
-            "Deleted {name}; its runs are kept. You can undo this for {minutes}.",
-            name=f"“{escaped(experiment.title)}”",
-            minutes=_time_left(experiment.discarded_at),
-        )
-        _line(words, experiment.id, undo)
+        if visitor().may_change(experiment.owner):
+            words = _(
+                "Deleted {name}; its runs are kept. You can undo this for {minutes}.",
+                name=f"“{escaped(experiment.title)}”",
+                minutes=_time_left(experiment.discarded_at),
+            )
+            _undo_line(words, experiment.id, [experiment], table.restore)
 
 
 def _time_left(discarded_at: float | None) -> str:
@@ -256,17 +237,23 @@ def _time_left(discarded_at: float | None) -> str:
     )
 
 
-def _line(words: str, key: str, undo: Callable[[], None]) -> None:
-    def bring_back() -> None:
+def _undo_line(
+    words: str, key: str, deleted: Sequence[Discarded | LibraryTask | Experiment], restore: Callable[[str], object]
+) -> None:
+    """Draw a sentence, and the button that restores what was deleted."""
+
+    def undo() -> None:
         # A callback runs before the page is drawn, so that a click on an expired button still gets an answer.
         try:
-            undo()
+            for one in deleted:
+                require_own(one.owner)
+                restore(one.id)
         except PlaygroundError as error:
             leave_notice(str(error))
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words, width="content")
-        st.button(_("Undo"), key=f"undo.{key}", icon=":material/undo:", on_click=bring_back)
+        st.button(_("Undo"), key=f"undo.{key}", icon=":material/undo:", on_click=undo)
 
 
 def export_menu(store: Store, run: RunRecord) -> None:

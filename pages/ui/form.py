@@ -21,7 +21,6 @@ from core.messages import N_, _, ngettext, with_more
 from core.models.own_pooling import known_pooling
 from core.models.source import BUNDLED
 from core.settings import LOCAL, settings
-from core.store import LibraryTask
 from core.tasks import TASKS
 from core.workers.limits import check_model
 from pages.ui import reads, state
@@ -53,13 +52,19 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
         st.warning(_("There is no task {task} here; showing {instead}.", task=missing, instead=instead))
 
     key, first = state.form_key("task"), start.id if start.id in labels else names[0]
+    now = state.widget_value(key, first)
+    if now in own:
+        rows = ngettext("{count} row", "{count} rows", own[now].rows)
+        # Translators: how many rows a task has, and where they come from.
+        about = _("{rows}. {source}.", rows=rows, source=escaped(_(own[now].source).rstrip(".")))
+    elif now == FILE_TASK:
+        about = _("Read from {path}.", path=escaped(start.path or ""))
+    else:
+        source = _(TASKS[now].source)
+        # Translators: a sentence on a task, and where it comes from.
+        about = _("{summary} {source}.", summary=_(TASKS[now].summary), source=f"{source[0].upper()}{source[1:]}")
     picked = st.selectbox(
-        _("Task"),
-        names,
-        index=names.index(first),
-        format_func=labels.__getitem__,
-        help=_about(state.widget_value(key, first), own, start),
-        key=key,
+        _("Task"), names, index=names.index(first), format_func=labels.__getitem__, help=about, key=key
     )
     kept = start.model_dump(mode="json", include={"name", "path", "test_path", "reading", "drop"})
     return {"id": picked} | (kept if picked == FILE_TASK else {})
@@ -94,22 +99,6 @@ def usual_of(task: str) -> Usual:
     """Return the usual settings for a task. No bundled task has many classes; those of a file are not known yet."""
     own = reads.own_tasks().get(task)
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
-
-
-def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
-    if picked in own:
-        rows, source = (
-            ngettext("{count} row", "{count} rows", own[picked].rows),
-            escaped(_(own[picked].source).rstrip(".")),
-        )
-        # Translators: how many rows a task has, and where they come from.
-        return _("{rows}. {source}.", rows=rows, source=source)
-    if picked == FILE_TASK:
-        return _("Read from {path}.", path=escaped(start.path or ""))
-    entry = TASKS[picked]
-    source = _(entry.source)
-    # Translators: a sentence on a task, and where it comes from.
-    return _("{summary} {source}.", summary=_(entry.summary), source=f"{source[0].upper()}{source[1:]}")
 
 
 def use_balanced_sampler() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from pydantic import ValidationError
@@ -16,7 +15,7 @@ from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
 from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
-from core.lab.choices import MOST_MOVES, LabLoss, Move, Setting, Stage, lab_losses, loss_names
+from core.lab.choices import MOST_MOVES, Move, Setting, Stage, lab_losses, loss_names
 from core.lab.process import LabProcess
 from core.messages import _, script_messages
 from pages.ui import state
@@ -80,7 +79,16 @@ def lab(stage: Stage, beside: bool) -> None:
             LossLab.STEP.read(lambda text: _number(text, MOST_STEPS), 0) or 0,
         ),
     )
-    _fit(shown, stage, beside)
+    while len(shown.settings) < 2:
+        shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
+    known, fitting = loss_names(stage.space), first or USUAL
+    shown.settings = [one if one.loss in known else fitting for one in shown.settings][: 2 if beside else 1]
+    begun = json.dumps([stage.model_dump(), beside])
+    if shown.origin and shown.origin != begun:  # another stage restarts the lab
+        shown.moves, shown.step, shown.anchor = (), 0, None
+        shown.number, shown.answer = 0, ""
+    shown.origin = begun
+    _put(shown)
     st.fragment(_view)(stage, shown)
 
 
@@ -91,6 +99,22 @@ def forget_lab() -> None:
 
 def _view(stage: Stage, shown: _Shown) -> None:
     _take(shown, stage)
+    losses = {
+        name: {
+            "label": loss.label,
+            "symbol": loss.entry.symbol,
+            "on_vectors": loss.on_vectors,
+            "has_temperature": loss.has_temperature,
+            "extra": loss.extra
+            and {
+                "label": _(loss.extra.label),
+                "help": _(loss.extra.help),
+                "range": loss.extra.slider,
+                "default": loss.extra.default,
+            },
+        }
+        for name, loss in lab_losses().items()
+    }
     _mount(
         key=KEY,
         # A list, because Streamlit would load pandas to check a dictionary's values for data frames.
@@ -99,7 +123,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
                 "origin": shown.origin,
                 "stage": stage.model_dump(),
                 "settings": [setting.model_dump() for setting in shown.settings],
-                "losses": {name: _described(loss) for name, loss in lab_losses().items()},
+                "losses": losses,
                 "offered": loss_names(stage.space),
                 "moves": [move.model_dump() for move in shown.moves],
                 "anchor": shown.anchor,
@@ -121,24 +145,6 @@ def _view(stage: Stage, shown: _Shown) -> None:
         on_asked_change=lambda: None,
         height="content",
     )
-
-
-def _described(loss: LabLoss) -> dict[str, Any]:
-    """Return the description of a loss for the browser."""
-    extra = loss.extra
-    return {
-        "label": loss.label,
-        "symbol": loss.entry.symbol,
-        "on_vectors": loss.on_vectors,
-        "has_temperature": loss.has_temperature,
-        "extra": extra
-        and {
-            "label": _(extra.label),
-            "help": _(extra.help),
-            "range": extra.slider,
-            "default": extra.default,
-        },
-    }
 
 
 def _take(shown: _Shown, stage: Stage) -> None:
@@ -171,21 +177,6 @@ def _take(shown: _Shown, stage: Stage) -> None:
 
 def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and int(text) <= most else None
-
-
-def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
-    """Adapt the state to this stage; another stage restarts the lab."""
-    begun = json.dumps([stage.model_dump(), beside])
-    while len(shown.settings) < 2:
-        shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
-    known = loss_names(stage.space)
-    fitting = FIRST.get(stage.space, USUAL)
-    shown.settings = [one if one.loss in known else fitting for one in shown.settings][: 2 if beside else 1]
-    if shown.origin and shown.origin != begun:
-        shown.moves, shown.step, shown.anchor = (), 0, None
-        shown.number, shown.answer = 0, ""
-    shown.origin = begun
-    _put(shown)
 
 
 def _put(shown: _Shown) -> None:

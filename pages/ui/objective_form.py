@@ -41,6 +41,13 @@ def objective_form(number: int, objective: JSON) -> JSON:
 
     Raises: ConfigError if loss, views, level and layers are incompatible.
     """
+
+    def sourced(entry: LossEntry | ViewEntry) -> str:
+        # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
+        return _(
+            "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
+        )
+
     above = st.container()
     entries = sorted((LOSSES[term["loss"]] for term in objective["terms"]), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
@@ -58,7 +65,13 @@ def objective_form(number: int, objective: JSON) -> JSON:
                 example_softmax(taus[0], key=f"form.softmax.{number}")
                 about = _("Cosines of a film review with others before training, from a bundled replay.")
                 st.caption(about)
-        _sources(turned)
+        with st.popover(_("Sources and other definitions"), type="tertiary"):
+            for loss in dict.fromkeys(term.loss for term in turned.terms):
+                st.markdown(sourced(LOSSES[loss]))
+                if LOSSES[loss].others_compute:
+                    st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
+            for name in dict.fromkeys(view.view for term in turned.terms for view in term.views):
+                st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
     read = turned.model_dump(mode="json")
     phases_state.keep(number, {"objective": read})
     return read
@@ -107,22 +120,6 @@ def _equation(objective: ObjectiveConfig) -> None:
         if words := term_words(term):
             # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
             st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
-
-
-def _sources(objective: ObjectiveConfig) -> None:
-    def sourced(entry: LossEntry | ViewEntry) -> str:
-        # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
-        return _(
-            "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
-        )
-
-    with st.popover(_("Sources and other definitions"), type="tertiary"):
-        for loss in dict.fromkeys(term.loss for term in objective.terms):
-            st.markdown(sourced(LOSSES[loss]))
-            if LOSSES[loss].others_compute:
-                st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
-        for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
-            st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
 
 
 # Terms
@@ -180,7 +177,18 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
         help=" · ".join(called(_(view.label), _(view.summary)) for view in VIEWS.values()),
         key=key(number, f"{name}.views"),
     )
-    return [_view(number, name, option, current.get(option)) for option in picked]
+    read = []
+    for option in picked:
+        view = option.removesuffix(AGAIN)
+        values = current.get(option) or build(ViewConfig, {"view": view}).model_dump(mode="json")
+        if parameters := VIEWS[view].parameters:
+            st.caption(_called(option))
+            columns = st.columns(COLUMNS)
+            for i, one in enumerate(parameters):
+                widget = key(number, f"{name}.{option}.{one.name}")
+                values = values | {one.name: parameter_widget(columns[i % COLUMNS], one, values[one.name], widget)}
+        read.append(values)
+    return read
 
 
 def _called(option: str) -> str:
@@ -188,24 +196,6 @@ def _called(option: str) -> str:
     label = _(VIEWS[option.removesuffix(AGAIN)].label)
     # Translators: a view that is taken a second time.
     return _("{view}, again", view=label) if AGAIN in option else label
-
-
-def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
-    """Draw the settings of a view, from the registry, and read them."""
-    view = option.removesuffix(AGAIN)
-    entry = VIEWS[view]
-    values = given or build(ViewConfig, {"view": view}).model_dump(mode="json")
-    if not entry.parameters:
-        return values
-    st.caption(_called(option))
-    columns = st.columns(COLUMNS)
-    read = {
-        parameter.name: parameter_widget(
-            columns[i % COLUMNS], parameter, values[parameter.name], key(number, f"{name}.{option}.{parameter.name}")
-        )
-        for i, parameter in enumerate(entry.parameters)
-    }
-    return values | read
 
 
 def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[JSON]) -> JSON:

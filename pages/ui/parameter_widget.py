@@ -84,7 +84,19 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
         return number_slider(place, Knob(N_("Custom value"), start, span), "", f"{key}.chosen")
     if parameter.kind == "layers":
         picked = _named_or_chosen(place, parameter, {**RELATIVE_LAYERS, CHOSEN: N_("Custom blocks")}, value, key)
-        return _blocks(place, parameter, value, key) if picked == CHOSEN else picked
+        if picked != CHOSEN:
+            return picked
+        typed = place.text_input(
+            _("Blocks"),
+            "" if isinstance(value, str) else ", ".join(map(str, value)),
+            placeholder="1, 2",
+            help=_("Block numbers, counted from 1, the first block after the embeddings."),
+            key=f"{key}.blocks",
+        )
+        try:
+            return tuple(int(part) for part in typed.replace(",", " ").split())
+        except ValueError:
+            raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None
     if parameter.kind == "number":
         knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
         return number_slider(place, knob, parameter.help, key)
@@ -140,21 +152,6 @@ def _named_or_chosen(place: Any, parameter: Parameter, words: Mapping[str, str],
         _(parameter.label), options, index, format_func=lambda one: _(words[one]), help=_(parameter.help), key=key
     )
     return picked
-
-
-def _blocks(place: Any, parameter: Parameter, value: Any, key: str) -> tuple[int, ...]:
-    """Draw the field for block numbers, and read it."""
-    typed = place.text_input(
-        _("Blocks"),
-        "" if isinstance(value, str) else ", ".join(map(str, value)),
-        placeholder="1, 2",
-        help=_("Block numbers, counted from 1, the first block after the embeddings."),
-        key=f"{key}.blocks",
-    )
-    try:
-        return tuple(int(part) for part in typed.replace(",", " ").split())
-    except ValueError:
-        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None
 
 
 def number_slider(place: Any, knob: Knob, about: str, key: str) -> float:

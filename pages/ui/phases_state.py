@@ -33,7 +33,18 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
     """
     if state.remembered("phases.origin", lambda: None) != origin:
         state.remember("phases.origin", origin)
-        state.remember("phases.preset", _made_for_showing(start))
+        # A link or a run may have the settings of a demonstration preset.
+        shown = (
+            name
+            for name, entry in PRESETS.items()
+            if entry.group == SHOWING
+            and len(entry.objectives) == len(start)
+            and all(
+                full_objective(objective) == phase["objective"] and entry.rates.items() <= phase["optimiser"].items()
+                for objective, phase in zip(entry.objectives, start, strict=True)
+            )
+        )
+        state.remember("phases.preset", next(shown, ""))
         _replace(start)
     known = state.remembered("phases.usual", dict[str, Usual])
     before = known.get(origin, now if origin else usual(0, 0))
@@ -49,19 +60,6 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
                 term["temperature"] = now.temperature
     _replace(phases)
     return phases
-
-
-def _made_for_showing(phases: list[JSON]) -> str:
-    """Return the demonstration preset whose settings these are, as in a link or a run; "" if there is none."""
-    for name, entry in PRESETS.items():
-        if entry.group != SHOWING or len(entry.objectives) != len(phases):
-            continue
-        if all(
-            full_objective(objective) == phase["objective"] and entry.rates.items() <= phase["optimiser"].items()
-            for objective, phase in zip(entry.objectives, phases, strict=True)
-        ):
-            return name
-    return ""
 
 
 def key(number: int, name: str) -> str:

@@ -161,7 +161,16 @@ def text_views_of(text: Input, encoder: str) -> None:
         state.remember("views.draw", draw)
     legend = " · ".join(_piece(Segment(_(word), mark)) for mark, word in MARKS.items())
     st.html(f'<p class="view-legend">{legend}</p>')
-    previews = text_views(text, seed=draw, rate=rate, tokens=_tokens(text, encoder))
+    tokens = None
+    try:
+        check_model("encoder", encoder)
+        if tokenizer_file(encoder) is not None:
+            tokens = token_strings(encoder, text)
+        else:
+            st.caption(_("The tokenizer of this encoder is not downloaded, so token views are only described."))
+    except PlaygroundError as error:
+        st.caption(sentences([escaped(str(error)), _("Token views are only described.")]))
+    previews = text_views(text, seed=draw, rate=rate, tokens=tokens)
     as_it_is = ViewPreview("", N_("Unchanged"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
     rows = "".join(map(_row, [as_it_is, *(preview for preview in previews if preview.unit is not None)]))
     st.html(f'<table class="views">{rows}</table>')
@@ -178,18 +187,6 @@ def text_views_of(text: Input, encoder: str) -> None:
 
 def _sides(text: Input) -> list[str]:
     return [text] if isinstance(text, str) else list(text)
-
-
-def _tokens(text: Input, encoder: str) -> list[str] | None:
-    try:
-        check_model("encoder", encoder)
-        if tokenizer_file(encoder) is not None:
-            return token_strings(encoder, text)
-        st.caption(_("The tokenizer of this encoder is not downloaded, so token views are only described."))
-        return None
-    except PlaygroundError as error:
-        st.caption(sentences([escaped(str(error)), _("Token views are only described.")]))
-        return None
 
 
 def _row(preview: ViewPreview) -> str:
