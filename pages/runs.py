@@ -95,19 +95,7 @@ def _list(engine: Engine, polling: bool) -> None:
     if clicked:
         st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
-    if not chosen:
-        said = [
-            _(
-                "Click a run to open it. Tick one to rename, tag, pause or delete it; tick several to compare or "
-                "delete them."
-            ),
-            *([_("You can watch and compare other visitors’ runs.")] if settings().shared else []),
-        ]
-        st.caption(sentences(said))
-    elif len(chosen) == 1:
-        _one(engine, chosen[0], every_run)
-    else:
-        _several(engine, chosen)
+    _selected(engine, chosen, every_run)
     _budget(sizes, every_run)
     _orphans(store)
 
@@ -292,6 +280,32 @@ def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
     return scores[split].values["accuracy"] if split in scores else None
 
 
+def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) -> None:
+    """Draw what can be done with the chosen runs. Args: runs: all runs, whose tags are offered too."""
+    if not chosen:
+        hint = _(
+            "Click a run to open it. Tick one to rename, tag, pause or delete it; tick several to compare or delete "
+            "them."
+        )
+        shared = _("You can watch and compare other visitors’ runs.") if settings().shared else ""
+        st.caption(sentences([hint, shared]))
+        return
+    if len(chosen) == 1:
+        _one(engine, chosen[0], runs)
+        return
+    ended = [run for run in chosen if run.status.ended and visitor().may_change(run.owner)]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(_("{runs} selected.", runs=ngettext("{count} run", "{count} runs", len(chosen))), width="content")
+        if len(chosen) <= MOST_RUNS:
+            together = {"runs": ",".join(run.id for run in chosen)}
+            icon = ":material/compare_arrows:"
+            st.page_link("pages/compare.py", label=_("Compare them"), icon=icon, query_params=together)
+        label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
+        delete_button(engine, ended, label, "delete.several")
+    if len(ended) < len(chosen):
+        st.caption(_("Runs that are still active, or belong to others, are kept."))
+
+
 def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -317,20 +331,6 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             st.page_link("pages/fine_tune.py", label=label, icon=":material/monitoring:", query_params={"run": run.id})
             draw_links(run)
         draw_files(engine, run)
-
-
-def _several(engine: Engine, runs: list[RunSummary]) -> None:
-    ended = [run for run in runs if run.status.ended and visitor().may_change(run.owner)]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(_("{runs} selected.", runs=ngettext("{count} run", "{count} runs", len(runs))), width="content")
-        if len(runs) <= MOST_RUNS:
-            together = {"runs": ",".join(run.id for run in runs)}
-            icon = ":material/compare_arrows:"
-            st.page_link("pages/compare.py", label=_("Compare them"), icon=icon, query_params=together)
-        label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
-        delete_button(engine, ended, label, "delete.several")
-    if len(ended) < len(runs):
-        st.caption(_("Runs that are still active, or belong to others, are kept."))
 
 
 state.require_app()

@@ -130,10 +130,27 @@ def _structure(given: JSON) -> Any:
 
 
 def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool = False) -> JSON:
-    objective = objective_form(number, phase["objective"])
-    with summarised(_training_summary(number, phase, shape), key(number, "training")):
+    def now(name: str, start: Any) -> Any:
+        return state.widget_value(key(number, name)) or start
+
+    objective, trainable = objective_form(number, phase["objective"]), phase["trainable"]
+    picked = trainable | {"part": now("trainable", trainable["part"])}
+    picked |= {name: now(name, trainable[name]) for name in OF_PART.get(picked["part"], {})}
+    learning = TrainableConfig.model_construct(**picked)  # a typed value may be out of bounds
+    rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
+    if rate is None and shape is not None:
+        rate = default_rates(learning, shape).encoder
+    steps = ngettext("{count} step", "{count} steps", now("steps", phase["steps"]))
+    part = part_label(learning)
+    summary = [
+        f"{part[0].upper()}{part[1:]}",
+        # Translators: how long a run is, such as "120 steps of 16": so many texts in each.
+        _("{steps} of {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
+        *([] if rate is None else [number_text(rate).replace("e-0", "e-")]),
+    ]
+    with summarised(summary, key(number, "training")):
         st.markdown(f"**{_('Trained weights')}**")
-        fields, trainable = fields_of(TrainableConfig), phase["trainable"]
+        fields = fields_of(TrainableConfig)
         part = segmented_field(
             st, fields["part"], trainable["part"], label_visibility="collapsed", key=key(number, "trainable")
         )
@@ -155,26 +172,6 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
             )
     phases_state.keep(number, read)
     return read
-
-
-def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> list[str]:
-    def now(name: str, start: Any) -> Any:
-        return state.widget_value(key(number, name)) or start
-
-    trainable = phase["trainable"] | {"part": now("trainable", phase["trainable"]["part"])}
-    trainable |= {name: now(name, trainable[name]) for name in OF_PART.get(trainable["part"], {})}
-    learning = TrainableConfig.model_construct(**trainable)  # a typed value may be out of bounds
-    rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
-    if rate is None and shape is not None:
-        rate = default_rates(learning, shape).encoder
-    steps = ngettext("{count} step", "{count} steps", now("steps", phase["steps"]))
-    part = part_label(learning)
-    return [
-        f"{part[0].upper()}{part[1:]}",
-        # Translators: how long a run is, such as "120 steps of 16": so many texts in each.
-        _("{steps} of {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
-        *([] if rate is None else [number_text(rate).replace("e-0", "e-")]),
-    ]
 
 
 def _optimiser(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:

@@ -20,7 +20,7 @@ from core.config.score_source import scored
 from core.errors import StoreError, TaskError
 from core.events import Evaluation, Step
 from core.messages import _, language
-from core.store import LibraryTask, RunRecord, RunSummary, Store, TaskLibrary, default_folder
+from core.store import Experiment, LibraryTask, RunRecord, RunSummary, Store, TaskLibrary, default_folder
 from core.store.records import KnobState
 from core.tasks import TaskData
 from core.tasks.rows import is_own
@@ -39,6 +39,7 @@ KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
     RunRecord: attrgetter("id", "begun_attempt"),
     RunSummary: attrgetter("id", "begun_attempt"),
     RunConfig: RunConfig.to_json,
+    Experiment: attrgetter("id", "design"),
     ReadingConfig: ReadingConfig.model_dump_json,
     TaskData: attrgetter("content_hash"),
     UploadedFile: attrgetter("file_id"),

@@ -121,7 +121,18 @@ DONE = ("json_value", "json_trigger_value", "trigger_value", "string_trigger_val
 
 def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
     if asked is not None:
-        changed = _changed(session, asked)
+        sent: dict[str, bytes] = session.__dict__.setdefault("widgets_sent", {})
+        changed = []  # ids of the widgets that have changed since this session's previous request
+        for one in asked.widget_states.widgets:
+            kind = one.WhichOneof("value")
+            if one.id in sent:
+                differs = sent[one.id] != one.SerializeToString()
+            else:
+                differs = kind in DONE and bool(getattr(one, kind))
+            if differs:
+                changed.append(one.id)
+        sent.clear()
+        sent |= {one.id: one.SerializeToString() for one in asked.widget_states.widgets}
         if asked.page_script_hash:
             wanted = session._client_state  # the state of the current or latest page
             if not asked.fragment_id:
@@ -134,23 +145,6 @@ def _request_rerun(session: AppSession, asked: ClientState | None) -> None:
         ):
             asked.fragment_id = ""
     _rerun(session, asked)
-
-
-def _changed(session: AppSession, asked: ClientState) -> list[str]:
-    """Return the ids of the widgets that have changed since this session's previous request."""
-    sent: dict[str, bytes] = session.__dict__.setdefault("widgets_sent", {})
-    changed = []
-    for one in asked.widget_states.widgets:
-        kind = one.WhichOneof("value")
-        if one.id in sent:
-            differs = sent[one.id] != one.SerializeToString()
-        else:
-            differs = kind in DONE and bool(getattr(one, kind))
-        if differs:
-            changed.append(one.id)
-    sent.clear()
-    sent |= {one.id: one.SerializeToString() for one in asked.widget_states.widgets}
-    return changed
 
 
 def _name(address: str) -> str:

@@ -172,7 +172,15 @@ def text_views_of(text: Input, encoder: str) -> None:
         st.caption(sentences([escaped(str(error)), _("Token views are only described.")]))
     previews = text_views(text, seed=draw, rate=rate, tokens=tokens)
     as_it_is = ViewPreview("", N_("Unchanged"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
-    rows = "".join(map(_row, [as_it_is, *(preview for preview in previews if preview.unit is not None)]))
+    rows = ""
+    for preview in (as_it_is, *(preview for preview in previews if preview.unit is not None)):
+        title, label = html.escape(_(preview.sentence), quote=True), html.escape(_(preview.label))
+        between = " " if preview.unit == "tokens" else ""
+        sides = [between.join(map(_piece, segments)) for segments in preview.segments]
+        note = ""
+        if preview.name and not preview.changed:
+            note = f' <small class="view-note">{html.escape(_("nothing to change in this text"))}</small>'
+        rows += f"<tr><th scope='row' title='{title}'>{label}</th><td>{'<br>↔ '.join(sides)}{note}</td></tr>"
     st.html(f'<table class="views">{rows}</table>')
     for preview in previews:
         if preview.on_request:
@@ -187,17 +195,6 @@ def text_views_of(text: Input, encoder: str) -> None:
 
 def _sides(text: Input) -> list[str]:
     return [text] if isinstance(text, str) else list(text)
-
-
-def _row(preview: ViewPreview) -> str:
-    """Return a view of the text as a row of the table."""
-    title, label = html.escape(_(preview.sentence), quote=True), html.escape(_(preview.label))
-    between = " " if preview.unit == "tokens" else ""
-    sides = [between.join(_piece(segment) for segment in segments) for segments in preview.segments]
-    note = ""
-    if preview.name and not preview.changed:
-        note = f' <small class="view-note">{html.escape(_("nothing to change in this text"))}</small>'
-    return f"<tr><th scope='row' title='{title}'>{label}</th><td>{'<br>↔ '.join(sides)}{note}</td></tr>"
 
 
 def _piece(segment: Segment) -> str:

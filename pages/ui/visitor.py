@@ -145,6 +145,9 @@ def who_am_i(store: Store) -> None:
     if not known.shared or me.id is None:
         return
     name = store.visitor_names().get(me.id, "")
+    if state.remembered(NAMED, bool):
+        state.forget(NAMED)
+        state.set_widget(NAME_POPOVER, False)  # closed
     with st.container(horizontal=True, vertical_alignment="center"):
         called = escaped(_named(me.id, Visitor(None, is_admin=False), {me.id: name}))
         if me.is_admin:
@@ -152,30 +155,24 @@ def who_am_i(store: Store) -> None:
         else:
             may = _("You are {name}. You may watch all runs and change your own.", name=called)
         st.caption(may, width="content")
-        _name_form(store, me.id, name)
+        popover = st.popover(_("Your name"), icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
+        with popover, st.form("visitor.name", border=False):
+            about = _("Other visitors see it beside your runs.")
+            given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=about)
+            if st.form_submit_button(_("Save"), type="primary"):
+                try:
+                    store.name_visitor(me.id, given)
+                except PlaygroundError as error:
+                    st.error(escaped(problem_text(error)))
+                else:
+                    state.remember(NAMED, True)
+                    st.rerun()
         if _email() is None:
             _forget_form(store, me.id)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
         if state.remembered(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
             state.remember(ADMIN, False)
-            st.rerun()
-
-
-def _name_form(store: Store, me: str, name: str) -> None:
-    if state.remembered(NAMED, bool):
-        state.forget(NAMED)
-        state.set_widget(NAME_POPOVER, False)  # closed
-    popover = st.popover(_("Your name"), icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
-    with popover, st.form("visitor.name", border=False):
-        given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=_("Other visitors see it beside your runs."))
-        if st.form_submit_button(_("Save"), type="primary"):
-            try:
-                store.name_visitor(me, given)
-            except PlaygroundError as error:
-                st.error(escaped(problem_text(error)))
-                return
-            state.remember(NAMED, True)
             st.rerun()
 
 

@@ -124,16 +124,22 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         for name in filter(is_loss, chosen)
         if not same_loss([config for config, of_run in known if name in of_run], name)
     ]
-    panels = [
-        MeasurePanel(
-            _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
-            [_curve([records[number] for number in group], name, axis) for group in lines],
-            log=name.startswith(LOGARITHMIC),
-            percent=name in SHARES,
-            smooth=not name.startswith((VALIDATION, MEASURE)),
+    panels = []
+    for name in chosen:
+        drawn: list[Curve | None] = []  # by line: the curve of a run, or the mean curve of several
+        for group in lines:
+            found = [curve for number in group if (curve := records[number].curve(name, axis)) is not None]
+            drawn.append(mean_curve(found) if found and len(group) > 1 else next(iter(found), None))
+        label = _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name]
+        panels.append(
+            MeasurePanel(
+                label,
+                drawn,
+                log=name.startswith(LOGARITHMIC),
+                percent=name in SHARES,
+                smooth=not name.startswith((VALIDATION, MEASURE)),
+            )
         )
-        for name in chosen
-    ]
     revision = f"{axis} {' '.join(chosen)} {' '.join(one.run.id for one in runs)}"
     live_figure(
         compare_figure(panels, names, axis=axis_title(axis), smoothing=smoothing, revision=revision),
@@ -145,9 +151,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
             measures=listed(labels[name] for name in chosen),
         ),
     )
-    if unlike:
-        st.caption(_warning(unlike, runs))
-    st.caption(_about(smoothing, gathered, axis))
+    _explain(runs, unlike, smoothing, gathered, axis)
     csv_button(
         _("Curves as CSV"),
         lambda: records_csv(records, chosen, axis),
@@ -155,30 +159,6 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         key="compare.curves.csv",
         help=_("Measured values without smoothing, one row per run, measure and step."),
     )
-
-
-def _curve(records: Sequence[Record], name: str, axis: Axis) -> Curve | None:
-    """Return the curve of one run, or the mean curve of several."""
-    known = [curve for record in records if (curve := record.curve(name, axis)) is not None]
-    if len(records) > 1 and known:
-        return mean_curve(known)
-    return known[0] if known else None
-
-
-def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
-    """Explain why the heights of these loss curves do not compare, and whether validation scores do."""
-    named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in losses]
-    heights = _(
-        "{losses}: the terms of these runs differ (task, objective, temperature or batch size), so compare the "
-        "shape of the curves, not their height.",
-        losses=listed(named),
-    )
-    if len(set(validation_sets(runs))) == 1:
-        return sentences([heights, _("Validation scores are comparable.")])
-    unlike = _(
-        "Validation scores are not comparable either, because the runs were scored on different validation rows."
-    )
-    return sentences([heights, unlike])
 
 
 def measure_labels(names: Iterable[str]) -> dict[str, str]:
@@ -253,7 +233,21 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
 
 
-def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
+def _explain(runs: Sequence[Compared], unlike: Sequence[str], smoothing: Smoothing, gathered: bool, axis: Axis) -> None:
+    """Draw why the losses `unlike` do not compare, and whether validation scores do; then how curves are made."""
+    if unlike:
+        named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in unlike]
+        heights = _(
+            "{losses}: the terms of these runs differ (task, objective, temperature or batch size), so compare the "
+            "shape of the curves, not their height.",
+            losses=listed(named),
+        )
+        scores = _(
+            "Validation scores are not comparable either, because the runs were scored on different validation rows."
+        )
+        if len(set(validation_sets(runs))) == 1:
+            scores = _("Validation scores are comparable.")
+        st.caption(sentences([heights, scores]))
     words, amount = [], smoothing.amount
     if smoothing.kind == "exponential":
         about = _(
@@ -269,7 +263,7 @@ def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
         )
     if axis == "time":
         words.append(_("Time is the training time of the steps, without loading, frames and pauses."))
-    return sentences([*words, _("Drag to zoom; double-click to reset.")])
+    st.caption(sentences([*words, _("Drag to zoom; double-click to reset.")]))
 
 
 def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:

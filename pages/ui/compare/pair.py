@@ -56,7 +56,19 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
     ]
     right = [of_scores.correct[of_run] for of_scores, of_run in zip(scores, rows, strict=True)]
     found = agreement(right, said)
-    _counts(found, a, b)
+    metrics = (
+        (_("Both right"), found.both, None),
+        (_("Only A right"), found.only_first, a.name),
+        (_("Only B right"), found.only_second, b.name),
+        # Translators: neither of two runs is right.
+        (_("Neither"), found.neither, None),
+    )
+    with st.container(horizontal=True, gap="medium"):
+        for label, value, name in metrics:
+            st.metric(label, f"{value:,}", help=escaped(name) if name else None, width=COUNT_WIDTH)
+        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+        about = _("Agreement of the predictions beyond chance: 1 if they always agree, 0 at chance level.")
+        st.metric(_("Cohen's κ"), kappa, help=about, width=COUNT_WIDTH)
     both = ngettext(
         "{count} common validation text; A at step {a}, B at step {b}.",
         "{count} common validation texts; A at step {a}, B at step {b}.",
@@ -65,21 +77,17 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
         b=f"{b.frames.numbers[-1]:,}",
     )
     st.caption(sentences([both, mcnemar_sentence(found)]))
-    lists = ((_("Fixed by B"), "fixed", found.fixed), (_("Broken by B"), "broken", found.broken))
-    for column, (title, name, places) in zip(st.columns(2, gap="medium"), lists, strict=True):
-        with column, st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{title}** · {len(places):,}", width="stretch")
-            st.button(
-                _("Select on the maps"),
-                key=f"compare.{name}.select",
-                icon=":material/select_all:",
-                disabled=not len(places),
-                on_click=state.remember,
-                args=(ASKED, tuple(ids[place] for place in places)),
+    columns = st.columns(2, gap="medium")
+    for column, name, places in zip(columns, ("fixed", "broken"), (found.fixed, found.broken), strict=True):
+        with column:
+            _list(
+                name,
+                a,
+                b,
+                [ids[place] for place in places],
+                [[rows_of[place] for place in places] for rows_of in rows],
+                scores,
             )
-        if len(places):
-            with column:
-                _list(name, a, b, [[of_run[place] for place in places] for of_run in rows], scores)
 
 
 def mcnemar_sentence(found: PairAgreement) -> str:
@@ -141,27 +149,28 @@ def _choose(names: Mapping[str, str]) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
-    metrics = (
-        (_("Both right"), found.both, None),
-        (_("Only A right"), found.only_first, a.name),
-        (_("Only B right"), found.only_second, b.name),
-        # Translators: neither of two runs is right.
-        (_("Neither"), found.neither, None),
-    )
-    with st.container(horizontal=True, gap="medium"):
-        for label, value, name in metrics:
-            st.metric(label, f"{value:,}", help=escaped(name) if name else None, width=COUNT_WIDTH)
-        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
-        st.metric(
-            _("Cohen's κ"),
-            kappa,
-            help=_("Agreement of the predictions beyond chance: 1 if they always agree, 0 at chance level."),
-            width=COUNT_WIDTH,
+def _list(
+    name: str,
+    a: Shown,
+    b: Shown,
+    ids: Sequence[int],
+    rows: Sequence[Sequence[int]],
+    scores: Sequence[ExampleScores],
+) -> None:
+    """Draw the examples that B fixed or broke. Args: ids: of the examples; rows: in each run's probe set."""
+    title = _("Fixed by B") if name == "fixed" else _("Broken by B")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{title}** · {len(ids):,}", width="stretch")
+        st.button(
+            _("Select on the maps"),
+            key=f"compare.{name}.select",
+            icon=":material/select_all:",
+            disabled=not ids,
+            on_click=state.remember,
+            args=(ASKED, tuple(ids)),
         )
-
-
-def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: Sequence[ExampleScores]) -> None:
+    if not ids:
+        return
     probe = a.frames.probe
     table: dict[str, list[str]] = {
         "Text": [probe.texts[row] for row in rows[0]],

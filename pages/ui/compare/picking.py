@@ -51,7 +51,29 @@ class Shown(NamedTuple):
 
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
     """Draw the list of runs in the page's first line. Return the ids of the chosen runs, in the order of choice."""
-    chosen = _chosen(store, runs)
+    text = Compare.RUNS.text
+    if text is None:  # the newest run that has frames, and one of its task
+        seen = [run for run in runs if run.probe_known]
+        same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
+        found = [run.id for run in (*seen[:1], *(same or seen[1:])[:1])]
+    else:
+        found = []
+        for part in dict.fromkeys(split(text)):
+            try:
+                found.append(store.find(part))
+            except PlaygroundError:
+                given = escaped(shown(part))
+                st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
+    found = list(dict.fromkeys(found))
+    if len(found) > MOST_RUNS:
+        st.warning(
+            _(
+                "The link asks for {count} runs, but at most {most} can be compared. Showing the first {most}.",
+                count=len(found),
+                most=MOST_RUNS,
+            )
+        )
+    chosen = found[:MOST_RUNS]
     Compare.RUNS.put(chosen)
     labels = run_labels(runs)
     if state.widget_value(KEY) != chosen:
@@ -95,32 +117,6 @@ def load_compared(store: Store, ids: Sequence[str]) -> list[Compared]:
                 st.warning(escaped(frames.problem))
         found.append(Compared(run, run.effective, name, frames if frames is not None and frames.numbers else None))
     return found
-
-
-def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
-    """Return the ids of the runs that the address names; by default the newest that has frames, and one of its task."""
-    text = Compare.RUNS.text
-    if text is None:
-        seen = [run for run in runs if run.probe_known]
-        same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
-        return [run.id for run in (*seen[:1], *(same or seen[1:])[:1])]
-    found: list[str] = []
-    for part in dict.fromkeys(split(text)):
-        try:
-            found.append(store.find(part))
-        except PlaygroundError:
-            given = escaped(shown(part))
-            st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
-    found = list(dict.fromkeys(found))
-    if len(found) > MOST_RUNS:
-        st.warning(
-            _(
-                "The link asks for {count} runs, but at most {most} can be compared. Showing the first {most}.",
-                count=len(found),
-                most=MOST_RUNS,
-            )
-        )
-    return found[:MOST_RUNS]
 
 
 def group_name(names: Sequence[str]) -> str:

@@ -113,7 +113,20 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw the settings, the scores and the tests. Return whether something is still being computed."""
-    _differences(runs)
+    st.header(_("Differing settings"))
+    different = config_differences([one.config for one in runs])
+    if different:
+        names = [one.name for one in runs]
+        settings = [{SETTING: _(one.label)} | dict(zip(names, one.values, strict=True)) for one in different]
+        _table(pd.DataFrame(settings), pinned=SETTING)
+        st.caption(
+            _(
+                "All other settings are equal, follow from these, or are defaults that only some runs have. – means "
+                "that a run has no such setting."
+            )
+        )
+    else:
+        st.caption(_("None: these runs have the same settings and the same seed."))
     st.header(_("Scores"))
     found = _scores_of(store, runs)
     busy = _measuring(runs, found.measured)
@@ -132,25 +145,6 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     _significance(store, found.groups, found.heads, runs)
     example_test(store, runs)
     return busy
-
-
-def _differences(runs: Sequence[Compared]) -> None:
-    st.header(_("Differing settings"))
-    found = config_differences([one.config for one in runs])
-    if not found:
-        st.caption(_("None: these runs have the same settings and the same seed."))
-        return
-    rows = [
-        {SETTING: _(difference.label)} | dict(zip([one.name for one in runs], difference.values, strict=True))
-        for difference in found
-    ]
-    _table(pd.DataFrame(rows), pinned=SETTING)
-    st.caption(
-        _(
-            "All other settings are equal, follow from these, or are defaults that only some runs have. – means "
-            "that a run has no such setting."
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.config import LARGEST_SEED, RunConfig
+from core.config import LARGEST_SEED
 from core.config.compare import SEED, config_differences
 from core.config.edit import twin, twin_name
 from core.config.schedule import as_launched
@@ -44,11 +44,7 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
             "effect of that setting."
         )
     )
-    left, right = st.columns(2)
-    with left:
-        original = _original(runs)
-    with right:
-        change = _change(original.config)
+    original, change = _choose(runs)
     begin_fields()
     value = _value(original, change)
     try:
@@ -98,18 +94,19 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         st.rerun()
 
 
-def _original(runs: Sequence[Compared]) -> Compared:
-    by_id = {one.run.id: one for one in runs}
+def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting]:
+    """Draw the choices of the original and of the setting to change. Return both."""
+    left, right = st.columns(2)
+    original = runs[0]
     if len(runs) == 1:
-        st.text_input(_("Twin of"), runs[0].name, disabled=True, key="compare.only")
-        return runs[0]
-    chosen, tied = bound(Compare.TWIN, by_id, runs[0].run.id, labels=[one.name for one in runs])
-    st.selectbox(_("Twin of"), list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
-    return by_id[chosen]
-
-
-def _change(config: RunConfig) -> TwinSetting:
-    """Draw the choice of the setting to change and return it."""
+        left.text_input(_("Twin of"), original.name, disabled=True, key="compare.only")
+    else:
+        by_id = {one.run.id: one for one in runs}
+        with left:
+            chosen, tied = bound(Compare.TWIN, by_id, original.run.id, labels=[one.name for one in runs])
+            st.selectbox(_("Twin of"), list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
+        original = by_id[chosen]
+    config = original.config
     following = [(config.seed + more) % (LARGEST_SEED + 1) for more in (1, 2, 3)]
     suggestions = tuple(Suggestion(number, str(number)) for number in following)
     # Last, because repetitions separate luck from effect.
@@ -118,9 +115,10 @@ def _change(config: RunConfig) -> TwinSetting:
     labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # the address has a setting of another run
         Compare.CHANGE.forget()
-    chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
-    st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
-    return changes[chosen]
+    with right:
+        path, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
+        st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
+    return original, changes[path]
 
 
 def _value(original: Compared, change: TwinSetting) -> Value | None:

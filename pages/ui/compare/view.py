@@ -29,7 +29,7 @@ from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
-from pages.ui.map_view import MapState, Panel, map_now, map_view
+from pages.ui.map_view import MapState, map_now, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.text_table import csv_button
 from pages.ui.waiting import POLLING, poll_while
@@ -75,37 +75,6 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return
-    busy = _going_on(engine, runs)
-    try:
-        busy = _draw(engine, runs) or busy
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-    poll_while(busy)
-
-
-def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
-    """Draw the chosen view. Return whether something is still being computed."""
-    if len(runs) == 1:
-        st.info(_("A comparison needs two runs. Add another, or make a twin: the same run with one setting changed."))
-        twin_form(engine, runs)
-        return False
-    shown, tied = bound(Compare.SHOW, VIEWS)
-    # Translators: a noun.
-    segments(_("View"), VIEWS, tied)
-    match shown:
-        case "scores":
-            return overview(engine.store, runs)
-        case "maps":
-            return _maps(runs)
-        case "curves":
-            curves(engine.store, runs)
-        case "twin":
-            twin_form(engine, runs)
-    return False
-
-
-def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
-    """Draw a line for every run that has not ended. Return whether there is one."""
     going = [one for one in runs if not one.run.status.ended]
     if any(one.run.status == Status.QUEUED for one in going):
         engine.dispatch()
@@ -117,7 +86,30 @@ def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
             )
             step, steps = f"{one.run.last_step:,}", f"{one.run.steps:,}"
             st.caption(_("step {step} of {steps}", step=step, steps=steps), width="content")
-    return bool(going)
+    busy = False
+    try:
+        shown = "twin"
+        if len(runs) == 1:
+            alone = _(
+                "A comparison needs two runs. Add another, or make a twin: the same run with one setting changed."
+            )
+            st.info(alone)
+        else:
+            shown, tied = bound(Compare.SHOW, VIEWS)
+            # Translators: a noun.
+            segments(_("View"), VIEWS, tied)
+        match shown:
+            case "scores":
+                busy = overview(engine.store, runs)
+            case "maps":
+                busy = _maps(runs)
+            case "curves":
+                curves(engine.store, runs)
+            case "twin":
+                twin_form(engine, runs)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+    poll_while(busy or bool(going))
 
 
 def _maps(runs: Sequence[Compared]) -> bool:
@@ -132,22 +124,11 @@ def _maps(runs: Sequence[Compared]) -> bool:
     spec, maps, busy = maps_of(shown, wanted)
     examples = link_examples(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)
-    on_map = _map_view(shown, panels, examples)
-    st.caption(about(shown, spec, wanted, turns, colour))
-    for one in shown:
-        if whose := predictions_of(one.frames):
-            st.caption(called(escaped(one.name), whose))
-    _selection(shown, examples, on_map.selected, on_map.frame)
-    pair(shown, examples)
-    return busy
-
-
-def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> MapState:
-    """Draw the maps in their last state or that of the address, and write the new state into the address."""
+    # The maps keep their last state, or that of the address.
     asked = state.remembered(ASKED, lambda: None)
     state.forget(ASKED)
     steps = sorted({step for panel in panels for step in panel.steps})
-    key = f"compare.map.{'.'.join(one.frames.run.id for one in runs)}"
+    key = f"compare.map.{'.'.join(one.frames.run.id for one in shown)}"
     known = map_now(key) or MapState(
         ids_from_text(Compare.SELECTED.text or "", examples.known),
         {str(step): step for step in steps}.get(Compare.FRAME.text or ""),
@@ -169,7 +150,13 @@ def _map_view(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) 
     Compare.FRAME.put(on_map.frame, steps[-1] if steps else None)
     Compare.SELECTED.put(ids_as_text(on_map.selected))
     Compare.CAMERAS.put(on_map.view)
-    return on_map
+    st.caption(about(shown, spec, wanted, turns, colour))
+    for one in shown:
+        if whose := predictions_of(one.frames):
+            st.caption(called(escaped(one.name), whose))
+    _selection(shown, examples, on_map.selected, on_map.frame)
+    pair(shown, examples)
+    return busy
 
 
 def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
@@ -213,9 +200,19 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
         },
     )
     st.caption(_("For each run: ✓ right or ✗ wrong, its prediction and confidence, at the frame shown on its map."))
+
+    def csv() -> bytes:
+        rows = []
+        for text, label, split, said in records:
+            rows.append({"text": text, "label": label, "split": split})
+            for name, one in said.items():
+                rows[-1][f"{name}: prediction"] = one[1] if one else ""
+                rows[-1][f"{name}: confidence"] = f"{one[2]:.6f}" if one else ""
+        return csv_file(rows)
+
     csv_button(
         _("Selection as CSV"),
-        lambda: csv_file([_csv_row(record) for record in records]),
+        csv,
         "selection.csv",
         key="compare.selection.csv",
     )
@@ -240,10 +237,3 @@ def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: 
         split = probe.splits[row] if probe.splits else VALIDATION
         records.append(Record(probe.texts[row], probe.classes[probe.labels[row]], split, said))
     return records
-
-
-def _csv_row(record: Record) -> dict[str, str]:
-    row = {"text": record.text, "label": record.label, "split": record.split}
-    for name, said in record.said.items():
-        row |= {f"{name}: prediction": said[1] if said else "", f"{name}: confidence": f"{said[2]:.6f}" if said else ""}
-    return row

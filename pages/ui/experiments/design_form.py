@@ -219,10 +219,16 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
     item.put(list(typed))
     found = []
     for text in typed:
+        if text in known:
+            found.append(known[text])
+            continue
         try:
-            found.append(known[text] if text in known else _parsed(parameter, text))
+            value = text if parameter.kind == "name" else json.loads(text.replace(",", "."))
+            found.append(parameter.check(_(parameter.label), value))
         except ConfigError as problem:
             report_problem(st, problem)
+        except ValueError:  # not a number
+            report_problem(st, ConfigError(_(parameter.label), text, parameter.remedy))
     if not typed:
         report_problem(st, ConfigError(_(setting.label), _("an empty list"), "give at least one value."))
     found = list(dict.fromkeys(found)) or [known[text] for text in usual]
@@ -236,17 +242,6 @@ def _order(value: Value) -> tuple[int, Any]:
 
 def _text(value: Value | None) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _parsed(parameter: Parameter, text: str) -> Value:
-    """Parse and check a typed value. Raises: ConfigError."""
-    if parameter.kind == "name":
-        return parameter.check(_(parameter.label), text)
-    try:
-        value = json.loads(text.replace(",", "."))
-    except ValueError:
-        raise ConfigError(_(parameter.label), text, parameter.remedy) from None
-    return parameter.check(_(parameter.label), value)
 
 
 def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:

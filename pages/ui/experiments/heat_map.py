@@ -16,7 +16,7 @@ from core.experiments.result_table import (
     reference_text,
     score_name,
 )
-from core.experiments.results import CellResult, Comparison, Results, Verdict
+from core.experiments.results import CellResult, Results, Verdict
 from core.messages import N_, _, called, ngettext, sentences
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
@@ -87,24 +87,22 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     seeds = ngettext("{count} seed", "{count} seeds", cell.seeds)
     words = [_("{cell}: {score} over {seeds}.", cell=cell.title, score=mean_text(results, cell), seeds=seeds)]
     words += [text for text in [reference_text(results, cell)] if text]
-    return words if cell.comparison is None else [*words, *_comparison_sentences(results, cell.comparison)]
-
-
-def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]:
+    comparison = cell.comparison
+    if comparison is None:
+        return words
     found = comparison.difference
-    difference, seeds = difference_text(results, found.mean), ngettext("{count} seed", "{count} seeds", found.seeds)
-    against = results.cells[comparison.baseline].title
+    seeds = ngettext("{count} seed", "{count} seeds", found.seeds)
+    difference, against = difference_text(results, found.mean), results.cells[comparison.baseline].title
     if found.p is None:
-        return [
-            _(
-                "{difference} against {baseline}, over {seeds} in common. A single seed does not generalise.",
-                difference=difference,
-                baseline=against,
-                seeds=seeds,
-            )
-        ]
+        alone = _(
+            "{difference} against {baseline}, over {seeds} in common. A single seed does not generalise.",
+            difference=difference,
+            baseline=against,
+            seeds=seeds,
+        )
+        return [*words, alone]
     if comparison.is_zero_throughout:
-        return [_("No difference from {baseline}, over {seeds} in common.", baseline=against, seeds=seeds)]
+        return [*words, _("No difference from {baseline}, over {seeds} in common.", baseline=against, seeds=seeds)]
     shown = _(
         "{difference} against {baseline}, over {seeds} in common; 95% interval {interval}, p {p} over seeds (Holm).",
         difference=difference,
@@ -115,7 +113,7 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
     )
     verdict = _(VERDICT_SENTENCES[comparison.verdict])
     needed = "" if comparison.is_zero else _("Seeds needed: {number}.", number=needed_text(comparison))
-    return [shown, sentences([verdict, needed])]
+    return [*words, shown, sentences([verdict, needed])]
 
 
 Levels = tuple[int, ...] | None
@@ -156,7 +154,10 @@ def _cell(
     spread: tuple[float, float],
     chosen: bool,
 ) -> TableCell:
-    going = _going(results, runs)
+    finished, total = sum(run.status == Status.FINISHED for run in runs), len(results.design.seeds)
+    going = "" if finished == total else _("{finished} of {total}", finished=finished, total=total)
+    if failed := sum(run.status == Status.FAILED or run.problem is not None for run in runs):
+        going = _("{count} failed", count=failed)
     if cell.mean is None:
         about = called(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
         return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
@@ -181,13 +182,3 @@ def _cell(
         beaten = _("above probe") if results.measure.better == "lower" else _("below probe")
     note = " · ".join(part for part in (note, beaten, going) if part)
     return TableCell(mean_text(results, cell), about, strength, note, kind, chosen)
-
-
-def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:
-    """Return the number of failed or, if none failed, finished runs of a cell as text; "" once all have finished."""
-    finished = sum(run.status == Status.FINISHED for run in runs)
-    failed = sum(run.status == Status.FAILED or run.problem is not None for run in runs)
-    total = len(results.design.seeds)
-    if failed:
-        return _("{count} failed", count=failed)
-    return "" if finished == total else _("{finished} of {total}", finished=finished, total=total)

@@ -31,13 +31,9 @@ def open_experiments(engine: Engine) -> Experiments:
 
 
 @cached(64)
-def _parsed(text: str) -> Design:
-    return parse_design(text)
-
-
 def design_of(experiment: Experiment) -> Design:
     """Return the design of an experiment."""
-    return _parsed(experiment.design)
+    return parse_design(experiment.design)
 
 
 @cached(64, spinner=N_("Checking every cell"), kept_s=COST_S)

@@ -22,11 +22,11 @@ from core.experiments.result_table import (
     table_rows,
     table_text,
 )
-from core.experiments.results import CellResult, Results, pair_agreement
+from core.experiments.results import Results, pair_agreement
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _, ngettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
-from core.store import Experiment, ExperimentRun, Status, Store
+from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
@@ -158,23 +158,18 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
         else:
             for sentence in cell_sentences(results, chosen):
                 st.markdown(escaped(sentence))
-            _example_test(engine.store, results, chosen)
+            if chosen.comparison is not None and results.measure.name in SCORES:
+                # The paired test over examples, for a run of this cell and the baseline's run of the same seed.
+                pair = [chosen, results.cells[chosen.comparison.baseline]]
+                st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")
+                seeds = [seed for seed in pair[0].scores if seed in pair[1].scores]
+                seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{chosen.cell.number}", width=SEED_PX)
+                both = [run for one in pair for run in one.runs if run.seed == seed]
+                first, second = ((str(run.run_id), run.begun_attempt) for run in both)
+                found = pair_agreement(engine.store, first, second, results.split)
+                st.caption(escaped(pair_text(found, *(one.title for one in pair))))
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
     _notes(results)
-
-
-def _example_test(store: Store, results: Results, cell: CellResult) -> None:
-    """Draw the paired test of a cell's run against its baseline's run of the same seed, over examples of the split."""
-    if cell.comparison is None or results.measure.name not in SCORES:
-        return
-    pair = [cell, results.cells[cell.comparison.baseline]]
-    st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")
-    seeds = [seed for seed in pair[0].scores if seed in pair[1].scores]
-    seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{cell.cell.number}", width=SEED_PX)
-    runs = [run for one in pair for run in one.runs if run.seed == seed]
-    first, second = ((str(run.run_id), run.begun_attempt) for run in runs)
-    found = pair_agreement(store, first, second, results.split)
-    st.caption(escaped(pair_text(found, *(one.title for one in pair))))
 
 
 def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:

@@ -84,7 +84,6 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     st.caption(escaped(about))
     show_notice()
     _progress(engine.store, experiment, design, runs)
-    _problems(design, runs)
     protocol = PROTOCOLS.get(design.protocol)
     show, measure, split = _selection(protocol)
     measuring = False
@@ -132,6 +131,7 @@ def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
 
 
 def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
+    """Draw how many runs have finished, the time left, and the reasons why runs failed."""
     finished = [run for run in runs if run.status == Status.FINISHED]
     words = [
         _(
@@ -154,33 +154,23 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
     if not experiment.wanted and len(finished) < design.runs:
         words.append(_("stopped"))
     if finished and experiment.wanted:
-        words += _left(store, runs, unmade * mean(run.seconds for run in finished))
+        unmade_s = unmade * mean(run.seconds for run in finished)
+        on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
+        if settings().engine == LOCAL and (on_the_way or unmade_s):  # the capacity of a cluster is unknown
+            left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
+            if left.seconds is not None and left.others:
+                words.append(ngettext("{count} other run starts first", "{count} other runs start first", left.others))
+            if left.seconds is not None:
+                time = duration(max(1.0, left.seconds + unmade_s / len(slots())))
+                words.append(_("about {time} left", time=time))
     if len(finished) + early == design.runs:
         st.caption(" · ".join(words))
     else:
         st.progress((len(finished) + early) / design.runs, " · ".join(words))
-
-
-def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[str]:
-    """Describe the other runs that start first and the time left; nothing on a cluster, whose capacity is unknown."""
-    on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
-    if settings().engine != LOCAL or not (on_the_way or unmade_s):
-        return []
-    left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
-    if left.seconds is None:
-        return []
-    others = ngettext("{count} other run starts first", "{count} other runs start first", left.others)
-    takes = _("about {time} left", time=duration(max(1.0, left.seconds + unmade_s / len(slots()))))
-    return [*([others] if left.others else []), takes]
-
-
-def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
-    """Draw the reasons why runs failed or were not created, each reason once."""
     cells = {cell.number: cell for cell in (*design.source_cells, *design.cells)}
-    reasons: dict[Text, list[str]] = {}
+    reasons: dict[Text, list[str]] = {}  # why runs failed or were not created, each reason once
     for run in runs:
-        reason = run.problem or (run.message if run.status == Status.FAILED else None)
-        if reason:
+        if reason := run.problem or (run.message if run.status == Status.FAILED else None):
             title = design.spoken_title(cells[run.cell])
             reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():

@@ -21,10 +21,29 @@ SEEN_CLASSES = 10
 
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
     """Draw the panel. Return the rows that the user just chose to select, or None."""
-    chosen = _confusion(frames, scores)
+    chosen, probe = _confusion(frames, scores), frames.probe
     vectors = frames.vectors(number)
-    margin = margins(vectors, frames.probe.labels)
-    _per_class(frames, vectors, scores, margin)
+    margin = margins(vectors, probe.labels)
+    centroids = class_centroids(vectors, probe.labels, len(probe.classes))
+    lengths = np.linalg.norm(centroids.vectors, axis=1)
+    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Concentration"))
+    by_class: dict[str, list[Cell]] = {name: [] for name in names}
+    for label, name in enumerate(probe.classes):
+        mine = np.asarray(probe.labels) == label
+        right = scores.correct[: probe.held_out][mine[: probe.held_out]]
+        known = np.isfinite(margin[mine])
+        by_class["Class"].append(name)
+        by_class["Examples"].append(float(mine.sum()))
+        by_class["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
+        by_class["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
+        by_class["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
+    text_table(by_class, height=320, classes=probe.classes, label=N_("Classes"))
+    st.caption(
+        _(
+            "Accuracy of the class's validation texts. Concentration: length of the mean normalised vector, 1 if "
+            "all vectors point the same way."
+        )
+    )
     smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:SMALLEST]
     rows = [int(row) for row in smallest if np.isfinite(margin[row])]
     if rows:
@@ -36,8 +55,8 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
             )
         )
         first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
-        columns = first_columns | example_columns(frames.probe, scores, rows)
-        text_table(columns, height=280, classes=frames.probe.classes)
+        columns = first_columns | example_columns(probe, scores, rows)
+        text_table(columns, height=280, classes=probe.classes)
         chosen = select_button("margins", rows) or chosen
     return chosen
 
@@ -84,27 +103,3 @@ def _confusion(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     if cell is None:
         return None
     return tuple(np.flatnonzero((labels == cell[0]) & (predicted == cell[1])).tolist())
-
-
-def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margin: np.ndarray) -> None:
-    probe = frames.probe
-    centroids = class_centroids(vectors, probe.labels, len(probe.classes))
-    lengths = np.linalg.norm(centroids.vectors, axis=1)
-    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Concentration"))
-    columns: dict[str, list[Cell]] = {name: [] for name in names}
-    for label, name in enumerate(probe.classes):
-        mine = np.asarray(probe.labels) == label
-        right = scores.correct[: probe.held_out][mine[: probe.held_out]]
-        known = np.isfinite(margin[mine])
-        columns["Class"].append(name)
-        columns["Examples"].append(float(mine.sum()))
-        columns["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
-        columns["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
-        columns["Concentration"].append(float(lengths[label]) if centroids.present[label] else np.nan)
-    text_table(columns, height=320, classes=probe.classes, label=N_("Classes"))
-    st.caption(
-        _(
-            "Accuracy of the class's validation texts. Concentration: length of the mean normalised vector, 1 if "
-            "all vectors point the same way."
-        )
-    )

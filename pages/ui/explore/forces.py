@@ -211,8 +211,7 @@ def forces(frames: Frames, acting: BatchForces) -> None:
         )
     _numbers(acting)
     draw_cards("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
-    _positives(acting)
-    _table(frames, acting)
+    _texts(frames, acting)
     if temperature is not None and acting.shown.temperature is not None:
         _curves(frames, acting, temperature, acting.shown.temperature)
 
@@ -251,41 +250,37 @@ def _number(value: float, form: str) -> str:
     return "–" if np.isnan(value) else format(value, form)
 
 
-def _positives(acting: BatchForces) -> None:
-    """Draw which positives push, because their p exceeds X, and how the anchor's other views act."""
-    found, place = acting.found, acting.place
-    if found.p is None or found.X is None:
-        return
-    pushing = found.positives[place] & (found.coefficients[place] > 0)
-    pushing[place] = False
-    if count := int(pushing.sum()):
-        st.caption(
-            ngettext(
-                "{count} positive pushes: its p exceeds its target X, so the anchor is moved away from it and "
-                "towards the other positives.",
-                "{count} positives push: their p exceeds their target X, so the anchor is moved away from them and "
-                "towards the other positives.",
-                count,
-            )
-        )
-    if acting.law.has_own_view:
-        st.caption(
-            ngettext(
-                "Its other view has p {p:.3f} and the target {X:.3f}. Both views are the same vector here, so this "
-                "force has no direction and no arrow.",
-                "Its {count} other views together have p {p:.3f} and the target {X:.3f}. All views are the same "
-                "vector here, so this force has no direction and no arrow.",
-                acting.law.views - 1,
-                p=float(found.p[place, place]),
-                X=float(found.X[place, place]),
-            )
-        )
-
-
-def _table(frames: Frames, acting: BatchForces) -> None:
+def _texts(frames: Frames, acting: BatchForces) -> None:
+    """Draw which positives push, because their p exceeds X, how the anchor's other views act, and every force."""
     strength, found, place = _strength(acting), acting.found, acting.place
+    softmax: dict[str, Any] = {}
+    if found.p is not None and found.X is not None:
+        softmax = {"p": found.p, "X": found.X}
+        pushing = found.positives[place] & (found.coefficients[place] > 0)
+        pushing[place] = False
+        if count := int(pushing.sum()):
+            st.caption(
+                ngettext(
+                    "{count} positive pushes: its p exceeds its target X, so the anchor is moved away from it and "
+                    "towards the other positives.",
+                    "{count} positives push: their p exceeds their target X, so the anchor is moved away from them "
+                    "and towards the other positives.",
+                    count,
+                )
+            )
+        if acting.law.has_own_view:
+            st.caption(
+                ngettext(
+                    "Its other view has p {p:.3f} and the target {X:.3f}. Both views are the same vector here, so "
+                    "this force has no direction and no arrow.",
+                    "Its {count} other views together have p {p:.3f} and the target {X:.3f}. All views are the same "
+                    "vector here, so this force has no direction and no arrow.",
+                    acting.law.views - 1,
+                    p=float(found.p[place, place]),
+                    X=float(found.X[place, place]),
+                )
+            )
     order = [int(i) for i in np.argsort(-np.abs(strength), kind="stable") if i != place]
-    softmax = {"p": found.p, "X": found.X} if found.p is not None and found.X is not None else {}
     similarity = N_("Cosine") if acting.law.normalize else N_("Dot product")
     columns: dict[str, list[Cell]] = {
         # Translators: a column that says of each text that it pulls or pushes

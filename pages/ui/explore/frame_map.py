@@ -76,12 +76,6 @@ def _loss(frames: Frames) -> Bundle:
     return values_bundle(losses, _("Cross-entropy, nats"), 0.0, max(high, 1e-6))
 
 
-def _split(frames: Frames) -> Bundle:
-    train = [split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids)
-    names = (_("validation"), _("training"))
-    return categories_bundle(np.asarray(train, np.int64), names, _("Split"), SPLIT_COLOURS)
-
-
 def _cluster(frames: Frames) -> Bundle:
     count = len(frames.probe.classes)
     known = run_reads.measures(frames)
@@ -113,7 +107,16 @@ COLOURINGS: Mapping[str, Colouring] = {
         N_("Colour: probability of the predicted class."),
     ),
     "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% share a colour.")),
-    "split": Colouring(N_("Training or validation"), _split, N_("Colour: training or validation example.")),
+    "split": Colouring(
+        N_("Training or validation"),
+        lambda frames: categories_bundle(
+            np.asarray([split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids), np.int64),
+            (_("validation"), _("training")),
+            _("Split"),
+            SPLIT_COLOURS,
+        ),
+        N_("Colour: training or validation example."),
+    ),
     "cluster": Colouring(
         N_("Cluster"), _cluster, N_("Colour: k-means clusters, as many as classes, numbered by label.")
     ),

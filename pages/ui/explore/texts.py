@@ -41,7 +41,21 @@ def texts(
 ) -> tuple[int, ...] | None:
     """Draw the selected examples, or those with the highest loss. Return the rows to select, or None for no change."""
     if not rows:
-        return _hardest(frames, scores)
+        st.caption(
+            _(
+                "{texts} are on the map. Click a point, or drag a box or lasso around several, to read them here. "
+                "Hold Shift to add to the selection.",
+                texts=probe_label(frames.probe),
+            )
+        )
+        losses = scores.loss[: frames.probe.held_out]
+        hardest = [int(row) for row in np.argsort(-losses, kind="stable")[:HARDEST] if np.isfinite(losses[row])]
+        if not hardest:
+            return None
+        st.markdown(_("**Highest loss at this frame** · validation texts"))
+        first: dict[str, list[Cell]] = {N_("Loss"): [float(losses[row]) for row in hardest]}
+        text_table(first | example_columns(frames.probe, scores, hardest), classes=frames.probe.classes)
+        return select_button("hardest", hardest)
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(_("**{texts} selected**", texts=f"{len(rows):,}"))
     per_point, to_trust = bound_switch(Explore.TRUST)
@@ -59,25 +73,6 @@ def texts(
         key="explore.selection.csv",
     )
     return None
-
-
-def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
-    """Draw the validation texts with the highest loss if nothing is selected. Return the rows to select, or None."""
-    st.caption(
-        _(
-            "{texts} are on the map. Click a point, or drag a box or lasso around several, to read them here. Hold "
-            "Shift to add to the selection.",
-            texts=probe_label(frames.probe),
-        )
-    )
-    losses = scores.loss[: frames.probe.held_out]
-    rows = [int(row) for row in np.argsort(-losses, kind="stable")[:HARDEST] if np.isfinite(losses[row])]
-    if not rows:
-        return None
-    st.markdown(_("**Highest loss at this frame** · validation texts"))
-    first: dict[str, list[Cell]] = {N_("Loss"): [float(losses[row]) for row in rows]}
-    text_table(first | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
-    return select_button("hardest", rows)
 
 
 def frame_button(frames: Frames, spec: MapSpec, points: Points | None, number: int) -> None:

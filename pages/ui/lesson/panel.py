@@ -60,7 +60,21 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     done = answered_rightly(key, check, numbers, value)
     st.markdown(f"**{check.question}**")
     if not done:
-        answer = _ask(key, check, number)
+        answer: float | int | None  # the typed number, or the position of the choice; None if the field is empty
+        if number is None:
+            labels = list(check.choices)
+            answer = st.radio(
+                check.question,
+                range(len(labels)),
+                None,
+                format_func=labels.__getitem__,
+                label_visibility="collapsed",
+                key=key,
+            )
+        else:
+            units = {"percent": _("Your answer in %"), "points": _("Your answer in points")}
+            label = units.get(number.form, _("Your answer"))
+            answer = st.number_input(label, value=None, format="%g", key=key, width=220)
         # Translators: a button: see whether the answer is right.
         label = _("Check")
         st.button(
@@ -96,19 +110,6 @@ def _keep_answer(key: str) -> None:
     if (answer := state.widget_value(key)) is not None:
         tries = answers().checked.get(key, (0, 0))[1]
         answers().checked[key] = (answer, tries + 1)
-
-
-def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
-    """Draw the field. Returns: the typed number, or the position of the choice; None if the field is empty."""
-    if number is None:
-        labels = list(check.choices)
-        places = range(len(labels))
-        return st.radio(
-            check.question, places, None, format_func=labels.__getitem__, label_visibility="collapsed", key=key
-        )
-    label = {"percent": _("Your answer in %"), "points": _("Your answer in points")}.get(number.form, _("Your answer"))
-    typed = st.number_input(label, value=None, format="%g", key=key, width=220)
-    return None if typed is None else float(typed)
 
 
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
@@ -221,19 +222,17 @@ def _predicted(block: Predict, key: str) -> bool:
     if said is not None and said in range(len(block.choices)):
         st.markdown(f"**{block.question}**  \n{_('You predicted: {answer}', answer=block.choices[said])}")
         return True
+
+    def keep() -> None:
+        if (chosen := state.widget_value(f"{key}.predicted")) is not None:
+            answers().predicted[key] = int(chosen)
+
     places = range(len(block.choices))
     chosen = st.radio(block.question, places, None, format_func=block.choices.__getitem__, key=f"{key}.predicted")
     # Translators: a button: show what the prediction was about.
     label = _("Reveal")
-    st.button(
-        label, disabled=chosen is None, type="primary", key=f"{key}.reveal", on_click=_keep_prediction, args=(key,)
-    )
+    st.button(label, disabled=chosen is None, type="primary", key=f"{key}.reveal", on_click=keep)
     return False
-
-
-def _keep_prediction(key: str) -> None:
-    if (chosen := state.widget_value(f"{key}.predicted")) is not None:
-        answers().predicted[key] = int(chosen)
 
 
 def _way_on(at: At) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from core.artifacts.sentence import Deletions, deletions
 from core.artifacts.weights import weight_stamps
 from core.errors import PlaygroundError, shown
-from core.events import TokenText
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
 from core.messages import N_, _, listed, ngettext, sentences, with_more
@@ -122,8 +121,13 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
             k=chosen.k,
             where=chosen.where,
         )
-        cut_off = _("If a text is truncated, another word may take the place of the deleted one.")
-        st.caption(sentences([about, cut_off if _is_cut_off(reading.read) else ""]))
+        ends = [0] * len(reading.read.sides)  # of what the encoder reads
+        for word in reading.read.words:
+            ends[word.side] = max(ends[word.side], word.end)
+        cut_off = ""
+        if any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True)):
+            cut_off = _("If a text is truncated, another word may take the place of the deleted one.")
+        st.caption(sentences([about, cut_off]))
         with st.container(border=True):
             st.markdown(_("**Attention is not explanation**"))
             st.markdown(_evidence(attention, effects, agreement))
@@ -208,14 +212,6 @@ def _evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) ->
             chance=chance,
         )
     return sentences([overlap, correlations])
-
-
-def _is_cut_off(read: TokenText) -> bool:
-    """Return whether the encoder leaves out the end of a text."""
-    ends = [0] * len(read.sides)
-    for word in read.words:
-        ends[word.side] = max(ends[word.side], word.end)
-    return any(side[end:].strip() for side, end in zip(read.sides, ends, strict=True))
 
 
 def _table(

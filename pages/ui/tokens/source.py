@@ -15,7 +15,7 @@ from core.messages import N_, _, listed, ngettext, sentences, with_more
 from core.representation.attention import punctuation
 from core.settings import settings
 from pages.ui import state
-from pages.ui.address import Item, Tokens
+from pages.ui.address import Tokens
 from pages.ui.bound import WidgetArguments, bound, bound_nearest, bound_segments, bound_switch
 from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.text_table import truncate
@@ -158,37 +158,31 @@ def choose_text(known: TokenRun) -> Reading | None:
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         source = bound_segments(_("Text"), Tokens.SOURCE, SOURCES, default)
-        position = _pick(known) if source == EXAMPLE else None
-    if position is None:
+        if source == EXAMPLE:
+            labels = []
+            for read, label in zip(known.texts, known.labels, strict=True):
+                text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
+                labels.append(with_more(truncate(text, OPTION_CHARS), known.probe.classes[label]))
+            options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
+            example, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
+            about = [_("Type to search.")]
+            if left_out := len(known.probe.ids) - len(known.ids):
+                about.append(_("Attention was not stored for {examples} more.", examples=f"{left_out:,}"))
+            st.selectbox(
+                _("Example ({examples} with stored attention)", examples=f"{len(known.ids):,}"),
+                known.ids,
+                format_func=dict(zip(known.ids, options, strict=True)).__getitem__,
+                help=sentences(about),
+                **tied.by_index,
+            )
+    if source != EXAMPLE:
         return _own(known)
-    reading, problem = reads.example_reading(known, position)
+    reading, problem = reads.example_reading(known, known.ids.index(example))
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
         st.info(_("The frames so far have no attention for this example."))
     return reading
-
-
-def _pick(known: TokenRun) -> int:
-    """Draw the choice of an example. Return its position."""
-    labels = []
-    for read, label in zip(known.texts, known.labels, strict=True):
-        text = " ↔ ".join(" ".join(side.split()) for side in read.sides)
-        labels.append(with_more(truncate(text, OPTION_CHARS), known.probe.classes[label]))
-    options = distinct(labels, [_("example {number}", number=example) for example in known.ids])
-    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
-    left_out = len(known.probe.ids) - len(known.ids)
-    about = [_("Type to search.")]
-    if left_out:
-        about.append(_("Attention was not stored for {examples} more.", examples=f"{left_out:,}"))
-    st.selectbox(
-        _("Example ({examples} with stored attention)", examples=f"{len(known.ids):,}"),
-        known.ids,
-        format_func=dict(zip(known.ids, options, strict=True)).__getitem__,
-        help=sentences(about),
-        **tied.by_index,
-    )
-    return known.ids.index(value)
 
 
 def _own(known: TokenRun) -> Reading | None:
@@ -218,9 +212,10 @@ def _own(known: TokenRun) -> Reading | None:
     return Reading(f"{known.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
-def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mapping[int, int]) -> tuple[list[str], bool]:
-    """Draw a field for each text. Return the texts, and whether the visitor pressed the button."""
-    pair = len(items) > 1
+def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
+    """Draw the form. Return the text of the address, or None if it is not valid; the button replaces it."""
+    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
+    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
     with st.form("tokens.own", border=False):
         typed = [
             st.text_area(
@@ -241,14 +236,6 @@ def _form(known: TokenRun, items: Sequence[Item[str]], most: int, stamps: Mappin
                 steps=listed(f"{step:,}" for step in stamps),
             )
             st.caption(about, width="stretch")
-    return typed, pressed
-
-
-def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
-    """Return the text that the address holds, or None if there is no valid one. The button replaces it."""
-    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
-    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
-    typed, pressed = _form(known, items, most, stamps)
     missing_weights(known.run)
     # The session stores the request too, because a click right after it still carries the previous address.
     asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
