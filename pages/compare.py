@@ -11,6 +11,7 @@ from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
 from pages.ui.controls import pair_page
 from pages.ui.parts import first_steps, page_head
+from pages.ui.waiting import draw_fragment
 
 
 def page() -> None:
@@ -24,17 +25,17 @@ def page() -> None:
         return
     if len(runs) < 2:
         st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
-        Compare.RUNS.put([seen[0].id])
-        view(engine, [seen[0].id])
-        return
-    chosen = pick(engine.store, runs, head)
+        chosen = [seen[0].id]
+        Compare.RUNS.put(chosen)
+    else:
+        chosen = pick(engine.store, runs, head)
     if not chosen:
         st.info(_("Choose two to six runs to see what differs, their curves, and their maps side by side."))
         return
     if len(chosen) == 2:
         with head:
             pair_page(engine.store, engine.store.run(chosen[0]), engine.store.run(chosen[1]))
-    view(engine, chosen)
+    draw_fragment(view, False, engine, tuple(chosen))
 
 
 state.require_app()

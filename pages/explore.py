@@ -6,13 +6,13 @@ import streamlit as st
 
 from core.artifacts.layers import layer_steps
 from core.artifacts.weights import weight_steps
-from core.errors import PlaygroundError
 from core.messages import _
 from pages.ui import reads, state
 from pages.ui.address import Explore
 from pages.ui.bound import forget, pick_run
 from pages.ui.explore.view import view
-from pages.ui.parts import escaped, first_steps, page_head, tab_title
+from pages.ui.parts import first_steps, page_head, show_errors, tab_title
+from pages.ui.waiting import draw_fragment
 
 
 def page() -> None:
@@ -35,11 +35,9 @@ def page() -> None:
         st.info(_("This run has no frames yet. The first appears right after the first step."))
         return
     steps_with_layers: list[int] = []  # computed already, or computable from stored weights
-    try:
+    with show_errors(st.warning):
         steps_with_layers = sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))})
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
-    view(store, run, steps_with_layers)
+    draw_fragment(view, run.status.active, store, run.id, steps_with_layers)
 
 
 state.require_app()

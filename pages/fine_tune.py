@@ -23,7 +23,7 @@ from pages.ui.experiments.set_up import seeds_or_grid
 from pages.ui.form import draft_form, usual_of
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.live import live_view
-from pages.ui.parts import duration, escaped, page_head
+from pages.ui.parts import duration, escaped, page_head, tab_title
 from pages.ui.visitor import visitor
 
 
@@ -31,7 +31,8 @@ def page() -> None:
     engine = reads.open_engine()
     run = FineTune.RUN.run(engine.store)
     if run is not None:
-        live_view(engine, run)
+        tab_title(run.title, _("Fine-tune"))
+        st.fragment(live_view)(engine, run.id, polling=not run.status.ended, waiting=run.probe is None)
         return
     with page_head(_("Fine-tune")):
         st.caption(_("Pick a task and an objective, and watch the encoder learn."))

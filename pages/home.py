@@ -20,8 +20,6 @@ from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.reads import cached
 
-MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
-RECENT = 5
 # Pages that open a replay like any other run.
 OPENED_IN = (("explore", N_("Explore"), "scatter_plot"), ("tokens", N_("Tokens"), "format_ink_highlighter"))
 
@@ -38,7 +36,7 @@ def page() -> None:
                 "through the frames."
             )
         )
-        runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
+        runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:5]
         # Without a run that has a probe set, the visitor explores the replay.
         newest = next((run for run in runs if run.probe_known), None)
         with st.container(horizontal=True):
@@ -79,7 +77,7 @@ def _replay() -> None:
     map_view(
         [replay_panel(name)],
         key="home.map",
-        height=MAP_HEIGHT,
+        height="max(20rem, 100dvh - 15rem)",
         description=_(
             "A replay: the map of {count} texts during fine-tuning.",
             count=f"{len(replay(name).probe.ids):,}",

@@ -97,7 +97,16 @@ def _list(engine: Engine, polling: bool) -> None:
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     _selected(engine, chosen, every_run)
     _budget(sizes, every_run)
-    _orphans(store)
+    # After an older backup of the database was restored, folders may belong to no run.
+    if (found := store.orphans()) and visitor().may_change(None):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            folders = ngettext(
+                "{count} folder of files belongs to no run", "{count} folders of files belong to no run", len(found)
+            )
+            size = size_text(sum(size.total for size in found.values()))
+            st.caption(_("{folders} ({size}).", folders=folders, size=size), width="content")
+            if st.button(_("Delete these files"), icon=":material/delete:", help=_("This cannot be undone.")):
+                run_action(store.delete_orphans)
 
 
 def _columns() -> dict[str, Any]:
@@ -195,21 +204,6 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
         st.caption(escaped(sentences(said)))
 
 
-def _orphans(store: Store) -> None:
-    """Offer to delete the folders that belong to no run, as after an older backup of the database was restored."""
-    found = store.orphans()
-    if not found or not visitor().may_change(None):
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        folders = ngettext(
-            "{count} folder of files belongs to no run", "{count} folders of files belong to no run", len(found)
-        )
-        size = size_text(sum(size.total for size in found.values()))
-        st.caption(_("{folders} ({size}).", folders=folders, size=size), width="content")
-        if st.button(_("Delete these files"), icon=":material/delete:", help=_("This cannot be undone.")):
-            run_action(store.delete_orphans)
-
-
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
     """Return the table; `_columns` translates its column names."""
     last = store.last_scores()
@@ -291,7 +285,33 @@ def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) 
         st.caption(sentences([hint, shared]))
         return
     if len(chosen) == 1:
-        _one(engine, chosen[0], runs)
+        run = chosen[0]
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{escaped(run.title)}**", width="content")
+                status_badge(run)
+                st.space("stretch")
+                run_buttons(engine, run)
+                rename_button(engine, run, runs)
+                export_menu(engine.store, engine.store.run(run.id))
+                if run.status.ended:
+                    delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
+            message = run.message if run.responding else SILENT
+            if is_first_note(message, run.config):
+                # The note from launch may name a knob, but an ended run has no knobs.
+                message = classifier_note(run.effective, over=run.status.ended)
+            if message:
+                st.caption(escaped(message))
+            if dropped := dropped_sentence(run):
+                st.caption(escaped(dropped))
+            with st.container(horizontal=True):
+                # Translators: a link that opens the run.
+                label = pgettext("verb", "Open")
+                st.page_link(
+                    "pages/fine_tune.py", label=label, icon=":material/monitoring:", query_params={"run": run.id}
+                )
+                draw_links(run)
+            draw_files(engine, run)
         return
     ended = [run for run in chosen if run.status.ended and visitor().may_change(run.owner)]
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -304,33 +324,6 @@ def _selected(engine: Engine, chosen: list[RunSummary], runs: list[RunSummary]) 
         delete_button(engine, ended, label, "delete.several")
     if len(ended) < len(chosen):
         st.caption(_("Runs that are still active, or belong to others, are kept."))
-
-
-def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
-    with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{escaped(run.title)}**", width="content")
-            status_badge(run)
-            st.space("stretch")
-            run_buttons(engine, run)
-            rename_button(engine, run, runs)
-            export_menu(engine.store, engine.store.run(run.id))
-            if run.status.ended:
-                delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
-        message = run.message if run.responding else SILENT
-        if is_first_note(message, run.config):
-            # The note from launch may name a knob, but an ended run has no knobs.
-            message = classifier_note(run.effective, over=run.status.ended)
-        if message:
-            st.caption(escaped(message))
-        if dropped := dropped_sentence(run):
-            st.caption(escaped(dropped))
-        with st.container(horizontal=True):
-            # Translators: a link that opens the run.
-            label = pgettext("verb", "Open")
-            st.page_link("pages/fine_tune.py", label=label, icon=":material/monitoring:", query_params={"run": run.id})
-            draw_links(run)
-        draw_files(engine, run)
 
 
 state.require_app()

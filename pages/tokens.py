@@ -18,7 +18,6 @@ from pages.ui.tokens.one_text import one_text
 from pages.ui.tokens.reads import TokenRun, attention_shape, token_run
 from pages.ui.tokens.source import NOT_KEPT, choose, choose_text
 
-WATCH_S = 2.0
 VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("By class")}
 MEAN_POOLING = N_(
     "This run classifies the mean of all token vectors, not the vector of [CLS], so the attention of [CLS] says "
@@ -64,7 +63,7 @@ def page() -> None:
         except StoreError as error:
             st.warning(escaped(str(error)))
     if run.status.active:
-        st.fragment(_watch, run_every=WATCH_S)(store, run.id, frames)
+        st.fragment(_watch, run_every=2.0)(store, run.id, frames)
 
 
 def _text(known: TokenRun, view: str) -> None:

@@ -17,13 +17,11 @@ from core.workers import JobRecord
 from pages.ui import reads
 from pages.ui.add_file import open_task
 from pages.ui.parameter_widget import number_field, segmented_field
-from pages.ui.parts import ago, escaped, in_columns
+from pages.ui.parts import ago, escaped, in_columns, show_errors
 from pages.ui.visitor import visitor
 from pages.ui.waiting import cancel_button, retry
 
-POLL_S = 1.0
 JOB = "hub"
-LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
 # Fields of the form for any other data set, row by row.
 OTHER_FIELDS = (
@@ -74,21 +72,14 @@ def add_hub() -> None:
         if st.form_submit_button(_("Fetch"), icon=":material/download:", type="primary"):
             trimmed = {name: value.strip() for name, value in given.items()}
             filled = {name: value for name, value in trimmed.items() if value or name in NEEDED}
-            try:
-                request = build(HubRequest, filled | {"max_rows": int(rows), "kind": kind})
-            except PlaygroundError as error:
-                st.error(escaped(str(error)))
-            else:
-                _start(request)
+            with show_errors():
+                _start(build(HubRequest, filled | {"max_rows": int(rows), "kind": kind}))
 
 
 def _start(request: HubRequest) -> None:
-    try:
+    with show_errors():
         me = visitor().id
         reads.jobs().start(JOB, request.model_dump(mode="json") | {"owner": me}, request.shown_name, owner=me)
-    except PlaygroundError as error:
-        st.error(escaped(str(error)))
-    else:
         st.rerun()
 
 
@@ -96,7 +87,7 @@ def running_fetches() -> None:
     """Draw a line for each data set that is being fetched, or whose fetch has ended."""
     active = [job.active for job in reads.jobs().jobs() if job.kind == JOB]
     if active:
-        st.fragment(_lines, run_every=POLL_S if any(active) else None)(any(active))
+        st.fragment(_lines, run_every=1.0 if any(active) else None)(any(active))
 
 
 def _lines(polling: bool) -> None:
@@ -123,7 +114,7 @@ def _lines(polling: bool) -> None:
                     log = reads.jobs().log(job.id).strip()
                 if log:
                     with st.expander(_("Output of the download"), icon=":material/receipt_long:"):
-                        st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)
+                        st.code(log[-8_000:], language=None, wrap_lines=True)
 
 
 def _ended(job: JobRecord) -> None:

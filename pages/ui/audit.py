@@ -42,7 +42,6 @@ from pages.ui.parts import card, escaped
 from pages.ui.reads import cached
 
 LANGUAGES = {"zh": CHINESE, "ko": KOREAN}
-OFFERED = 3
 CUT = 0.05
 MAX_EXAMPLES = 12
 # Headings of the example table, by column name.
@@ -78,7 +77,7 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         )
         st.warning(problem)
         with st.container(horizontal=True):
-            for name in knowing(language)[:OFFERED]:
+            for name in knowing(language)[:3]:
                 st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
     read, most = config.encoder.max_length, encoder_shape(config.encoder.id).positions
     cut = cut_share(data.train.shown, read)

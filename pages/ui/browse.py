@@ -29,7 +29,7 @@ from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.controls import offer_undo_of_tasks
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, task_names
+from pages.ui.parts import escaped, show_errors, task_names
 from pages.ui.reads import cached
 from pages.ui.text_details import lengths, text_views_of
 from pages.ui.visitor import owner_name, require_own, visitor
@@ -82,13 +82,13 @@ def browse(head: DeltaGenerator) -> None:
             figure = class_balance_figure(listing.classes, counts)
             height = int(figure["layout"]["height"])
             with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
-                about = _("Rows of each class in each split.")
-                live_figure(figure, key="data.classes", height=height, description=about)
+                description = _("Rows of each class in each split.")
+                live_figure(figure, key="data.classes", height=height, description=description)
         else:
             st.markdown(f"**{_('Scores')}**")
             figure = score_figure([float(label) for label in listing.labels])
-            height, about = int(figure["layout"]["height"]), _("Number of pairs by score.")
-            live_figure(figure, key="data.scores", height=height, description=about)
+            height, description = int(figure["layout"]["height"]), _("Number of pairs by score.")
+            live_figure(figure, key="data.scores", height=height, description=description)
     with right:
         lengths(listing.texts)
     _table(task_id, listing)
@@ -160,20 +160,14 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
             with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{own.id}", border=False):
                 name = st.text_input(_("Name"), own.name, max_chars=80)
                 if st.form_submit_button(_("Rename"), type="primary"):
-                    try:
+                    with show_errors():
                         require_own(reads.library().task(own.id).owner)
                         reads.library().rename(own.id, name)
-                    except PlaygroundError as error:
-                        st.error(escaped(str(error)))
-                    else:
                         st.rerun()
             if st.button(_("Delete"), icon=":material/delete:", key="data.delete"):
-                try:
+                with show_errors():
                     require_own(reads.library().task(own.id).owner)
                     reads.library().discard(own.id)
-                except PlaygroundError as error:
-                    st.error(escaped(str(error)))
-                else:
                     Data.TASK.forget()
                     st.rerun()
     if own is None:
@@ -273,6 +267,7 @@ def _rows(task_id: str, listing: Listing) -> None:
 
 
 def _filtered(task_id: str, listing: Listing) -> list[int]:
+    """Draw the search, the filters and the number of repeated texts. Return the rows that match."""
     left, middle, right = st.columns([5, 3, 3], vertical_alignment="bottom")
     words = left.text_input(
         _("Search"),
@@ -303,11 +298,6 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
         in_labels={number[label] for label in labels} or None,
         in_splits=set(splits) or None,
     )
-    return _only_repeated(task_id, listing, found)
-
-
-def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int]:
-    """Report texts that appear more than once; a toggle keeps only their rows."""
     groups = _duplicates(task_id, _stamp(task_id))
     if not groups:
         st.caption(_("No text appears twice."))

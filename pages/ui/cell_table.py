@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import streamlit as st
+from pages.ui.parts import UI, component
 
-SCRIPT = Path(__file__).with_name("cell_table.js")
-STYLE = Path(__file__).with_name("cell_table.css")
 # With more or longer column names than this, the names are vertical.
 LEVEL_NAMES, LEVEL_CHARS = 4, 16
 
-_mount = st.components.v2.component(
+_mount = component(
     "cell_table",
-    html='<div class="cell-table" role="region" tabindex="-1"></div>',
-    css=STYLE.read_text(encoding="utf-8"),
-    js=SCRIPT.read_text(encoding="utf-8"),
-    isolate_styles=False,
+    '<div class="cell-table" role="region" tabindex="-1"></div>',
+    [UI / "cell_table.js"],
+    [UI / "cell_table.css"],
 )
 
 

@@ -36,12 +36,11 @@ from core.store.sizes import size_text
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Data
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, show_errors
 from pages.ui.visitor import owner_name, require_own, visitor
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
-FILE_NAME_CHARS = 80
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
@@ -305,17 +304,14 @@ def import_menu(store: Store) -> None:
         )
         if file is None:
             return
-        try:
+        with show_errors():
             # The uploaded file's name, without folders and characters that a file system may refuse.
-            plain = "".join(sign for sign in PureWindowsPath(file.name).name if sign.isprintable())[-FILE_NAME_CHARS:]
+            plain = "".join(sign for sign in PureWindowsPath(file.name).name if sign.isprintable())[-80:]
             with tempfile.TemporaryDirectory(prefix="scl-import-") as folder:
                 path = Path(folder) / (plain if plain.strip(". ") else "replay.zip")
                 path.write_bytes(file.getvalue())
                 run_id = open_replay(store, path, visitor().id)
-        except PlaygroundError as error:
-            st.error(escaped(str(error)))
-            return
-        st.switch_page("pages/fine_tune.py", query_params={"run": run_id})
+            st.switch_page("pages/fine_tune.py", query_params={"run": run_id})
 
 
 def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:

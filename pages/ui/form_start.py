@@ -19,7 +19,7 @@ from core.workers import Engine
 from pages.ui import state
 from pages.ui.address import FineTune, Item
 from pages.ui.bound import bound_segments
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, show_errors
 
 CHOICES = {"ended": N_("Final values"), "launched": N_("Launch values")}
 
@@ -166,14 +166,11 @@ def open_config() -> None:
         )
         if file is None or not st.button(_("Use it"), type="primary", key="config.use"):
             return
-        try:
+        with show_errors():
             config = as_launched(parse_config(file.getvalue()[: CONFIG_BYTES_MAX + 1]))
-        except PlaygroundError as error:
-            st.error(escaped(str(error)))
-            return
-        task = TaskConfig.model_validate(config.task.model_dump() | {"content_hash": None})
-        _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
-        _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
-        state.put_all_in_url(FineTune.SET.name, [])
-        st.toast(_("The form now has the settings of {file}.", file=escaped(file.name)))
-        st.rerun()
+            task = TaskConfig.model_validate(config.task.model_dump() | {"content_hash": None})
+            _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
+            _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
+            state.put_all_in_url(FineTune.SET.name, [])
+            st.toast(_("The form now has the settings of {file}.", file=escaped(file.name)))
+            st.rerun()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from core.figures.map_script import script_words
@@ -11,17 +9,11 @@ from core.messages import ENGLISH, LANGUAGES, _, ask_for_language, script_messag
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage, positive_number
+from pages.ui.parts import UI, component
 
 SPOKEN = "language"
-FOLDER = Path(__file__).parent
 
-_switch = st.components.v2.component(
-    "language",
-    html='<div class="language"></div>',
-    css=(FOLDER / "language.css").read_text(encoding="utf-8"),
-    js=(FOLDER / "language.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+_switch = component("language", '<div class="language"></div>', [UI / "language.js"], [UI / "language.css"])
 
 
 def speak() -> None:
@@ -57,13 +49,7 @@ def _spoken() -> str:
 # Version of links. A link of a later version may have parameters that this one does not know.
 VERSION = 1
 
-_button = st.components.v2.component(
-    "copy_link",
-    html='<div class="copy-link"></div>',
-    css=(FOLDER / "link.css").read_text(encoding="utf-8"),
-    js="\n".join([script_words(), (FOLDER / "link.js").read_text(encoding="utf-8")]),
-    isolate_styles=False,
-)
+_button = component("copy_link", '<div class="copy-link"></div>', [script_words(), UI / "link.js"], [UI / "link.css"])
 
 
 def copy_link() -> None:

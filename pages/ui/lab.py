@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 from pydantic import ValidationError
@@ -21,25 +20,23 @@ from core.messages import _, script_messages
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.live_figure import plotly_url
+from pages.ui.parts import UI, component
 
-FOLDER = Path(__file__).with_name("lab")
 # The scripts are joined into one module, with the marks and icons of the maps.
 SCRIPTS = ("../plotly.js", "../softmax_bars.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
 SHOWN = "lab.shown"
 MOST_STEPS = 3000
-CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
 # Initial settings: by space, in all other spaces, and of the second panel.
 FIRST = {"simplex": Setting(loss="rdrop", learning_rate=5.0)}
 USUAL = Setting()
 SECOND = Setting(temperature=0.5)
 
-_mount = st.components.v2.component(
+_mount = component(
     "lab_view",
-    html='<div class="lab-view" role="group"></div>',
-    css="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "../softmax_bars.css")),
-    js="\n".join([script_words(), map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
-    isolate_styles=False,
+    '<div class="lab-view" role="group"></div>',
+    [script_words(), map_marks(), *(UI / "lab" / name for name in SCRIPTS)],
+    [UI / "lab" / "style.css", UI / "softmax_bars.css"],
 )
 
 
@@ -133,7 +130,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
                 "figure": lab_figure(
                     len(shown.settings),
                     measured=stage.space != "simplex",
-                    height=CHART_HEIGHT_SIMPLEX if stage.space == "simplex" else CHART_HEIGHT,
+                    height=320 if stage.space == "simplex" else 470,
                 ),
                 "plotly": plotly_url(),
                 "number": shown.number,

@@ -19,7 +19,7 @@ from pages.ui.controls import disk_line, export_menu, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_plots import CURVES, METHODS, draw_curves, draw_map, draw_verdict
 from pages.ui.live_progress import draw_messages, draw_progress, draw_scores, waiting_words
-from pages.ui.parts import escaped, status_badge, tab_title
+from pages.ui.parts import escaped, status_badge
 from pages.ui.reads import run_now
 from pages.ui.waiting import rerun_later
 
@@ -32,13 +32,8 @@ COLUMNS = (9, 26, 27)
 LOG_BYTES = 8_000
 
 
-def live_view(engine: Engine, run: RunRecord) -> None:
-    """Draw the page of one run, repeatedly until the run ends and once more then."""
-    tab_title(run.title, _("Fine-tune"))
-    st.fragment(_watch)(engine, run.id, polling=not run.status.ended, waiting=run.probe is None)
-
-
-def _watch(engine: Engine, run_id: str, *, polling: bool, waiting: bool) -> None:
+def live_view(engine: Engine, run_id: str, *, polling: bool, waiting: bool) -> None:
+    """Draw the page of one run. It is a fragment, repeated until the run ends and once more then."""
     with st.container(key="live"):
         steps = _draw(engine, run_id, polling, waiting)
     if polling:

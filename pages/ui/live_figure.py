@@ -18,11 +18,9 @@ from core.atomic import atomic_write
 from core.figures.map_script import script_words
 from core.figures.template import Figure
 from core.messages import script_messages
+from pages.ui.parts import UI, component
 
 ROOT = Path(__file__).resolve().parents[2]
-# The scripts are joined into one module.
-SCRIPTS = (Path(__file__).with_name("plotly.js"), Path(__file__).with_name("live_figure.js"))
-STYLE = Path(__file__).with_name("live_figure.css")
 
 
 @st.cache_resource(show_spinner=False)
@@ -42,12 +40,11 @@ def plotly_script() -> Path:
     return Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
 
 
-_mount = st.components.v2.component(
+_mount = component(
     "live_figure",
-    html='<div class="live-figure" role="figure"></div>',
-    css=STYLE.read_text(encoding="utf-8"),
-    js="\n".join([script_words(), *(script.read_text(encoding="utf-8") for script in SCRIPTS)]),
-    isolate_styles=False,
+    '<div class="live-figure" role="figure"></div>',
+    [script_words(), UI / "plotly.js", UI / "live_figure.js"],
+    [UI / "live_figure.css"],
 )
 
 

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-import streamlit as st
-
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
 from core.messages import _, listed, script_messages, with_more
 from core.representation.projections import MapSpec
 from pages.ui import state
+from pages.ui.parts import component
 
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
@@ -143,20 +142,13 @@ def _reports(held: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-_mount_data = st.components.v2.component(
+_mount_data = component(
     "map_data",
-    html='<div class="map-data" hidden></div>',
-    css=".stElementContainer:has(.map-data) { display: none; }",
-    js=data_component(),
-    isolate_styles=False,
+    '<div class="map-data" hidden></div>',
+    [data_component()],
+    [".stElementContainer:has(.map-data) { display: none; }"],
 )
-_mount_view = st.components.v2.component(
-    "map_view",
-    html='<div class="map-view" role="group"></div>',
-    css=map_style(),
-    js=view_component(),
-    isolate_styles=False,
-)
+_mount_view = component("map_view", '<div class="map-view" role="group"></div>', [view_component()], [map_style()])
 
 
 def map_view(

@@ -41,37 +41,37 @@ def objective_form(number: int, objective: JSON) -> JSON:
 
     Raises: ConfigError if loss, views, level and layers are incompatible.
     """
-
-    def sourced(entry: LossEntry | ViewEntry) -> str:
-        # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
-        return _(
-            "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
-        )
-
     above = st.container()
-    entries = sorted((LOSSES[term["loss"]] for term in objective["terms"]), key=lambda entry: entry.contrastive)
+    given, convex = objective["terms"], objective["combine"] == "convex"
+    entries = sorted((LOSSES[term["loss"]] for term in given), key=lambda entry: entry.contrastive)
     losses = " + ".join(entry.symbol for entry in entries)
     with summarised([_("Terms: {losses}", losses=losses), _("views, levels and layers")], key(number, "terms")):
-        terms = [_term(number, i, term, len(objective["terms"])) for i, term in enumerate(objective["terms"])]
-        _combine_and_add(number, objective)
+        terms = [_term(number, i, term, len(given)) for i, term in enumerate(given)]
+        may_bind = len(given) == 2 and sum(LOSSES[term["loss"]].contrastive for term in given) == 1
+        with st.container(horizontal=True):
+            st.button(
+                _("Add a term"),
+                icon=":material/add:",
+                disabled=len(given) >= MOST_TERMS,
+                on_click=phases_state.add_term,
+                args=(number,),
+                key=key(number, "add_term"),
+            )
+            st.button(
+                _("Separate weights") if convex else _("Tie weights to λ"),
+                help=_("λ sets the weights to (1 − λ) and λ, which sum to 1. Separate weights need not sum to 1.")
+                if convex
+                else _("Two terms, one of them contrastive, weighted (1 − λ) and λ."),
+                disabled=not convex and not may_bind,
+                on_click=phases_state.change_combine,
+                args=(number,),
+                key=key(number, "combine"),
+            )
     edited = {"terms": terms, "combine": objective["combine"]}
     phases_state.keep(number, {"objective": edited})
     with above:
         turned = _knobs(number, build(ObjectiveConfig, edited))
-        _equation(turned)
-        taus = [knob.value for name, knob in turned.knobs.items() if name.rpartition(".")[2] == "temperature"]
-        if taus and taus[0] > 0:
-            with st.expander(_("Effect of τ on one text"), expanded=True):
-                example_softmax(taus[0], key=f"form.softmax.{number}")
-                about = _("Cosines of a film review with others before training, from a bundled replay.")
-                st.caption(about)
-        with st.popover(_("Sources and other definitions"), type="tertiary"):
-            for loss in dict.fromkeys(term.loss for term in turned.terms):
-                st.markdown(sourced(LOSSES[loss]))
-                if LOSSES[loss].others_compute:
-                    st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
-            for name in dict.fromkeys(view.view for term in turned.terms for view in term.views):
-                st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
+        _explain(number, turned)
     read = turned.model_dump(mode="json")
     phases_state.keep(number, {"objective": read})
     return read
@@ -103,8 +103,15 @@ def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
     return objective
 
 
-def _equation(objective: ObjectiveConfig) -> None:
-    """Draw the objective with its numbers filled in, and describe what each term contrasts."""
+def _explain(number: int, objective: ObjectiveConfig) -> None:
+    """Draw the objective with its numbers filled in, what each term contrasts, the effect of τ, and the sources."""
+
+    def sourced(entry: LossEntry | ViewEntry) -> str:
+        # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
+        return _(
+            "**{label}.** {summary} {source}.", label=_(entry.label), summary=_(entry.summary), source=_(entry.source)
+        )
+
     several = len(objective.terms) > 1
     # Plain cross-entropy needs no separate equation: the sum contains it.
     of_terms = [
@@ -120,6 +127,19 @@ def _equation(objective: ObjectiveConfig) -> None:
         if words := term_words(term):
             # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
             st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
+    taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
+    if taus and taus[0] > 0:
+        with st.expander(_("Effect of τ on one text"), expanded=True):
+            example_softmax(taus[0], key=f"form.softmax.{number}")
+            about = _("Cosines of a film review with others before training, from a bundled replay.")
+            st.caption(about)
+    with st.popover(_("Sources and other definitions"), type="tertiary"):
+        for loss in dict.fromkeys(term.loss for term in objective.terms):
+            st.markdown(sourced(LOSSES[loss]))
+            if LOSSES[loss].others_compute:
+                st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
+        for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
+            st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
 
 
 # Terms
@@ -151,8 +171,30 @@ def _term(number: int, place: int, term: JSON, count: int) -> JSON:
             key=key(number, f"{name}.remove"),
         )
         views = _views(number, name, term, entry)
-        settings = _settings(number, name, term, entry, views)
-    return {**term, **settings, "views": views}
+        # The settings that are relevant and have no slider above.
+        columns: list[DeltaGenerator] = []
+        read: JSON = {}
+        hidden: JSON = {}
+        for parameter in entry.parameters:
+            if parameter.name == "k":
+                continue  # drawn by `_knobs`
+            if not _matters(parameter, {**term, **read}, entry, views):
+                if not parameter.knob:  # a hidden setting must not invalidate the term
+                    hidden[parameter.name] = parameter.default
+                continue
+            if len(read) % COLUMNS == 0:
+                columns = st.columns(COLUMNS)
+            offered = parameter
+            if parameter.name == "level":
+                levels: tuple[str, ...] = entry.levels
+                choices = {level: text for level, text in (parameter.choices or {}).items() if level in levels}
+                offered = replace(parameter, choices=choices)
+            value = term[parameter.name]
+            if offered.choices and value not in offered.choices:
+                value = offered.default
+            widget = key(number, f"{name}.{parameter.name}")
+            read[parameter.name] = parameter_widget(columns[len(read) % COLUMNS], offered, value, widget)
+    return {**term, **read, **hidden, "views": views}
 
 
 def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
@@ -198,33 +240,6 @@ def _called(option: str) -> str:
     return _("{view}, again", view=label) if AGAIN in option else label
 
 
-def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[JSON]) -> JSON:
-    """Draw and read the settings of a term that are relevant and have no slider above."""
-    columns: list[DeltaGenerator] = []
-    read: JSON = {}
-    hidden: JSON = {}
-    for parameter in entry.parameters:
-        if parameter.name == "k":
-            continue  # drawn by `_knobs`, with the weights
-        if not _matters(parameter, {**term, **read}, entry, views):
-            if not parameter.knob:  # a hidden setting must not invalidate the term
-                hidden[parameter.name] = parameter.default
-            continue
-        if len(read) % COLUMNS == 0:
-            columns = st.columns(COLUMNS)
-        offered = parameter
-        if parameter.name == "level":
-            levels: tuple[str, ...] = entry.levels
-            choices = {level: text for level, text in (parameter.choices or {}).items() if level in levels}
-            offered = replace(parameter, choices=choices)
-        value = term[parameter.name]
-        if offered.choices and value not in offered.choices:
-            value = offered.default
-        widget = key(number, f"{name}.{parameter.name}")
-        read[parameter.name] = parameter_widget(columns[len(read) % COLUMNS], offered, value, widget)
-    return read | hidden
-
-
 def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:
     if parameter.knob:
         # Cross-entropy's extras are switched on here; from then on they are sliders above.
@@ -243,27 +258,3 @@ def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSO
         case "momentum":
             return bool(term["queue"])
     return True
-
-
-def _combine_and_add(number: int, objective: JSON) -> None:
-    terms, convex = objective["terms"], objective["combine"] == "convex"
-    may_bind = len(terms) == 2 and sum(LOSSES[term["loss"]].contrastive for term in terms) == 1
-    with st.container(horizontal=True):
-        st.button(
-            _("Add a term"),
-            icon=":material/add:",
-            disabled=len(terms) >= MOST_TERMS,
-            on_click=phases_state.add_term,
-            args=(number,),
-            key=key(number, "add_term"),
-        )
-        st.button(
-            _("Separate weights") if convex else _("Tie weights to λ"),
-            help=_("λ sets the weights to (1 − λ) and λ, which sum to 1. Separate weights need not sum to 1.")
-            if convex
-            else _("Two terms, one of them contrastive, weighted (1 − λ) and λ."),
-            disabled=not convex and not may_bind,
-            on_click=phases_state.change_combine,
-            args=(number,),
-            key=key(number, "combine"),
-        )

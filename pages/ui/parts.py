@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import FILE_TASK, TaskConfig
+from core.errors import PlaygroundError
 from core.events import Probe
 from core.glossary import GLOSSARY, WORDS, Term
 from core.messages import Text, _, ngettext, with_more
@@ -111,6 +114,17 @@ def escaped(text: Text) -> str:
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|~$:&" else c for c in " ".join(str(text).split()))
 
 
+@contextmanager
+def show_errors(
+    draw: Callable[[str], object] = st.error, words: Callable[[PlaygroundError], str] = str
+) -> Iterator[None]:
+    """Show on the page why the block cannot go on, and skip the rest of it."""
+    try:
+        yield
+    except PlaygroundError as error:
+        draw(escaped(words(error)))
+
+
 def probe_label(probe: Probe) -> str:
     """Describe the texts on a map."""
     train = len(probe.ids) - probe.held_out
@@ -126,6 +140,16 @@ def probe_label(probe: Probe) -> str:
 
 
 APP_NAME = "SCL Playground"
+UI = Path(__file__).parent
+
+
+def component(name: str, html: str, js: Sequence[str | Path], css: Sequence[str | Path] = ()) -> Callable[..., Any]:
+    """Register a component that is part of the page's document. Args: js, css: texts and files, which are joined."""
+    scripts, styles = (
+        "\n".join(one if isinstance(one, str) else one.read_text(encoding="utf-8") for one in parts)
+        for parts in (js, css)
+    )
+    return st.components.v2.component(name, html=html, css=styles or None, js=scripts, isolate_styles=False)
 
 
 def page_head(title: str) -> DeltaGenerator:

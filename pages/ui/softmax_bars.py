@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -16,19 +15,17 @@ from core.artifacts.shipped import SHIPPED
 from core.messages import _, sentences
 from core.quantities import percent
 from core.representation.geometry import normalised
+from pages.ui.parts import UI, component
 from pages.ui.reads import cached
 
-FOLDER = Path(__file__).parent
-HEIGHT = 92
 # The replay whose first frame has the example, and the size of the example's batch.
 EXAMPLE, BATCH = "ce-scl", 16
 
-_mount = st.components.v2.component(
+_mount = component(
     "softmax_bars",
-    html='<div class="softmax-bars" role="img"></div>',
-    css=(FOLDER / "softmax_bars.css").read_text(encoding="utf-8"),
-    js="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("softmax_bars.js", "softmax_bars_main.js")),
-    isolate_styles=False,
+    '<div class="softmax-bars" role="img"></div>',
+    [UI / "softmax_bars.js", UI / "softmax_bars_main.js"],
+    [UI / "softmax_bars.css"],
 )
 
 
@@ -57,7 +54,7 @@ def softmax_bars(
         temperature=tau,
         share=largest,
     )
-    _mount(key=key, data=[{"bars": bars, "label": label}], height=HEIGHT)
+    _mount(key=key, data=[{"bars": bars, "label": label}], height=92)
     gets = _("τ {temperature}: the most similar text gets {share}.", temperature=tau, share=largest)
     about = _(
         "Each bar is the probability of one of the {others} other texts of a batch, the most similar first; all "

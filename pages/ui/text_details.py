@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -24,17 +25,17 @@ from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.texts.preview import text_views
 from core.texts.segments import Mark, Segment, ViewPreview, segments_of
+from core.workers import JobRecord
 from core.workers.limits import check_model
-from pages.ui import reads, state
+from pages.ui import state
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
-from pages.ui.waiting import cancel_button, job_of, retry, start_job
+from pages.ui.waiting import cancel_button, follow_job, job_of, retry, start_job
 
 JOB = "tokens"
 POLL_S = 1.0
-COUNTED = 2_000
 DEFAULT_LENGTH = EncoderConfig().max_length
 
 
@@ -46,7 +47,7 @@ def lengths(texts: Sequence[Input]) -> None:
             _("Tokens of"), list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
         )
     encoder = picked or BUNDLED
-    count = min(len(texts), COUNTED)  # sampled evenly from all texts
+    count = min(len(texts), 2_000)  # sampled evenly from all texts
     chosen = [texts[i * len(texts) // count] for i in range(count)]
     try:
         counted = _counts(encoder, chosen)
@@ -113,7 +114,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if job.status == Status.FINISHED:
         return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
     if job.active:
-        st.fragment(_follow, run_every=POLL_S)(job.id, "lengths.cancel", ":material/close:")
+        st.fragment(follow_job, run_every=POLL_S)(job.id, partial(_going_on, "lengths.cancel", ":material/close:"))
         return None
     st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
@@ -121,14 +122,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     return None
 
 
-def _follow(job_id: str, key: str, icon: str | None = None) -> None:
-    """Draw the progress of a job, and the button that cancels it, under `key`. Rerun the page when the job is over."""
-    try:
-        job = reads.jobs().job(job_id)
-    except PlaygroundError:
-        st.rerun()  # the job ended long ago and was removed, so offer it again
-    if not job.active:
-        st.rerun()
+def _going_on(key: str, icon: str | None, job: JobRecord) -> None:
     st.caption(f"{escaped(job.message or _('Starting'))} …")
     cancel_button(job, key, icon)
 
@@ -225,7 +219,7 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
                 start_job("translate", request, N_("Back-translation of {text}"), text=shown(texts[0]))
             return
         if job.active:
-            st.fragment(_follow, run_every=POLL_S)(job.id, "views.cancel")
+            st.fragment(follow_job, run_every=POLL_S)(job.id, partial(_going_on, "views.cancel", None))
         elif job.status == Status.FINISHED:
             sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
             st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))

@@ -51,7 +51,22 @@ def text_table(
     colours = {name: class_colour(label) for label, name in enumerate(classes)}
     rows = ""
     for row in range(min(count, MAX_ROWS)):
-        rows += f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
+        rows += "<tbody><tr>"
+        for name in names:
+            value = columns[name][row]
+            if isinstance(value, bool) or value is None:
+                rows += f'<td class="mark">{"●" if value else ""}</td>'
+            elif isinstance(value, str):
+                dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
+                word = " ".join(value[: 2 * TEXT_CHARS].split())
+                whole = f' title="{html.escape(word)}"' if len(word) > NAME_CHARS else ""
+                # A name may break after a separator, but not within a word.
+                breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(truncate(word, NAME_CHARS)))
+                rows += f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
+            else:
+                number = "" if math.isnan(value) else FORMS.get(name, "{:.3f}".format)(value)
+                rows += f'<td class="number">{number}</td>'
+        rows += "<td></td></tr>"
         if WIDE in columns:
             text = truncate(" ".join(str(columns[WIDE][row])[: 2 * TEXT_CHARS].split()), TEXT_CHARS)
             rows += f'<tr><td class="wide" colspan="{len(names) + 1}" dir="auto">{html.escape(text)}</td></tr>'
@@ -70,19 +85,6 @@ def _kind(values: Sequence[Cell]) -> str:
     if any(isinstance(value, bool) for value in values):
         return "mark"
     return "number" if any(isinstance(value, float) for value in values) else "words"
-
-
-def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
-    if isinstance(value, bool) or value is None:
-        return f'<td class="mark">{"●" if value else ""}</td>'
-    if isinstance(value, str):
-        dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
-        name = " ".join(value[: 2 * TEXT_CHARS].split())
-        whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
-        # A name may break after a separator, but not within a word.
-        breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(truncate(name, NAME_CHARS)))
-        return f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
-    return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'
 
 
 def truncate(text: str, most: int) -> str:

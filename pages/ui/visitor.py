@@ -12,13 +12,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 
 import streamlit as st
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from core.config.describe import problem_text
-from core.errors import EngineError, PlaygroundError
+from core.errors import EngineError
 from core.messages import _, ngettext
 from core.settings import settings
 from core.store import Store, default_folder
@@ -26,7 +25,7 @@ from core.store.names import NAME_CHARS, new_id
 from core.store.secret import server_secret
 from core.workers.limits import ask_for_trust
 from pages.ui import state
-from pages.ui.parts import escaped
+from pages.ui.parts import UI, component, escaped, show_errors
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
@@ -38,14 +37,8 @@ WRONG_KEY_S = 1.0
 # This many wrong keys within LOCKED_S lock the field for LOCKED_S, for all visitors: a guesser can change browsers.
 WRONG_KEYS_MOST, LOCKED_S = 10, 600.0
 _wrong_keys_at: deque[float] = deque(maxlen=WRONG_KEYS_MOST)
-DIGITS = 10_000
 
-_mount = st.components.v2.component(
-    "visitor",
-    html="<span hidden></span>",
-    js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+_mount = component("visitor", "<span hidden></span>", [UI / "visitor.js"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +127,7 @@ def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
 
 def default_name(visitor_id: str) -> str:
     """Return the name of a visitor who has given none. It is made of digits, as random letters may spell a word."""
-    number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS
+    number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % 10_000
     # Translators: a visitor without a name, such as "visitor 0381".
     return _("visitor {number}", number=f"{number:04d}")
 
@@ -144,7 +137,14 @@ def who_am_i(store: Store) -> None:
     known, me = settings(), visitor()
     if not known.shared or me.id is None:
         return
-    name = store.visitor_names().get(me.id, "")
+    my_id, name = me.id, store.visitor_names().get(me.id, "")
+
+    def forget() -> None:
+        store.name_visitor(my_id, "")
+        state.remember(REPLACED, _signed(my_id))
+        state.remember(VISITOR, new_id())
+        state.remember(ADMIN, False)
+
     if state.remembered(NAMED, bool):
         state.forget(NAMED)
         state.set_widget(NAME_POPOVER, False)  # closed
@@ -160,15 +160,20 @@ def who_am_i(store: Store) -> None:
             about = _("Other visitors see it beside your runs.")
             given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=about)
             if st.form_submit_button(_("Save"), type="primary"):
-                try:
+                with show_errors(words=problem_text):
                     store.name_visitor(me.id, given)
-                except PlaygroundError as error:
-                    st.error(escaped(problem_text(error)))
-                else:
                     state.remember(NAMED, True)
                     st.rerun()
         if _email() is None:
-            _forget_form(store, me.id)
+            with st.popover(_("Forget me"), icon=":material/person_off:"):
+                st.caption(
+                    _(
+                        "This browser becomes a new visitor without a name. Your runs stay under {visitor}, and only "
+                        "an admin can change them.",
+                        visitor=default_name(me.id),
+                    )
+                )
+                st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=forget)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
         if state.remembered(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
@@ -199,24 +204,6 @@ def _admin_form(key: str) -> None:
             guesses.append(time.monotonic())
             time.sleep(WRONG_KEY_S)
             st.error(_("This is not the admin key. Ask the administrator of this server."))
-
-
-def _forget_form(store: Store, me: str) -> None:
-    def forget() -> None:
-        store.name_visitor(me, "")
-        state.remember(REPLACED, _signed(me))
-        state.remember(VISITOR, new_id())
-        state.remember(ADMIN, False)
-
-    with st.popover(_("Forget me"), icon=":material/person_off:"):
-        st.caption(
-            _(
-                "This browser becomes a new visitor without a name. Your runs stay under {visitor}, and only an "
-                "admin can change them.",
-                visitor=default_name(me),
-            )
-        )
-        st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=forget)
 
 
 def _email() -> str | None:

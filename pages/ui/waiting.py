@@ -6,7 +6,7 @@ import bisect
 import math
 import threading
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -16,21 +16,16 @@ from core.messages import Message, Text, _, called
 from core.store import RunSummary, Status
 from core.workers import JobRecord
 from pages.ui import reads, state
-from pages.ui.parts import escaped
+from pages.ui.parts import UI, component, escaped
 from pages.ui.visitor import visitor
 
-POLLING = "explore.polling"
+POLLING, POLL_S = "explore.polling", 1.0
 # Interval on a page that otherwise reruns only on input.
 FOLLOW_S = 0.7
 # A poll takes about 25 ms of one core. All pages together may take a third of a core from training.
 BETWEEN_LOOKS_S = 1 / 13
 
-_mount = st.components.v2.component(
-    "beat",
-    html='<span class="beat" hidden></span>',
-    js=Path(__file__).with_name("beat.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+_mount = component("beat", '<span class="beat" hidden></span>', [UI / "beat.js"])
 
 
 def job_of(kind: str, request: dict[str, Any]) -> JobRecord | None:
@@ -87,7 +82,7 @@ def draw_job(kind: str, request: dict[str, Any]) -> bool:
     if job is None:
         return False
     if job.active:
-        st.fragment(_follow, run_every=FOLLOW_S)(job.id)
+        st.fragment(follow_job, run_every=FOLLOW_S)(job.id, lambda job: _going_on(job, job.label))
         return True
     if job.status != Status.FINISHED:
         st.warning(escaped(job.message or _("The job was {status}.", status=_(str(job.status)))))
@@ -118,14 +113,15 @@ def cancel_button(job: JobRecord, key: str, icon: str | None = ":material/close:
         st.rerun()
 
 
-def _follow(job_id: str) -> None:
+def follow_job(job_id: str, draw: Callable[[JobRecord], None]) -> None:
+    """Draw an active job. It is a fragment, which reruns the page once the job has ended or was removed."""
     try:
         job = reads.jobs().job(job_id)
     except PlaygroundError:
-        st.rerun()  # the job ended and was removed: the page shows the current state
+        st.rerun()
     if not job.active:
         st.rerun()
-    _going_on(job, job.label)
+    draw(job)
 
 
 def _going_on(job: JobRecord, label: Text) -> None:
@@ -143,6 +139,12 @@ def _going_on(job: JobRecord, label: Text) -> None:
 def complete_since(run: RunSummary) -> float:
     """Return the moment when a run had all its frames; results made before it are incomplete."""
     return math.inf if run.status.active else run.ended_at or 0.0
+
+
+def draw_fragment(draw: Callable[..., None], at_first: bool, *given: Any) -> None:
+    """Draw a fragment that polls as its last `poll_while` asked. Args: at_first: whether it polls before that."""
+    polling = state.remembered(POLLING, lambda: at_first)
+    st.fragment(draw, run_every=POLL_S if polling else None)(*given)
 
 
 def poll_while(busy: bool) -> None:

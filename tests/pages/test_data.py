@@ -609,12 +609,12 @@ def test_a_translation_that_was_forgotten_has_the_page_drawn_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def page() -> None:
-        from pages.ui.text_details import _follow
+        from pages.ui.waiting import follow_job
 
-        _follow("a" * 12, "key")
+        follow_job("a" * 12, print)
 
     reruns: list[str] = []
-    monkeypatch.setattr("pages.ui.text_details.st.rerun", lambda: (reruns.append("app"), st.stop()))
+    monkeypatch.setattr("pages.ui.waiting.st.rerun", lambda: (reruns.append("app"), st.stop()))
     assert not AppTest.from_function(page, default_timeout=60).run().exception
     assert reruns == ["app"]
 

@@ -31,7 +31,6 @@ from pages.ui.waiting import complete_since, ensure_job
 
 # Name of the axis that the groups form.
 AXIS = N_("Runs")
-OVER_SEEDS = N_("Over seeds")
 # One seed says nothing about others.
 FEWEST_SEEDS = 2
 BEST = "★ "
@@ -66,7 +65,6 @@ OF_PROBE_ABOUT = N_(
 )
 # Columns of the tables.
 MEASURE, HOW, SETTING = N_("Measure"), N_("Definition"), N_("Setting")
-LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str], runs: Sequence[Compared]) -> None:
@@ -102,7 +100,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
                 ExperimentRun(cell, run.config.seed, run.id, status=run.status, begun_attempt=run.begun_attempt)
             )
     found = compute_results(store, design, made, scores, measure="accuracy", split=TEST)
-    st.subheader(_("More than chance? {over}", over=_(OVER_SEEDS)))
+    st.subheader(_("More than chance? {over}", over=_("Over seeds")))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
@@ -341,9 +339,9 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
 
 def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None:
     """Draw a table. Args: pinned, wide: columns with a translated name; all others are runs."""
-    columns = {str(name): st.column_config.TextColumn(width=RUN_WIDTH) for name in table.columns}
-    columns[pinned] = st.column_config.TextColumn(_(pinned), width=LABEL_WIDTH, pinned=True)
+    columns = {str(name): st.column_config.TextColumn(width=150) for name in table.columns}
+    columns[pinned] = st.column_config.TextColumn(_(pinned), width=220, pinned=True)
     if wide is not None:
-        columns[wide] = st.column_config.TextColumn(_(wide), width=SETTINGS_WIDTH)
+        columns[wide] = st.column_config.TextColumn(_(wide), width=620)
     key = f"compare.table.{pinned}"
     st.dataframe(table, hide_index=True, placeholder="", column_config=columns, height="content", key=key)

@@ -12,7 +12,7 @@ from core.config.compare import SEED, config_differences
 from core.config.edit import twin, twin_name
 from core.config.schedule import as_launched
 from core.config.vary import Suggestion, TwinSetting, twin_settings
-from core.errors import ConfigError, PlaygroundError
+from core.errors import ConfigError
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, called, clauses
 from core.parameters import Parameter, Value
@@ -21,7 +21,7 @@ from pages.ui.address import Compare
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field, parameter_widget
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, show_errors
 from pages.ui.visitor import visitor
 
 OTHER = "other"
@@ -44,9 +44,8 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
             "effect of that setting."
         )
     )
-    original, change = _choose(runs)
     begin_fields()
-    value = _value(original, change)
+    original, change, value = _choose(runs)
     try:
         made = twin(original.config, change.path, value)
         title = original.name if original.run.name else f"Run {original.run.number}"  # in English, as names are stored
@@ -82,20 +81,17 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
         key="compare.launch",
         disabled=full or not different or field_problem() is not None,
     ):
-        try:
+        with show_errors():
             with st.spinner(_("Starting"), show_time=False):
                 run_id = engine.submit(made, visitor().id)
-        except PlaygroundError as error:
-            st.error(escaped(str(error)))
-            return
-        put_runs([*(one.run.id for one in runs), run_id])
-        forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])
-        Compare.SHOW.put("curves")
-        st.rerun()
+            put_runs([*(one.run.id for one in runs), run_id])
+            forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])
+            Compare.SHOW.put("curves")
+            st.rerun()
 
 
-def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting]:
-    """Draw the choices of the original and of the setting to change. Return both."""
+def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting, Value | None]:
+    """Draw the choices of the original, of the setting to change, and of its value: a suggestion, or any other."""
     left, right = st.columns(2)
     original = runs[0]
     if len(runs) == 1:
@@ -118,11 +114,7 @@ def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting]:
     with right:
         path, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
         st.selectbox(_("Setting to change"), list(changes), format_func=labels.__getitem__, **tied.by_index)
-    return original, changes[path]
-
-
-def _value(original: Compared, change: TwinSetting) -> Value | None:
-    """Draw the field of the new value and return it: a suggestion, or any other."""
+    change = changes[path]
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
     names = {**{text: one.text for text, one in suggested.items()}, OTHER: _("Another value")}
     if Compare.TO.text not in names:  # the address has a value of another setting
@@ -133,7 +125,7 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
         _("New value"), list(names), format_func=lambda text: names[text], required=True, **tied.by_default
     )
     if chosen != OTHER:
-        return suggested[chosen].value
+        return original, change, suggested[chosen].value
     parameter = change.parameter
     try:
         value = parameter.check("value", json.loads(Compare.VALUE.text or "null"))
@@ -148,4 +140,4 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
         step = float(f"{size / 10 or 0.1:.0e}")
         value = float(number_field(st, parameter, size, step=step, format="%g", key=key))
     Compare.VALUE.put(json.dumps(value))
-    return value
+    return original, change, value

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -30,11 +29,10 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import predictions_of
 from pages.ui.explore.texts import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, map_now, map_view
-from pages.ui.parts import escaped, status_badge
+from pages.ui.parts import escaped, show_errors, status_badge
 from pages.ui.text_table import csv_button
-from pages.ui.waiting import POLLING, poll_while
+from pages.ui.waiting import poll_while
 
-POLL_S = 1.0
 VIEWS = {
     "scores": N_("Settings and scores"),
     "curves": N_("Curves"),
@@ -45,31 +43,12 @@ VIEWS = {
 MOST_IN_A_ROW = 3
 ONE_ROW, LOWER = "clamp(18rem, 100dvh - 21.5rem, 44rem)", "340px"
 MOST_ROWS = 1_000
-TABLE_HEIGHT = 420
 # Translators: parts of a data set, of one of which a text is.
 SPLITS = {VALIDATION: N_("validation"), TRAIN: N_("train")}
 
 
-class Record(NamedTuple):
-    """A selected example.
-
-    Attributes:
-        said: per run, whether its prediction is right, the predicted class and the confidence; None if unknown.
-    """
-
-    text: str
-    label: str
-    split: str
-    said: Mapping[str, tuple[bool, str, float] | None]
-
-
-def view(engine: Engine, ids: Sequence[str]) -> None:
-    """Draw the comparison of these runs or, for a single run, the form of a twin."""
-    polling = state.remembered(POLLING, lambda: False)
-    st.fragment(_view, run_every=POLL_S if polling else None)(engine, tuple(ids))
-
-
-def _view(engine: Engine, ids: tuple[str, ...]) -> None:
+def view(engine: Engine, ids: tuple[str, ...]) -> None:
+    """Draw the comparison of these runs or, for a single run, the form of a twin. It is a fragment."""
     try:
         runs = load_compared(engine.store, ids)
     except PlaygroundError as error:
@@ -86,9 +65,8 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
             )
             step, steps = f"{one.run.last_step:,}", f"{one.run.steps:,}"
             st.caption(_("step {step} of {steps}", step=step, steps=steps), width="content")
-    busy = False
-    try:
-        shown = "twin"
+    busy, shown = False, "twin"
+    with show_errors(st.warning):
         if len(runs) == 1:
             alone = _(
                 "A comparison needs two runs. Add another, or make a twin: the same run with one setting changed."
@@ -107,8 +85,6 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
                 curves(engine.store, runs)
             case "twin":
                 twin_form(engine, runs)
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
     poll_while(busy or bool(going))
 
 
@@ -170,27 +146,17 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
             )
         )
         return
-    records = _records(runs, examples, chosen, step)
+    rows, records = _rows(runs, examples, chosen, step)
     count = f"{len(chosen):,}"
     if len(chosen) > MOST_ROWS:
         st.markdown(_("**{count} selected**, the first {shown} shown", count=count, shown=f"{MOST_ROWS:,}"))
     else:
         st.markdown(_("**{count} selected**", count=count))
-    table = pd.DataFrame(
-        [
-            {"Text": text, "Label": label}
-            | {
-                name: "–" if one is None else f"{'✓' if one[0] else '✗'} {one[1]} {percent(one[2])}"
-                for name, one in said.items()
-            }
-            | {"Split": _(SPLITS[split])}
-            for text, label, split, said in records[:MOST_ROWS]
-        ]
-    )
+    table = pd.DataFrame(rows[:MOST_ROWS])
     st.dataframe(
         table,
         hide_index=True,
-        height=min(TABLE_HEIGHT, 38 + 35 * len(table)),
+        height=min(420, 38 + 35 * len(table)),
         key="compare.selected",
         column_config={
             "Text": st.column_config.TextColumn(_("Text"), width="large"),
@@ -200,40 +166,35 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
         },
     )
     st.caption(_("For each run: ✓ right or ✗ wrong, its prediction and confidence, at the frame shown on its map."))
-
-    def csv() -> bytes:
-        rows = []
-        for text, label, split, said in records:
-            rows.append({"text": text, "label": label, "split": split})
-            for name, one in said.items():
-                rows[-1][f"{name}: prediction"] = one[1] if one else ""
-                rows[-1][f"{name}: confidence"] = f"{one[2]:.6f}" if one else ""
-        return csv_file(rows)
-
-    csv_button(
-        _("Selection as CSV"),
-        csv,
-        "selection.csv",
-        key="compare.selection.csv",
-    )
+    csv_button(_("Selection as CSV"), lambda: csv_file(records), "selection.csv", key="compare.selection.csv")
 
 
-def _records(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> list[Record]:
-    """Collect the selected examples. Raises: StoreError."""
+def _rows(
+    runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Return the selected examples, with each run's prediction, as rows of the table and of the file.
+
+    Raises: StoreError.
+    """
     scores: list[ExampleScores | None] = []  # per run, at the frame shown on its map
     for _name, frames in runs:
         at = frames.numbers[-1] if step is None else frame_at(frames.numbers, step)
         scores.append(None if at is None else run_reads.scores(frames, at))
-    records = []
+    rows, records = [], []
     for i in ids:
-        run = next(number for number, rows in enumerate(examples.rows) if i in rows)
-        probe, row = runs[run].frames.probe, examples.rows[run][i]
-        said: dict[str, tuple[bool, str, float] | None] = {}
-        for (name, frames), found, rows in zip(runs, scores, examples.rows, strict=True):
-            said[name] = None
-            if found is not None and (at := rows.get(i)) is not None:
-                predicted = frames.probe.classes[found.predicted[at]]
-                said[name] = bool(found.correct[at]), predicted, float(found.confidence[at])
-        split = probe.splits[row] if probe.splits else VALIDATION
-        records.append(Record(probe.texts[row], probe.classes[probe.labels[row]], split, said))
-    return records
+        run = next(number for number, rows_of in enumerate(examples.rows) if i in rows_of)
+        probe, place = runs[run].frames.probe, examples.rows[run][i]
+        text, label = probe.texts[place], probe.classes[probe.labels[place]]
+        split = probe.splits[place] if probe.splits else VALIDATION
+        row, record = {"Text": text, "Label": label}, {"text": text, "label": label, "split": split}
+        for (name, frames), found, rows_of in zip(runs, scores, examples.rows, strict=True):
+            said, prediction, confidence = "–", "", ""
+            if found is not None and (at := rows_of.get(i)) is not None:
+                prediction, share = frames.probe.classes[found.predicted[at]], float(found.confidence[at])
+                said = f"{'✓' if found.correct[at] else '✗'} {prediction} {percent(share)}"
+                confidence = f"{share:.6f}"
+            row[name] = said
+            record |= {f"{name}: prediction": prediction, f"{name}: confidence": confidence}
+        rows.append(row | {"Split": _(SPLITS[split])})
+        records.append(record)
+    return rows, records

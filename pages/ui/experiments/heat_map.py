@@ -23,8 +23,9 @@ from pages.ui.cell_table import Head, TableCell, cell_table
 
 # Colour strength of a difference that is not significant at the 5% level, relative to a significant one.
 PALE = 0.4
-# The one row of a design without axes.
-ALL = N_("All runs")
+Levels = tuple[int, ...] | None
+# No cell has these levels.
+NO_CELL: Levels = (-1,)
 VERDICT_SENTENCES: Mapping[Verdict, str] = {
     # Translators: this score, than that of the baseline.
     "higher": N_("Higher."),
@@ -52,7 +53,23 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
         of_cell = [run for run in runs if run.cell == cell.cell.number]
         return _cell(results, cell, of_cell, largest, spread, chosen == cell.cell.number)
 
-    rows, columns, places = _places(results)
+    axes = design.axes
+    rows, columns = [Head(_("All runs"))], [Head("")]
+    places: list[list[Levels]] = [[()]]
+    if len(axes) == 1:
+        rows, columns = [Head(level.title) for level in axes[0].levels], [Head(score_name(results))]
+        places = [[(number,)] for number in range(len(rows))]
+    elif axes:  # the last axis is across
+        down = list(product(*(range(len(axis.levels)) for axis in axes[:-1])))
+        rows = [
+            Head(" · ".join(axis.levels[level].title for axis, level in zip(axes[:-1], levels, strict=True)))
+            for levels in down
+        ]
+        columns = [Head(level.title) for level in axes[-1].levels]
+        places = [[(*levels, last) for last in range(len(columns))] for levels in down]
+    if axes and design.reference is not None:
+        rows.append(Head(design.reference.title))
+        places.append([None, *[NO_CELL] * (len(columns) - 1)])
     cells = [[drawn(by_levels.get(levels)) for levels in line] for line in places]
     label = _("{score} of every cell", score=score_name(results))
     *above, across = [axis_title(axis, design.base) for axis in design.axes] or [""]
@@ -114,36 +131,6 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     verdict = _(VERDICT_SENTENCES[comparison.verdict])
     needed = "" if comparison.is_zero else _("Seeds needed: {number}.", number=needed_text(comparison))
     return [*words, shown, sentences([verdict, needed])]
-
-
-Levels = tuple[int, ...] | None
-
-
-def _places(results: Results) -> tuple[list[Head], list[Head], list[list[Levels]]]:
-    """Return rows, columns and the levels of each cell: the last axis across, the reference in a separate row."""
-    axes = results.design.axes
-    if not axes:
-        return [Head(_(ALL))], [Head("")], [[()]]
-    if len(axes) == 1:
-        rows = [Head(level.title) for level in axes[0].levels]
-        places: list[list[Levels]] = [[(number,)] for number in range(len(rows))]
-        columns = [Head(score_name(results))]
-    else:
-        above = list(product(*(range(len(axis.levels)) for axis in axes[:-1])))
-        rows = [
-            Head(" · ".join(axis.levels[level].title for axis, level in zip(axes[:-1], levels, strict=True)))
-            for levels in above
-        ]
-        columns = [Head(level.title) for level in axes[-1].levels]
-        places = [[(*levels, last) for last in range(len(columns))] for levels in above]
-    if results.design.reference is not None:
-        rows.append(Head(results.design.reference.title))
-        places.append([None, *[NO_CELL] * (len(columns) - 1)])
-    return rows, columns, places
-
-
-# No cell has these levels.
-NO_CELL: Levels = (-1,)
 
 
 def _cell(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -31,21 +30,19 @@ from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.experiments.heat_map import cell_sentences, heat_map, legend
-from pages.ui.parts import duration, escaped
+from pages.ui.parts import UI, component, duration, escaped
 
 # With more columns, the results of a cell are drawn below the map.
 BESIDE = 4
 # Fits "no difference shown".
 VERDICT_PX = 136
-SEED_PX = 120
 NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
 
-_drawing = st.components.v2.component(
+_drawing = component(
     "drawing",
-    html='<div class="drawing" role="group" tabindex="0"></div>',
-    css=".drawing { color: var(--st-text-color); font-family: var(--st-font); overflow-x: auto; }",
-    js=Path(__file__).with_name("drawing.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
+    '<div class="drawing" role="group" tabindex="0"></div>',
+    [UI / "experiments" / "drawing.js"],
+    [".drawing { color: var(--st-text-color); font-family: var(--st-font); overflow-x: auto; }"],
 )
 
 
@@ -58,13 +55,12 @@ STYLE = """
   border-radius: var(--st-base-radius); }
 """
 
-_frame = st.components.v2.component(
+_frame = component(
     "report_frame",
-    html='<div class="report"><button type="button"></button>'
+    '<div class="report"><button type="button"></button>'
     '<iframe sandbox="allow-same-origin allow-modals"></iframe></div>',
-    css=STYLE,
-    js=Path(__file__).with_name("report_frame.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
+    [UI / "experiments" / "report_frame.js"],
+    [STYLE],
 )
 
 
@@ -163,7 +159,7 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
                 pair = [chosen, results.cells[chosen.comparison.baseline]]
                 st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")
                 seeds = [seed for seed in pair[0].scores if seed in pair[1].scores]
-                seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{chosen.cell.number}", width=SEED_PX)
+                seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{chosen.cell.number}", width=120)
                 both = [run for one in pair for run in one.runs if run.seed == seed]
                 first, second = ((str(run.run_id), run.begun_attempt) for run in both)
                 found = pair_agreement(engine.store, first, second, results.split)

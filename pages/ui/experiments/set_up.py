@@ -28,7 +28,7 @@ from pages.ui.experiments.design_form import SEEDS, USUAL_SEEDS, grid_form, prot
 from pages.ui.experiments.reads import cost_of, open_experiments
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
-from pages.ui.parts import duration, escaped
+from pages.ui.parts import duration, escaped, show_errors
 from pages.ui.visitor import visitor
 
 GRID = "grid"
@@ -119,13 +119,9 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         disabled=found is None,
     ):
         assert design is not None
-        try:
-            experiment_id = open_experiments(engine).begin(design, visitor().id)
-        except PlaygroundError as error:
-            st.error(escaped(problem_text(error)))
-            return
-        Experiments.EXPERIMENT.put(experiment_id)
-        leave()
+        with show_errors(words=problem_text):
+            Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
+            leave()
 
 
 def draw_published(protocol: Protocol) -> None:
@@ -152,12 +148,9 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
             base = draft.model_copy(update={"task": reads.library().named(draft.task)})
             given = {"name": base.name or grid_name(base, ()), "base": base.model_dump(mode="json")}
-            try:
+            with show_errors(words=problem_text):
                 design = build(Design, given | {"seeds": list(range(base.seed, base.seed + seeds))})
                 experiment_id = open_experiments(engine).begin(design, visitor().id)
-            except PlaygroundError as error:
-                st.error(escaped(problem_text(error)))
-            else:
                 forget_start()
                 st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})
         query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}

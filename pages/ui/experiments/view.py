@@ -114,7 +114,6 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
 def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
     """Draw the choices of view, measure and split, and return them."""
     usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
-
     look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         show = bound_segments(_("Show as"), Experiments.SHOW, SHOWN, "map")
@@ -177,10 +176,6 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
         st.warning(escaped(called(group_name(where), str(reason))))
 
 
-# Default number of seeds to add.
-USUAL_MORE = 5
-
-
 def actions(
     engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun], *, going: bool
 ) -> None:
@@ -226,7 +221,7 @@ def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Se
             return
         field = Parameter("more", N_("More seeds"), 1, N_("For every cell."), kind="integer", low=1, high=left)
         begin_fields()
-        more = int(number_field(st, field, min(USUAL_MORE, left), key=f"experiment.more.{experiment.id}"))
+        more = int(number_field(st, field, min(5, left), key=f"experiment.more.{experiment.id}"))
         new = more * (len(design.cells) + len(design.sources))
         seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
         added = {"seeds": len(design.seeds), "runs": ngettext("{count} run", "{count} runs", new)}

@@ -14,7 +14,6 @@ from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.explore.run_reads import Frames
 from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 
-SMALLEST = 12
 # Rows of the matrix that are visible at once.
 SEEN_CLASSES = 10
 
@@ -44,7 +43,7 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
             "all vectors point the same way."
         )
     )
-    smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:SMALLEST]
+    smallest = np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:12]
     rows = [int(row) for row in smallest if np.isfinite(margin[row])]
     if rows:
         st.markdown(_("**Smallest margins**"))

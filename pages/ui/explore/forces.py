@@ -77,10 +77,29 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchFor
     layer = None if frames.layers_at is None else number
     blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
     shown = shown_contrast(config, frames.step_of(number), layer, blocks)
-    remarks, about = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
+    remarks, name = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
     # For a loss that replaces the run's own, the reason comes first.
-    st.caption(sentences([about, remarks] if shown.own else [remarks, about]))
-    temperature = None if shown.temperature is None else _choose_temperature(shown, shown.temperature)
+    st.caption(sentences([name, remarks] if shown.own else [remarks, name]))
+    temperature = None
+    if (own := shown.temperature) is not None:  # the slider starts at the τ of the shown loss; a chosen τ persists
+        named = {*NAMED, own}
+        between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
+        taus = sorted({*(round(tau, 3) for tau in between), *named})
+        valid = Valid(temperature_parameter(own))
+        temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own, known=valid)
+        about = _("Computed from the vectors of this frame, with no training.")
+        if shown.own:
+            about = _(
+                "Recomputed from the vectors of this frame, with no training. This step used τ {temperature:g}.",
+                temperature=own,
+            )
+        st.select_slider(
+            _("Temperature τ"),
+            taus,
+            format_func=lambda tau: f"{tau:g}",
+            help=card("temperature", about),
+            **to_temperature.by_value,
+        )
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     count = len(frames.probe.ids)
     sizes = [size for size in BATCH_SIZES if size < count] + [count]
@@ -106,28 +125,6 @@ def _blocks(encoder_id: str) -> int | None:
         return encoder_shape(encoder_id).blocks
     except PlaygroundError:
         return None
-
-
-def _choose_temperature(shown: ShownContrast, own: float) -> float:
-    """Draw a slider that starts at `own`, the τ of the shown loss. A τ that the user chose persists across frames."""
-    named = {*NAMED, own}
-    between = {tau for tau in TAUS if all(abs(np.log(tau / one)) > SAME for one in named)}
-    taus = sorted({*(round(tau, 3) for tau in between), *named})
-    temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own, known=Valid(temperature_parameter(own)))
-    about = _("Computed from the vectors of this frame, with no training.")
-    if shown.own:
-        about = _(
-            "Recomputed from the vectors of this frame, with no training. This step used τ {temperature:g}.",
-            temperature=shown.temperature,
-        )
-    st.select_slider(
-        _("Temperature τ"),
-        taus,
-        format_func=lambda tau: f"{tau:g}",
-        help=card("temperature", about),
-        **to_temperature.by_value,
-    )
-    return temperature
 
 
 def _acting(
@@ -159,8 +156,6 @@ def _acting(
 
 # More arrows would hide the map; the table lists every force.
 ARROWS = 24
-SPREAD_HEIGHT = 420
-EXCERPT_CHARS = 120
 
 
 def arrows_of(frames: Frames, acting: BatchForces) -> tuple[Arrow, ...]:
@@ -187,8 +182,10 @@ def arrows_of(frames: Frames, acting: BatchForces) -> tuple[Arrow, ...]:
 
 def forces(frames: Frames, acting: BatchForces) -> None:
     """Draw the anchor, the numbers, the table and, for a loss with a temperature, the curves over τ."""
+    from core.losses.forces import push_spread
+
     probe, found, place, temperature = frames.probe, acting.found, acting.place, acting.temperature
-    text = truncate(" ".join(probe.texts[acting.anchor].split()), EXCERPT_CHARS)
+    text = truncate(" ".join(probe.texts[acting.anchor].split()), 120)
     label = probe.classes[probe.labels[acting.anchor]]
     st.markdown(f"**{_('Anchor')}** · {escaped(label)} · {escaped(text)}")
     if acting.by_default:
@@ -209,29 +206,12 @@ def forces(frames: Frames, acting: BatchForces) -> None:
             temperature,
             key="explore.softmax",
         )
-    _numbers(acting)
-    draw_cards("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
-    _texts(frames, acting)
-    if temperature is not None and acting.shown.temperature is not None:
-        _curves(frames, acting, temperature, acting.shown.temperature)
-
-
-def _strength(acting: BatchForces) -> NDArray[np.float64]:
-    """Return the force of each text of the batch on the anchor: a pull above 0, a push below 0."""
-    strength: NDArray[np.float64] = -acting.found.coefficients[acting.place].numpy()
-    return strength
-
-
-def _numbers(acting: BatchForces) -> None:
-    from core.losses.forces import push_spread
-
-    place, law = acting.place, acting.law
-    spread = partial(push_spread, acting.features, acting.labels, temperature=acting.temperature, law=law)
+    spread = partial(push_spread, acting.features, acting.labels, temperature=temperature, law=acting.law)
     own, batch = spread(anchor=place), spread()
-    negatives = int(acting.found.negatives[place].sum())
-    titles = [_("{loss}, nats", loss=variant.symbol) for variant in law.variants]
+    negatives = int(found.negatives[place].sum())
+    titles = [_("{loss}, nats", loss=variant.symbol) for variant in acting.law.variants]
     rows = list(zip(titles, own.losses, batch.losses, strict=True))
-    if acting.found.p is not None:
+    if found.p is not None:
         rows.append((_("Entropy of p, nats"), own.entropy, batch.entropy))
     cells = [(name, _number(mine, ".3f"), _number(mean, ".3f")) for name, mine, mean in rows]
     effective = _("Effective negatives, of {negatives}", negatives=f"{negatives:,}")
@@ -244,6 +224,16 @@ def _numbers(acting: BatchForces) -> None:
             column_config={"This anchor": _("This anchor"), "Batch mean": _("Batch mean")},
             key="explore.force.numbers",
         )
+    draw_cards("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
+    _texts(frames, acting)
+    if temperature is not None and acting.shown.temperature is not None:
+        _curves(frames, acting, temperature, acting.shown.temperature)
+
+
+def _strength(acting: BatchForces) -> NDArray[np.float64]:
+    """Return the force of each text of the batch on the anchor: a pull above 0, a push below 0."""
+    strength: NDArray[np.float64] = -acting.found.coefficients[acting.place].numpy()
+    return strength
 
 
 def _number(value: float, form: str) -> str:
@@ -310,7 +300,7 @@ def _curves(frames: Frames, acting: BatchForces, temperature: float, own: float)
     live_figure(
         spread_figure(TAUS, curves, losses, temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",
-        height=SPREAD_HEIGHT,
+        height=420,
         description=_("Loss, entropy, effective number of negatives and share of the push, by temperature."),
     )
     if acting.shown.own:

@@ -21,7 +21,6 @@ from pages.ui.text_table import Cell, example_columns, text_table, truncate
 
 METRICS: Mapping[str, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
 DEFAULT_K, MAX_K = 10, 100
-ANCHOR_CHARS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
     label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
     confidence = percent(scores.confidence[anchor])
     predicted = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=confidence)
-    text = truncate(probe.texts[anchor], ANCHOR_CHARS)
+    text = truncate(probe.texts[anchor], 240)
     st.markdown(f"**{escaped(label)}** · {predicted} · {escaped(text)}")
     out_of = _(
         "Among {examples}, unnormalised vectors with {dimensions} dimensions.",

@@ -12,7 +12,6 @@ from core.artifacts.sentence import Inspected, check_text, read_inspected, takes
 from core.artifacts.text_history import Biography, Place
 from core.artifacts.weights import all_known, weight_stamps
 from core.config.score_source import classifier_learns_from
-from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.words import confidence_figure
@@ -25,12 +24,11 @@ from pages.ui.address import Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, missing_weights
+from pages.ui.parts import escaped, missing_weights, show_errors
 from pages.ui.text_table import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
 MAX_CHARS_IN_URL = 1_500
-CURVE_HEIGHT = 260
 OWN = "explore.own"
 
 
@@ -71,7 +69,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         st.caption(_("Type a sentence and see where the encoder places it, from the first frame to the last."))
         return None, False
     busy, second = False, second if pair else None
-    try:
+    with show_errors(st.warning):
         check_text(text, second, pair=pair, most_chars=most)
         stamps = weight_stamps(frames.store, frames.run)
         found = read_inspected(frames.folder, text, second)
@@ -81,8 +79,6 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
             found = read_inspected(frames.folder, text, second)
         if found is not None:
             return Own(text, second, _life(frames, frames.extent, text, second, found.stamps, found)), busy
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
     return None, busy
 
 
@@ -162,7 +158,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
                 revision=frames.run.id,
             ),
             key="explore.biography",
-            height=CURVE_HEIGHT,
+            height=260,
             description=_("Probability of each class for your sentence, by step."),
         )
     old = set(life.neighbours[0].tolist())

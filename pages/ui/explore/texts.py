@@ -24,12 +24,10 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, csv_button, example_columns, select_button, text_table
 
-HARDEST = 8
 TRUST_HELP = N_(
     "Per point: trustworthiness falls when neighbours on the map are far away in the original space; overlap is "
     "the fraction of neighbours on the map that are neighbours in the original space."
 )
-AXES = ("x", "y", "z")
 # A list of ranges with more characters is encoded as bits instead.
 LONGEST_LIST = 300
 BITS = "~"
@@ -49,7 +47,7 @@ def texts(
             )
         )
         losses = scores.loss[: frames.probe.held_out]
-        hardest = [int(row) for row in np.argsort(-losses, kind="stable")[:HARDEST] if np.isfinite(losses[row])]
+        hardest = [int(row) for row in np.argsort(-losses, kind="stable")[:8] if np.isfinite(losses[row])]
         if not hardest:
             return None
         st.markdown(_("**Highest loss at this frame** · validation texts"))
@@ -82,7 +80,7 @@ def frame_button(frames: Frames, spec: MapSpec, points: Points | None, number: i
         records = example_records(frames.probe, frames.store.logits(frames.run.id, frames.step_of(number)))
         if points is not None:
             for record, point in zip(records, points, strict=True):
-                record |= {axis: f"{value:.6g}" for axis, value in zip(AXES, point.tolist(), strict=False)}
+                record |= {axis: f"{value:.6g}" for axis, value in zip("xyz", point.tolist(), strict=False)}
         return csv_file(records)
 
     csv_button(

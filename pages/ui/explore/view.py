@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.messages import N_, _, ngettext
 from core.representation.projections import MapSpec
-from core.store import RunRecord, Store
+from core.store import Store
 from core.tasks.survey import search
 from pages.ui import state
 from pages.ui.address import Explore
@@ -25,10 +25,9 @@ from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence
 from pages.ui.explore.texts import camera_from_text, frame_button, ids_as_text, ids_from_text, texts
 from pages.ui.map_view import MapState, map_now, map_state
-from pages.ui.parts import escaped
-from pages.ui.waiting import POLLING, ensure_job, poll_while
+from pages.ui.parts import escaped, show_errors
+from pages.ui.waiting import ensure_job, poll_while
 
-POLL_S = 1.0
 SIDES = {
     "texts": N_("Texts"),
     "neighbours": N_("Neighbours"),
@@ -42,22 +41,8 @@ SIDES = {
 MOST_CENTROIDS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """The current frame, the selected rows of the probe set, and the anchor among them."""
-
-    number: int
-    rows: tuple[int, ...]
-    anchor: int | None
-
-
-def view(store: Store, run: RunRecord, steps_with_layers: Sequence[int]) -> None:
-    """Draw the view, which refreshes itself while something is being computed or the run is active."""
-    polling = state.remembered(POLLING, lambda: run.status.active)
-    st.fragment(_view, run_every=POLL_S if polling else None)(store, run.id, steps_with_layers)
-
-
-def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
+def view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
+    """Draw the view. It is a fragment, which refreshes itself while something is computed or the run is active."""
     try:
         run = store.run(run_id)
         frames = frames_of(store, run)
@@ -77,10 +62,8 @@ def _view(store: Store, run_id: str, steps_with_layers: Sequence[int]) -> None:
         except PlaygroundError:  # the layers are not computed yet
             request = {"run": run.id, "what": "layers", "step": choices.layers_at}
             busy = ensure_job("inspect", request, N_("Reading the layers"))
-    try:
+    with show_errors(st.warning):
         busy = _draw(frames, choices) or busy
-    except PlaygroundError as error:
-        st.warning(escaped(str(error)))
     poll_while(busy or run.status.active)
 
 
@@ -99,19 +82,18 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     clicked = place.get(on_map.clicked) if on_map.clicked is not None else None
     anchor = clicked if clicked in rows else rows[0] if rows else None
     number = on_map.frame if on_map.frame in frames.numbers else frames.numbers[-1]
-    focus = Focus(number, rows, anchor)
     near, acts, own, reading = None, None, None, False
     with right:  # controls first: the map depends on them
         side = bound_segments(_("Panel beside the map"), Explore.PANEL, SIDES)
         if side == "sentence":
             own, reading = ask_sentence(frames)
         elif side == "neighbours":
-            near = choose_near(frames, focus.number, focus.anchor)
+            near = choose_near(frames, number, anchor)
         elif side == "forces":
-            acts = choose_forces(frames, focus.number, focus.anchor)
+            acts = choose_forces(frames, number, anchor)
     try:
         with right:  # before the map, which is slower, because the panel shows the response to a click
-            _draw_panel(side, frames, spec, focus, near, acts, own)
+            _draw_panel(side, frames, spec, number, rows, near, acts, own)
         with above:
             found = _search(frames, choices.search)
             panel = frame_map.panel_of(
@@ -127,11 +109,11 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             # Search results stand out or, without a search, the anchor's neighbours.
             lit = [frames.probe.ids[row] for row in near.rows] if found is None and near is not None else found
             frame_map.draw(frames, panel, choices, on_map, spec, lit)
-            st.caption(frame_map.honesty_line(frames, spec, focus.number))
+            st.caption(frame_map.honesty_line(frames, spec, number))
             st.caption(frame_map.method_line(frames, spec, choices))
         with below:
-            frame_button(frames, spec, maps.get(focus.number), focus.number)
-        return measures(frames, focus.number) or busy or reading
+            frame_button(frames, spec, maps.get(number), number)
+        return measures(frames, number) or busy or reading
     finally:  # last, because the browser delays the response to a click while it writes the address
         Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, frames.numbers[-1])
         Explore.SELECTED.put(ids_as_text(on_map.selected))
@@ -183,25 +165,26 @@ def _draw_panel(
     side: str,
     frames: Frames,
     spec: MapSpec,
-    focus: Focus,
+    number: int,
+    rows: tuple[int, ...],
     near: NearOne | None,
     acts: BatchForces | None,
     own: Own | None,
 ) -> None:
-    scores = run_reads.scores(frames, focus.number)
+    scores = run_reads.scores(frames, number)
     chosen = None
     if side == "neighbours":
-        neighbours(frames, scores, near, len(focus.rows))
+        neighbours(frames, scores, near, len(rows))
     elif side == "classes":
-        chosen = classes(frames, focus.number, scores)
+        chosen = classes(frames, number, scores)
     elif side == "moved":
-        chosen = movement(frames, focus.number, scores)
+        chosen = movement(frames, number, scores)
     elif acts is not None:
         forces(frames, acts)
     elif own is not None:
-        sentence(own, frames, focus.number)
+        sentence(own, frames, number)
     elif side == "texts":
-        chosen = texts(frames, focus.number, scores, focus.rows, run_reads.honesty(frames, spec, focus.number))
+        chosen = texts(frames, number, scores, rows, run_reads.honesty(frames, spec, number))
     if chosen is not None:
         state.remember("explore.select", tuple(frames.probe.ids[row] for row in chosen))
         st.rerun()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import streamlit as st
 
@@ -17,7 +16,7 @@ from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage
 from pages.ui.lesson.place import TABLES, At, answers, change, continue_navigation, go_to, keep_answers, read_place
-from pages.ui.parts import escaped
+from pages.ui.parts import UI, component, escaped, show_errors
 from pages.ui.reads import cached
 
 Value = float | str | None
@@ -58,6 +57,11 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     number = numbers[check.number] if check.number is not None else None
     answered, tries = _answered(key, check)
     done = answered_rightly(key, check, numbers, value)
+
+    def keep() -> None:
+        if (answer := state.widget_value(key)) is not None:
+            answers().checked[key] = (answer, answers().checked.get(key, (0, 0))[1] + 1)
+
     st.markdown(f"**{check.question}**")
     if not done:
         answer: float | int | None  # the typed number, or the position of the choice; None if the field is empty
@@ -77,9 +81,7 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
             answer = st.number_input(label, value=None, format="%g", key=key, width=220)
         # Translators: a button: see whether the answer is right.
         label = _("Check")
-        st.button(
-            label, disabled=answer is None, type="primary", key=f"{key}.check", on_click=_keep_answer, args=(key,)
-        )
+        st.button(label, disabled=answer is None, type="primary", key=f"{key}.check", on_click=keep)
         if not tries:
             return False
     if done:
@@ -104,12 +106,6 @@ def _answered(key: str, check: Check) -> tuple[float | str, int]:
         return float(held), tries
     choices = list(check.choices)
     return (choices[int(held)], tries) if held in range(len(choices)) else (choices[0], 0)
-
-
-def _keep_answer(key: str) -> None:
-    if (answer := state.widget_value(key)) is not None:
-        tries = answers().checked.get(key, (0, 0))[1]
-        answers().checked[key] = (answer, tries + 1)
 
 
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
@@ -146,11 +142,8 @@ def lesson_panel(page: str) -> None:
         # The buttons have a separate container, so that they stay in place while the text grows: a click is lost if
         # the button moves between press and release.
         text, way = st.container(key="lesson.text", gap="small"), st.container(key="lesson.way", gap="small")
-        with text:
-            try:
-                _draw(at)
-            except PlaygroundError as error:
-                st.error(escaped(str(error)))
+        with text, show_errors():
+            _draw(at)
         with way:
             _way_on(at)
 
@@ -284,15 +277,8 @@ def _way_on(at: At) -> None:
 # The theme's accent colour, which a style outside a component cannot read.
 ACCENT = "light-dark(#2f6f9f, #6cb0de)"
 MAP = "map_view"
-FOLDER = Path(__file__).parent
 
-_mount = st.components.v2.component(
-    "lesson_pointing",
-    html="<div></div>",
-    css=(FOLDER / "lesson.css").read_text(encoding="utf-8"),
-    js=(FOLDER / "pointing.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+_mount = component("lesson_pointing", "<div></div>", [UI / "lesson" / "pointing.js"], [UI / "lesson" / "lesson.css"])
 
 
 def outline_target(at: At) -> None:

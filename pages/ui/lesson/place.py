@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import streamlit as st
 from pydantic import Field, TypeAdapter, ValidationError
 
-from core.errors import PlaygroundError
 from core.lessons.lesson import Lesson, Part, lessons
 from core.lessons.numbers import experiment_id_of, run_id_of
 from core.messages import _
@@ -21,7 +19,7 @@ from pages.ui.address import SEPARATOR, Address, EveryPage, Lessons
 from pages.ui.bound import forget
 from pages.ui.form_start import forget_links
 from pages.ui.lab import forget_lab
-from pages.ui.parts import escaped
+from pages.ui.parts import UI, component, show_errors
 
 BETWEEN = "."
 # Keys of the visitor's answers, of the last part, and of the part that the visitor is going to.
@@ -149,16 +147,13 @@ def change(choice: Mapping[str, Any], page: str) -> None:
     This is a callback: the click survives when another click interrupts the rerun.
     """
     items = TABLES[page].items()
-    try:
+    with show_errors():
         store = reads.open_engine().store
         for name, value in choice.items():
             forget([items[name]])
             items[name].say(_texts(store, name, value))
-    except PlaygroundError as error:
-        st.error(escaped(str(error)))
-        return
-    forget_lab()
-    forget_links()
+        forget_lab()
+        forget_links()
 
 
 def _texts(store: Store, name: str, value: Any) -> str | list[str]:
@@ -184,12 +179,11 @@ class StoredAnswers:
 
 
 KEPT = TypeAdapter(StoredAnswers)
-_mount = st.components.v2.component(
+_mount = component(
     "lesson_answers",
-    html='<div class="lesson-answers" hidden></div>',
-    css=".stElementContainer:has(.lesson-answers) { display: none; }",
-    js=Path(__file__).with_name("keeping.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
+    '<div class="lesson-answers" hidden></div>',
+    [UI / "lesson" / "keeping.js"],
+    [".stElementContainer:has(.lesson-answers) { display: none; }"],
 )
 
 

@@ -25,8 +25,6 @@ WORD_CHARS = 60
 # Number of words named below the table of changes, of those that entered and of those that left.
 NAMED = 5
 ALL = "all"
-LEAST_MAX = 30
-LEAST_PX, CLASS_PX = 240, 340
 # Column names of both tables, those of counts first.
 # Translators: of a word, in how many texts it was selected, and in how many it occurs at all
 COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("After"))
@@ -42,7 +40,7 @@ def draw_classes(known: TokenRun, chosen: Settings) -> None:
         st.info(_("The frame of step {step} has no attention. Choose another step.", step=f"{without:,}"))
         return
     classes = known.probe.classes
-    most = max(2, min(LEAST_MAX, len(known.ids)))
+    most = max(2, min(30, len(known.ids)))
     problem = _("use 1 to {most} here", most=most)
     least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
     options = {ALL: _("All (each word under the class with its highest lift)")}
@@ -54,8 +52,8 @@ def draw_classes(known: TokenRun, chosen: Settings) -> None:
         help_text = _(
             "Leaves out words that are selected in fewer texts, because the lift of rare words is unreliable."
         )
-        st.slider(_("Minimum number of texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
-        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=CLASS_PX, **to_class.by_index)
+        st.slider(_("Minimum number of texts"), 1, most, width=240, help=help_text, **to_least.by_value)
+        st.selectbox(_("Class"), list(options), format_func=options.__getitem__, width=340, **to_class.by_index)
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
     texts = ngettext("{count} text", "{count} texts", len(known.ids))

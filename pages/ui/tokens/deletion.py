@@ -33,7 +33,6 @@ from pages.ui.waiting import draw_job, start_job
 
 Doubles = NDArray[np.float64]
 
-SCATTER_PX = 420
 # Number of top words compared between the two rankings; at most half of the words of a short text.
 COMPARED = 5
 FLIPS_SHOWN = 12
@@ -140,7 +139,7 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
         live_figure(
             figure,
             key="tokens.effect",
-            height=SCATTER_PX,
+            height=420,
             description=_("Attention to each word against what deleting it does."),
         )
         st.caption(_("The correlations compare attention with the absolute change."))

@@ -30,7 +30,6 @@ from pages.ui.text_table import csv_button
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Settings
 
-HEAT_WORDS_MAX = 40
 # A longer text scrolls in a box, so that the content below it stays within reach.
 LONG_CHARS, LONG_PX = 2_500, 700
 OVER = {"steps": N_("By step"), "layers": N_("By layer")}
@@ -125,7 +124,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         columns = list(range(1, chosen.layers + 1))
         column = pgettext("axis", "layer")
         description = _("Attention of [CLS] to each word, by layer.")
-    places = list(most_attended(weights, HEAT_WORDS_MAX))
+    places = list(most_attended(weights, 40))
     figure = word_heatmap_figure(
         [reading.words[place] for place in places],
         weights[:, places],
