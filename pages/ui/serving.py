@@ -76,7 +76,7 @@ class NewestUploads(MemoryUploadedFileManager):
 
 
 def end_forgotten_sessions() -> None:
-    """Have sessions shut down when Streamlit forgets them, some minutes after their visitor has left.
+    """Shut sessions down when Streamlit forgets them, some minutes after their visitor has left.
 
     Streamlit 1.67 leaves that to the garbage collector, which may not see them for hours. Until then each keeps the
     three open files of its event loop.

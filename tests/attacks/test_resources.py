@@ -150,7 +150,7 @@ class TestHandles:
         assert "too many open files" in self.run(script, str(store.folder))
 
     def test_a_session_is_shut_down_when_it_is_forgotten(self) -> None:
-        """Of three sessions the cache has room for two; the others expire after two minutes."""
+        """The cache has room for two of three sessions, which expire after two minutes."""
         now, ended = [0.0], []
         cache = LeftSessions(maxsize=2, ttl=120.0, timer=lambda: now[0])
         for name in ("first", "second", "third"):
