@@ -122,5 +122,10 @@ def is_whole(array: Array, shape: Sequence[int]) -> bool:
 
 
 def are_labels(array: Array, classes: int) -> bool:
-    """Return whether an array holds valid class numbers."""
-    return array.ndim == 1 and array.dtype == np.int32 and bool(((array >= 0) & (array < classes)).all())
+    """Return whether an array holds valid class numbers, at least one."""
+    return (
+        array.ndim == 1
+        and array.size > 0
+        and array.dtype == np.int32
+        and bool(((array >= 0) & (array < classes)).all())
+    )

@@ -82,10 +82,14 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
     Returns: the run's id.
     Raises: StoreError for a file that is not a replay, or a run that cannot be stored.
     """
+    try:
+        with path.open("rb") as file:
+            run_id = hashlib.file_digest(file, "sha256").hexdigest()[:ID_CHARS]
+        if store.bring_back(run_id):  # the file was checked then
+            return run_id
+    except OSError:
+        pass  # reading it raises the error
     contents = replay_file.read(path)
-    run_id = hashlib.sha256(path.read_bytes()).hexdigest()[:ID_CHARS]
-    if store.bring_back(run_id):
-        return run_id
     run, steps = contents.run, contents.config.steps
     about = ABOUT
     if run.status != Status.FINISHED.value:

@@ -36,14 +36,18 @@ FORMER_FIELDS = frozenset(
 )
 TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
-SCORES = ("accuracy", "macro_f1")
+SCORES = ("accuracy", "macro_f1", "accuracy_low", "accuracy_high")
+# Bounds of a run's numbers, which are of single precision, and of its classes, which the map colours.
+LARGEST, MOST_CLASSES = float(np.finfo(np.float32).max), 254
 # Error text for one array.
 OF_STEP = N_("{file}: {array} of step {step}")
 # Error texts for missing or unexpected arrays in the frames file.
 WITH_ATTENTION = N_("{file}: embeddings and logits and attention of each frame")
 WITHOUT_ATTENTION = N_("{file}: embeddings and logits of each frame")
 
-Values = dict[Annotated[str, Field(max_length=120)], float]
+Value = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Values = dict[Annotated[str, Field(max_length=120)], Value]
+Seconds = Annotated[float, Field(ge=0, le=LARGEST)]
 Step = Annotated[int, Field(ge=0)]
 Row = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -69,7 +73,7 @@ class ProbeForm(StrictForm):
     ids: tuple[Row, ...]
     texts: tuple[str, ...]
     labels: tuple[Row, ...]
-    classes: Annotated[tuple[str, ...], Field(min_length=2)]
+    classes: Annotated[tuple[str, ...], Field(min_length=2, max_length=MOST_CLASSES)]
     splits: tuple[Literal["train", "validation"], ...]
 
 
@@ -82,7 +86,7 @@ class RunForm(StrictForm):
     made_with: dict[Annotated[str, Field(max_length=40)], Annotated[str, Field(max_length=80)]]
     status: Literal["finished", "stopped", "failed", "interrupted"]
     device: Annotated[str, Field(max_length=40)]
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Seconds
     facts: Values
     probe: ProbeForm
     frames: Annotated[tuple[Step, ...], Field(min_length=1)]
@@ -122,7 +126,7 @@ def read(path: Path) -> Contents:
         members = packed.read_members(path, MEMBERS)
         run = parse_member(RunForm, _from_format_1(members[RUN]), RUN)
         demand(not run.title.isspace(), N_("title is empty"))
-        config, probe = _config(run), _probe(run)
+        config, probe = complete_config(run.config), _probe(run)
         _check_order(run, config)
         maps, arrays = (packed.arrays(members[name], name) for name in (MAPS, FRAMES))
         tokens = _tokens(members, probe)
@@ -153,9 +157,10 @@ def _from_format_1(text: bytes) -> bytes:
     return text
 
 
-def _config(run: RunForm) -> RunConfig:
+def complete_config(given: dict[str, Any]) -> RunConfig:
+    """Return the config of an imported run. Raises: DamagedError for a draft, or for one that names a folder."""
     try:
-        config = parse_config(run.config)
+        config = parse_config(given)
     except (PlaygroundError, RecursionError) as error:
         raise DamagedError(str(error).rstrip(".")) from error
     ready = all(phase.steps is not None for phase in config.phases) and config.probe.frame_steps is not None
@@ -193,17 +198,22 @@ def _check_order(run: RunForm, config: RunConfig) -> None:
     steps = [one.step for one in run.steps]
     demand(_ascends(steps) and max(steps, default=0) <= last, N_("steps: steps of the run, in order"))
     demand(all("loss" in one.values for one in run.steps), N_("steps: one has no loss"))
-    demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is not a step of the run"))
+    check_evaluations(run.evaluations, last)
+
+
+def check_evaluations(evaluations: Sequence[ScoresForm], last: int) -> None:
+    """Check the scores of an imported run of `last` steps. Raises: DamagedError."""
+    demand(all(one.step <= last for one in evaluations), N_("evaluations: a step is not a step of the run"))
     demand(
-        all(one.split in SPLITS for one in run.evaluations),
+        all(one.split in SPLITS for one in evaluations),
         N_("evaluations: splits are {splits}"),
         splits=listed(SPLITS),
     )
-    places = [(one.step, one.split) for one in run.evaluations]
+    places = [(one.step, one.split) for one in evaluations]
     demand(len(set(places)) == len(places), N_("evaluations: one occurs twice"))
-    for one in run.evaluations:
+    for one in evaluations:
         there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
-        demand(there, N_("evaluations: {first} and {last} are fractions"), first=SCORES[0], last=SCORES[1])
+        demand(there, N_("evaluations: {names} are fractions"), names=listed(SCORES))
 
 
 def _ascends(steps: Sequence[int]) -> bool:

@@ -23,7 +23,8 @@ from core.artifacts.cache import write
 from core.artifacts.measures import FrameMeasures, measures_path
 from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parse_member
 from core.artifacts.replay import ID_CHARS, finish_adopted_run, made_with, predictions_of
-from core.config import RunConfig, parse_config
+from core.artifacts.replay_file import ScoresForm, Seconds, Value, Values, check_evaluations, complete_config
+from core.config import RunConfig
 from core.config.folders import without_folders
 from core.errors import PlaygroundError, StoreError
 from core.events import Step
@@ -40,20 +41,12 @@ MESSAGE = Message("Imported: it has curves and scores, but no map and no weights
 # Measures of a step that are stored, besides the losses of the terms.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
-Values = dict[str, float]
-
-
-class _Scores(StrictForm):
-    step: Annotated[int, Field(ge=0)]
-    split: str
-    values: Values
-
 
 class _Run(StrictForm):
     """One run.
 
     Attributes:
-        steps: by measure, one value per step.
+        steps: by measure, one value per step; None where the run recorded none.
         vectors: measures of the vectors of the last frame.
     """
 
@@ -62,9 +55,9 @@ class _Run(StrictForm):
     title: Annotated[str, Field(min_length=1, max_length=80)]
     config: dict[str, Any]
     device: str
-    seconds: Annotated[float, Field(ge=0)]
-    steps: dict[str, list[float]]
-    scores: list[_Scores]
+    seconds: Seconds
+    steps: dict[str, list[Value | None]]
+    scores: list[ScoresForm]
     vectors: Values
 
     @property
@@ -112,8 +105,8 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
 
 def _run_json(store: Store, one: ExperimentRun) -> dict[str, Any]:
     run = store.run(str(one.run_id))
-    steps = store.steps(run.id)
-    names = sorted({name for step in steps for name in step.values if name.startswith("loss.") or name in KEPT})
+    steps = [_finite(step.values) for step in store.steps(run.id)]
+    names = sorted({name for values in steps for name in values if name.startswith("loss.") or name in KEPT})
     vectors = vector_measures(store, one)
     return {
         "cell": one.cell,
@@ -122,7 +115,7 @@ def _run_json(store: Store, one: ExperimentRun) -> dict[str, Any]:
         "config": json.loads(without_folders(run.effective).to_json()),
         "device": run.device or "cpu",
         "seconds": round(run.elapsed_s, 1),
-        "steps": {name: [_short(step.values.get(name, math.nan)) for step in steps] for name in names},
+        "steps": {name: [values.get(name) for values in steps] for name in names},
         "scores": [
             {"step": score.step, "split": score.split, "values": _finite(score.values)}
             for score in store.evaluations(run.id)
@@ -132,11 +125,7 @@ def _run_json(store: Store, one: ExperimentRun) -> dict[str, Any]:
 
 
 def _finite(values: Mapping[str, float]) -> Values:
-    return {name: _short(value) for name, value in values.items() if math.isfinite(value)}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.5g}") if math.isfinite(value) else 0.0
+    return {name: float(f"{value:.5g}") for name, value in values.items() if math.isfinite(value)}
 
 
 def open_archive(store: Store, path: Path) -> str:
@@ -158,7 +147,10 @@ def open_archive(store: Store, path: Path) -> str:
         attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
         with finish_adopted_run(store, attempt, MESSAGE):
             count = len(next(iter(run.steps.values()), []))
-            values = [{name: column[i] for name, column in run.steps.items()} for i in range(count)]
+            values = [
+                {name: value for name, column in run.steps.items() if (value := column[i]) is not None}
+                for i in range(count)
+            ]
             if values:
                 attempt.steps([Step(number, of_step) for number, of_step in enumerate(values, 1)])
             for scores in run.scores:
@@ -181,9 +173,12 @@ def _read(path: Path) -> tuple[_About, Design, list[RunConfig], Mapping[str, Arr
         about = parse_member(_About, members[ABOUT], ABOUT)
         arrays = packed.arrays(members[PREDICTIONS], PREDICTIONS)
         try:
-            design, configs = parse_design(about.design), [parse_config(run.config) for run in about.runs]
+            design = parse_design(about.design)
         except PlaygroundError as error:
             raise DamagedError(str(error).rstrip(".")) from error
+        configs = [complete_config(run.config) for run in about.runs]
+        for run, config in zip(about.runs, configs, strict=True):
+            check_evaluations(run.scores, config.steps)
         _check(about, design, arrays)
         return about, design, configs, arrays
     except DamagedError as error:

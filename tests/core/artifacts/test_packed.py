@@ -187,7 +187,7 @@ def test_whole_arrays_are_finite_and_of_their_shape_and_labels_numbers_of_classe
     nan, infinity = np.full((2, 3), np.nan, np.float32), np.full((2, 3), np.inf, np.float16)
     for array in (np.ones((2, 3), np.float64), np.ones((3, 2), np.float32), nan, infinity):
         assert not is_whole(array, (2, 3))
-    for labels in ([0, 1], []):
-        assert are_labels(np.array(labels, np.int32), 2)
-    for array in (*(np.array(wrong, np.int32) for wrong in ([0, 2], [0, -1], [[0, 1]])), np.array([0, 1], np.int64)):
+    assert are_labels(np.array([0, 1], np.int32), 2)
+    wrong = (np.array(labels, np.int32) for labels in ([], [0, 2], [0, -1], [[0, 1]]))
+    for array in (*wrong, np.array([0, 1], np.int64)):
         assert not are_labels(array, 2)

@@ -24,6 +24,7 @@ from tests.core.artifacts.made import MORE, recorded
 
 PROBE = Probe(ids=(3, 8), texts=("a film", "naïve <b>"), labels=(0, 1), classes=("bad", "good"))
 FRAMES = (0, 2, 4)
+SCORES = {"macro_f1": 0.5, "accuracy_low": 0.0, "accuracy_high": 1.0}
 
 
 def queued_run(store: Store) -> str:
@@ -44,10 +45,10 @@ def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = S
     for step in frames:
         points = np.array([[step, 0.12341], [0, -step]], np.float32)
         attempt.frame(Frame(step, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), points)
-        attempt.evaluation(step, "validation", {"accuracy": step / 10, "macro_f1": 0.5, **scores})
+        attempt.evaluation(step, "validation", SCORES | {"accuracy": step / 10, **scores})
         if step:
             attempt.steps([Step(step, {"loss": 0.5})])
-    attempt.evaluation(4, "test", {"accuracy": 0.99, "macro_f1": 0.5})
+    attempt.evaluation(4, "test", SCORES | {"accuracy": 0.99})
     attempt.end(status)
     return run_id
 
@@ -182,6 +183,11 @@ class TestOpen:
         write_replay(elsewhere, run_id, tmp_path / "again.zip")
         one, same = read_replay(archive), read_replay(tmp_path / "again.zip")
         assert (one.probe, one.steps, one.config) == (same.probe, same.steps, same.config)
+
+    def test_it_is_checked_only_once(self, elsewhere: Store, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run_id = open_replay(elsewhere, archive)
+        monkeypatch.setattr(replay_file, "read", lambda _: pytest.fail("the file was checked again"))
+        assert open_replay(elsewhere, archive) == run_id
 
     def test_a_run_that_was_stopped_says_so(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
         write_replay(store, ended_run(store, frames=(0, 2), status=Status.STOPPED), tmp_path / "replay.zip")

@@ -24,6 +24,7 @@ from tests.cases import each
 
 Members = dict[str, bytes]
 CHARS_MAX = 400
+SCORES = {"accuracy": 0.5, "macro_f1": 0.5, "accuracy_low": 0.25, "accuracy_high": 0.75}
 
 
 def _run() -> dict[str, Any]:
@@ -50,9 +51,7 @@ def _run() -> dict[str, Any]:
         },
         "frames": list(steps),
         "steps": [{"step": n, "values": {"loss": 0.5}} for n in (1, 2, 3, 4)],
-        "evaluations": [
-            {"step": n, "split": "validation", "values": {"accuracy": 0.5, "macro_f1": 0.5}} for n in steps
-        ],
+        "evaluations": [{"step": n, "split": "validation", "values": SCORES} for n in steps],
     }
 
 
@@ -119,14 +118,20 @@ RUN_CHANGES: dict[str, tuple[Any, ...]] = {
     "probe.ids": ([], [0, 0, 1, 2], [0, 1, 2], [0, 1, 2, -1], [0, 1, 2, 2**31], [0, 1, 2, 0.5], [0, 1, 2, True]),
     "probe.texts": (["a"], [1, 2, 3, 4], "abcd"),
     "probe.labels": ([0, 1, 0], [0, 1, 0, 2], [0, 1, 0, -1]),
-    "probe.classes": (["good"], ["good", "good"], ["good", ""], ["good", None]),
+    "probe.classes": (["good"], ["good", "good"], ["good", ""], ["good", None], [str(i) for i in range(255)]),
     "probe.splits": (["train"], ["test"] * 4, ["train", "train", "validation", "validation"]),
     "frames": ([], [0, 2], [0, 4, 2], [0, 2, 2], [0, 2, 5], [-1, 2, 4]),
     "steps.0.step": (0, 5, 2, 9, 1.5, 10**30),
-    "steps.0.values": ({}, {"loss": float("nan")}, {"loss": True}),
+    "steps.0.values": ({}, {"loss": float("nan")}, {"loss": True}, {"loss": 1e39}, {"loss": -1e39}),
     "evaluations.0.step": (5, 2, -1),
     "evaluations.0.split": ("train", "../x"),
-    "evaluations.0.values": ({}, {"accuracy": 1.5, "macro_f1": 0.5}, {"accuracy": -0.1, "macro_f1": 0}),
+    "evaluations.0.values": (
+        {},
+        SCORES | {"accuracy": 1.5},
+        SCORES | {"accuracy": -0.1},
+        {"accuracy": 0.5, "macro_f1": 0.5},  # without its interval
+        SCORES | {"accuracy_high": 7.0},
+    ),
     "surplus": (1,),
 }
 TOKEN_CHANGES: dict[str, tuple[Any, ...]] = {
@@ -184,7 +189,7 @@ REASONS = {
     "frames": "frames|maps.safetensors: one for each frame",
     "steps.0.values": "steps.0.values|one has no loss",
     "evaluations.0.step": "step|one occurs twice",
-    "evaluations.0.values": "accuracy and macro_f1 are fractions",
+    "evaluations.0.values": "accuracy, macro_f1, accuracy_low, accuracy_high are fractions",
 }
 
 

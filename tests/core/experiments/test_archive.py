@@ -61,6 +61,19 @@ def test_it_is_opened_once_wants_no_runs_and_what_was_deleted_comes_back(archive
         assert {run.id for run in elsewhere.runs()} == runs
 
 
+def test_a_value_that_a_step_lacks_stays_missing(store: Store, archive: Path, elsewhere: Store, tmp_path: Path) -> None:
+    experiment = ExperimentTable(store.folder).experiments()[0].id
+    run_id = str(ExperimentTable(store.folder).runs(experiment)[0].run_id)
+    recorded = [{"loss": 0.5}, {"loss": 0.25, "loss.scl": 2.0}, {"loss": 0.1, "grad_norm": 0.0}]
+    with store.transaction() as db:
+        insert = "INSERT INTO steps (run_id, step, at, measures) VALUES (?, ?, 0, ?)"
+        db.executemany(insert, [(run_id, number, json.dumps(values)) for number, values in enumerate(recorded, 1)])
+    write_archive(store, experiment, tmp_path / "again.zip")
+    open_archive(elsewhere, tmp_path / "again.zip")
+    shown = [[dict(step.values) for step in elsewhere.steps(run.id)] for run in elsewhere.runs()]
+    assert recorded in shown
+
+
 def test_one_that_goes_on_is_not_written(store: Store, design: Make, tmp_path: Path) -> None:
     engine = InstantEngine(store)
     engine.holding = True
@@ -95,6 +108,12 @@ def test_the_same_experiment_gives_the_same_bytes(
         (("format",), 2, "format: Input should be 1"),
         (("runs", 1, "steps"), {"loss": [1.0, 0.5], "grad_norm": [1.0]}, "different numbers of steps for run 0.1"),
         (("runs", -1, "config", "seed"), -1, "seed = -1"),
+        (("runs", 0, "config", "phases", 0, "steps"), None, "its config is a draft"),
+        (("runs", 0, "config", "task", "path"), "/etc/passwd", "task.path names a folder"),
+        (("runs", 0, "scores", 0, "values"), {"accuracy": 0.5, "macro_f1": 0.5}, "accuracy_high are fractions"),
+        (("runs", 0, "scores", 0, "step"), 10**9, "a step is not a step of the run"),
+        (("runs", 0, "scores", 0, "split"), "../x", "splits are"),
+        (("runs", 0, "seconds"), 1e308, "seconds"),
         (("design", "seeds"), [], "seeds"),
         (("runs", 0, "scores", 0, "values", "accuracy"), "high", "accuracy"),
         (("0.0",), None, "logits and labels of each run"),
