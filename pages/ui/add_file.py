@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -13,17 +14,19 @@ from core.advice.prepare import validation_size
 from core.config import ReadingConfig, TaskConfig
 from core.config.describe import value_text
 from core.config.fields import build, fields_of
-from core.errors import PlaygroundError
+from core.errors import PlaygroundError, TaskError
 from core.messages import N_, _, listed, ngettext, pgettext, sentences
 from core.settings import settings
-from core.store import LibraryTask
+from core.store import LibraryTask, Status
 from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
-from core.tasks.files.tables import Table, open_table
-from core.tasks.load import joined, options_of_test, split_rows
+from core.tasks.files.reading import CombinedFiles
+from core.tasks.files.tables import Table
+from core.tasks.files.uploads import Upload, read_upload, store_uploads, take_upload, upload_request
+from core.tasks.load import joined, split_rows
 from core.tasks.rows import Rows
+from core.workers import JobRecord
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
@@ -31,6 +34,7 @@ from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
 from pages.ui.visitor import visitor
+from pages.ui.waiting import draw_job, job_of, start_job
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)
@@ -43,6 +47,10 @@ PREVIEWED = 5
 KEPT_S = 1800
 NONE = ""
 NEEDED = ("text", "label")
+MAPPED = ("text", "text_b", "label", "split", "kind")
+JOB = "file"
+# Larger files, which may take seconds, are read outside the server's process.
+SMALL_BYTES = 2**20
 
 
 def add_file() -> None:
@@ -73,11 +81,13 @@ def add_file() -> None:
         return
     files = (train, *([test] if test is not None else []))
     try:
-        options = _options(train)
-        together = _together(files, options)
+        options = _options(files)
+        upload = _read(files, options)
+        if (together := upload.together) is None:
+            raise TaskError(upload.problem or "")
         for reading in together.readings:
             st.caption(escaped(reading.source.sentence))
-        rows = _rows(files, options, tuple(_problems(together)))
+        rows = _rows(together, files, options, tuple(_problems(together)))
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         _cancel_button(_("Choose another file"))
@@ -104,9 +114,9 @@ def _accepted() -> str:
     return sentences(said)
 
 
-def _options(file: Any) -> ReadingConfig:
+def _options(files: tuple[UploadedFile, ...]) -> ReadingConfig:
     """Draw the reading settings; return the guessed ones with the user's changes."""
-    key = f"reading.{file.file_id}"
+    key = f"reading.{files[0].file_id}"
     with st.container(border=True):
         st.markdown(f"**{_('Format')}**")
         place = st.container(horizontal=True)
@@ -116,7 +126,7 @@ def _options(file: Any) -> ReadingConfig:
                 for column, name in zip(st.columns(3), HOW_READ, strict=True)
             }
         form = build(ReadingConfig, chosen)
-        table = _table(file, form)
+        table = _read(files[:1], form).table
         if table.encoding:
             place.badge(
                 _(READING["encoding"].values_in_words[table.encoding]), icon=":material/translate:", color="gray"
@@ -134,16 +144,17 @@ def _options(file: Any) -> ReadingConfig:
         if table.unread:
             columns = listed(f"{name} ({kind})" for name, kind in table.unread.items())
             st.caption(escaped(_("Ignored, because they contain no text: {columns}.", columns=columns)))
-        mapping = _mapping(key, table, form)
+        mapping, guessed = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)
         whole = [record[:width] + [""] * (width - len(record)) for record in preview]
         st.dataframe(pd.DataFrame(whole, columns=list(table.columns)), hide_index=True)
-    return mapping
+    # Without a test file, the rows were read with the table, unless the user picked other columns.
+    return form if guessed and len(files) == 1 else mapping
 
 
-def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
-    """Draw the guessed column mapping, which the user can edit; return the settings with it."""
+def _mapping(key: str, table: Table, form: ReadingConfig) -> tuple[ReadingConfig, bool]:
+    """Draw the guessed columns, which the user can edit; return the settings with them, and if they are as guessed."""
     columns = list(table.columns)
     guess: ReadingConfig | None = None
     try:
@@ -185,25 +196,53 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
             st.info(_("Choose the text and the label column to continue."))
         _cancel_button(_("Cancel"))
         st.stop()
-    return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
+    mapping = build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
+    guessed = guess is not None and all((getattr(guess, name) or NONE) == getattr(mapping, name) for name in MAPPED)
+    return mapping, guessed
 
 
-@cached(4, spinner=N_("Reading"), kept_s=KEPT_S)
-def _table(file: UploadedFile, options: ReadingConfig) -> Table:
-    return open_table(file, file.name, options)
+def _read(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Upload:
+    """Return the content of the files; wait for a job that reads large ones."""
+    if sum(file.size for file in files) <= SMALL_BYTES:
+        return _read_here(files, options)
+    request = upload_request([(file.file_id, file.name) for file in files], options)
+    known = state.remembered("upload.read", dict[str, Upload])
+    key, folder = json.dumps(request), reads.jobs().folder
+    if key not in known:
+        job = job_of(JOB, request)  # before its answer, which a job writes before it ends
+        found = take_upload(folder, request)
+        if found is None:
+            _wait(files, request, job)
+        for old in list(known)[:-1]:
+            del known[old]
+        known[key] = found
+    return known[key]
 
 
 @cached(4, spinner=N_("Reading every row"), kept_s=KEPT_S)
-def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> CombinedFiles:
-    of_test = options_of_test(options)
-    asked = [(file, of_test if place else options) for place, file in enumerate(files)]
-    return combine_readings([read_rows(open_table(file, file.name, how), how) for file, how in asked])
+def _read_here(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Upload:
+    return read_upload([(file, file.name) for file in files], options)
+
+
+def _wait(files: tuple[UploadedFile, ...], request: dict[str, Any], job: JobRecord | None) -> NoReturn:
+    """Start the job unless it is active, draw its progress or its failure, and end the page's run."""
+    if job is None or job.status == Status.FINISHED:
+        store_uploads(reads.jobs().folder, request, (file.getvalue() for file in files))
+        start_job(JOB, request, N_("Reading every row"))
+    if not draw_job(JOB, request):
+        job = job_of(JOB, request)
+        if job is not None and job.status == Status.FINISHED:
+            st.rerun()
+        _cancel_button(_("Choose another file"))
+    st.stop()
 
 
 @cached(4, kept_s=KEPT_S)
-def _rows(files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]) -> Rows:
+def _rows(
+    _together: CombinedFiles, files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]
+) -> Rows:
     """Return the rows to add, as the same object until something changes, so that they are split only once."""
-    return joined(_together(files, options).dropping(dropped), [file.name for file in files])
+    return joined(_together.dropping(dropped), [file.name for file in files])
 
 
 def _problems(together: CombinedFiles) -> list[str]:

@@ -7,11 +7,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import PlainSerializer, PlainValidator
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, shown
-from core.messages import N_, Message
+from core.messages import N_, Message, dump_text, load_text
 from core.tasks.files.columns import NUMBER, SPLITS
 from core.tasks.rows import Rows, place_words
 from core.tasks.survey import folded
@@ -21,6 +23,12 @@ PROBLEMS_LISTED = 1_000
 DIGEST_BYTES = 16
 
 Label = str | float | None
+# A message in JSON.
+StoredMessage = Annotated[
+    Message,
+    PlainValidator(lambda text: load_text(text.encode())),
+    PlainSerializer(lambda text: dump_text(text).decode()),
+]
 
 
 class ProblemKind(NamedTuple):
@@ -43,7 +51,7 @@ class Problem(NamedTuple):
 
     kind: str
     line: int
-    message: Message
+    message: StoredMessage
     file: str
 
 

@@ -15,7 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
+
+from pydantic import Field
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
@@ -49,6 +51,7 @@ class Table:
         dialect: None if the format has none.
         header: whether the first line names the columns; otherwise they are column 1, column 2, …
         preview: at most the first 200 rows, plus any JSON lines with a new key; long cells are cut.
+        reader: None for a table that another process has opened.
         unread: columns of a Parquet file that are left out, each with its type.
     """
 
@@ -59,7 +62,9 @@ class Table:
     header: bool
     columns: tuple[str, ...]
     preview: tuple[tuple[str, ...], ...]
-    reader: Callable[[Collection[int] | None], Iterator[Record]] = field(repr=False, compare=False)
+    reader: Annotated[Callable[[Collection[int] | None], Iterator[Record]] | None, Field(exclude=True)] = field(
+        default=None, repr=False, compare=False
+    )
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
@@ -71,6 +76,7 @@ class Table:
             used: columns to read (None: all); others may be left empty to save time.
         Raises: TaskError for a file that turns out to be damaged.
         """
+        assert self.reader is not None
         return self.reader(None if used is None else {self.columns.index(column) for column in used})
 
     @property
