@@ -18,7 +18,7 @@ from core.atomic import atomic_write
 from core.config import ReadingConfig
 from core.config.fields import build
 from core.errors import PlaygroundError, StoreError, shown
-from core.messages import Message, Text
+from core.messages import Text
 from core.tasks.files.problems import StoredMessage
 from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
 from core.tasks.files.tables import Table, open_table
@@ -56,7 +56,7 @@ def read_upload(files: Sequence[tuple[Path | BinaryIO, str]], options: ReadingCo
         readings = [read_rows(table, options), *(read_rows(open_table(*file, of_test), of_test) for file in files[1:])]
         return Upload(table, combine_readings(readings), None)
     except PlaygroundError as error:
-        return Upload(table, None, error.message if isinstance(error.message, Message) else Message(str(error)))
+        return Upload(table, None, error.message)
 
 
 def upload_request(files: Sequence[tuple[str, str]], options: ReadingConfig) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def store_uploads(folder: Path, request: Mapping[str, Any], contents: Iterable[b
 def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, Text], None]) -> dict[str, Any]:
     """Read stored uploads, write the answer for `take_upload`, and delete the uploads.
 
-    Raises: TaskError for a training file that is not a table; StoreError if the disk is full.
+    Raises: TaskError for a training file that is not a table; OSError if the disk is full.
     """
     place = folder / FOLDER
     files = [(place / key, name) for key, name in request["files"]]
@@ -89,12 +89,6 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
         found = read_upload(files, build(ReadingConfig, request["options"]))
         with atomic_write(_answer_path(folder, request)) as partial:
             partial.write_bytes(_form().dump_json(found))
-    except OSError as error:
-        raise StoreError(
-            "{what} could not be written ({reason}): free some disk space.",
-            what=shown(files[0][1]),
-            reason=error.strerror,
-        ) from error
     finally:
         for path, _name in files:
             path.unlink(missing_ok=True)
