@@ -82,7 +82,8 @@ def end_forgotten_sessions() -> None:
     three open files of its event loop.
     """
     if runtime.exists():
-        storage = runtime.get_instance()._session_mgr._session_storage  # type: ignore[attr-defined]
+        manager = getattr(runtime.get_instance(), "_session_mgr", None)  # AppTest has none
+        storage = getattr(manager, "_session_storage", None)
         if isinstance(storage, MemorySessionStorage):
             storage._cache.__class__ = LeftSessions
 

@@ -37,6 +37,12 @@ def untrusted(shared: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     return shared
 
 
+def draw_views(encoder: str) -> None:
+    from pages.ui.text_details import text_views_of
+
+    text_views_of("a film", encoder)
+
+
 class TestFilesOfTheServer:
     def test_a_visitor_cannot_launch_a_run_that_names_a_file(
         self, untrusted: Store, draft: Draft, tiny_encoder: Path
@@ -71,10 +77,15 @@ class TestFilesOfTheServer:
         assert experiments.table.experiments() == []
         assert untrusted.runs() == []
 
-    def test_no_page_reads_one_for_a_visitor(self, untrusted: Store, tiny_encoder: Path) -> None:
+    def test_no_page_reads_one_for_a_visitor(
+        self, untrusted: Store, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with pytest.raises(ConfigError, match="only an admin may name a folder"):
             text_details._counts(str(tiny_encoder), ["a film"])
-        assert text_details._tokens("a film", str(tiny_encoder)) is None
+        monkeypatch.setattr(text_details, "token_strings", lambda *_: pytest.fail("the tokenizer was read"))
+        drawn = AppTest.from_function(draw_views, args=(str(tiny_encoder),)).run()
+        assert not drawn.exception
+        assert any("only an admin may name a folder" in caption.value for caption in drawn.caption)
 
     def test_reused_settings_that_name_a_file_are_refused(self, shared: Store, draft: Draft) -> None:
         run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # submitted from the command line
