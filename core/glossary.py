@@ -88,8 +88,8 @@ GLOSSARY = {
             "contrastive_loss",
             N_("Contrastive loss (SCL)"),
             N_(
-                "Is low if texts with the same label lie close together and others far away: it pulls positives "
-                "and pushes negatives."
+                "A loss that is low if texts with the same label lie close together and others far away: it "
+                "pulls positives and pushes negatives."
             ),
             r"L_i = -\frac{1}{|P(i)|} \sum_{p \in P(i)} \ln \frac{e^{s_{ip}/\tau}}{\sum_{a \ne i} e^{s_{ia}/\tau}}",
             N_("A ringed point that attracts two points of its colour and repels two of another colour."),
@@ -168,7 +168,10 @@ GLOSSARY = {
         Term(
             "effective_negatives",
             N_("Effective negatives"),
-            N_("Number of equally strong negatives that would push as much: between 1 and the number of negatives."),
+            N_(
+                "Number of equally strong negatives whose push would be spread as widely: between 1 and the "
+                "number of negatives."
+            ),
             r"\exp\!\big({-\textstyle\sum_{j \in N}} q_j \ln q_j\big), \quad q_j = p_{ij} / \textstyle\sum_{N} p_{ia}",
             N_("Eight bars, two of them tall and six low."),
         ),

@@ -51,7 +51,10 @@ def page() -> None:
                 st.error(escaped(str(error)))
         return
     head = page_head(_("Lessons"))
-    head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
+    head.caption(
+        _("Each lesson takes a few minutes and opens beside the page that it uses. Predict first, then check."),
+        width="content",
+    )
     keep_answers()
     # Offer to continue the lesson that the visitor left unfinished.
     left = read_place(state.remembered(LAST, str))
@@ -69,7 +72,7 @@ def page() -> None:
             _card(lesson, left)
     forget_button()
     st.header(pgettext("terms", "Glossary"), anchor=False)
-    st.caption(_("Each term opens as a card from its question mark in the app."))
+    st.caption(_("Question marks in the app open these cards."))
     glossary()
 
 

@@ -68,8 +68,8 @@ class PhaseConfig(Section):
         None,
         N_("Micro-batch"),
         N_(
-            "Number of texts that the encoder reads at a time, twice (gradient cache). Gradients do not change, "
-            "and contrastive batches can be larger than memory."
+            "Texts encoded at a time. Each is encoded twice (gradient cache), so a batch can exceed the "
+            "memory; gradients do not change."
         ),
         {None: N_("The whole batch")},
         ge=1,

@@ -77,7 +77,7 @@ SENTENCES: Mapping[Outcome, str] = {
         "between them are similar, and nearly every validation text gets the same prediction."
     ),
     # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
-    Outcome.LEARNING: N_("The contrastive loss is learning: {covered}."),
+    Outcome.LEARNING: N_("The contrastive loss is falling: {covered}."),
     # Translators: {covered} is "it has covered 90.0% of the way from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(
         "The contrastive loss is close to its lowest possible value on training batches: {covered}."

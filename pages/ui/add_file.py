@@ -293,10 +293,10 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
                 data = split_rows(rows, file_name, TaskConfig(validation_size=size))
             st.caption(
                 _(
-                    "{classes} classes; {train} training rows, {validation} for validation by default, {test} for "
-                    "testing ({how}).",
+                    "{classes} classes; {train} training rows, {validation} validation rows by default, {test} "
+                    "test rows ({how}).",
                     classes=len(data.classes),
-                    train=ngettext("{count} row", "{count} rows", len(data.train)),
+                    train=f"{len(data.train):,}",
                     validation=f"{len(data.validation):,}",
                     test=f"{len(data.test):,}",
                     # Translators: how rows are split into training, validation and test rows.

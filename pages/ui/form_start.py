@@ -160,7 +160,12 @@ def _forget(*items: Item[str]) -> None:
 def open_config() -> None:
     """Draw a small form that fills the run's form from a config file."""
     with st.popover(_("Open a config"), icon=":material/upload_file:", type="tertiary"):
-        st.caption(_("A JSON file, as exported from a run's page or by `python -m core export`. Nothing is started."))
+        st.caption(
+            _(
+                "A JSON file, as exported from a run's page or by `python -m core export`. It fills in the "
+                "form and starts no run."
+            )
+        )
         file = st.file_uploader(
             _("Config"), ["json"], label_visibility="collapsed", max_upload_size=1, key="config.file"
         )

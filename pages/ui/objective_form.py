@@ -137,7 +137,7 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
         for loss in dict.fromkeys(term.loss for term in objective.terms):
             st.markdown(sourced(LOSSES[loss]))
             if LOSSES[loss].others_compute:
-                st.markdown(_("*Others compute:* {words}", words=_(LOSSES[loss].others_compute)))
+                st.markdown(_("*Other implementations:* {words}", words=_(LOSSES[loss].others_compute)))
         for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
             st.markdown(sentences([sourced(VIEWS[name]), _(VIEWS[name].others_compute)]))
 

@@ -198,7 +198,9 @@ _ENTRIES = (
     _glue("cola", "CoLA", N_("Is the sentence grammatical?"), "sentence", None, "Warstadt et al. 2019"),
     _glue("mrpc", "MRPC", N_("Paraphrase pairs."), "sentence1", "sentence2", "Dolan and Brockett 2005"),
     _glue("qqp", "QQP", N_("Duplicate questions."), "question1", "question2", "Iyer et al. 2017"),
-    _glue("qnli", "QNLI", N_("Does it answer the question?"), "question", "sentence", "Rajpurkar et al. 2016"),
+    _glue(
+        "qnli", "QNLI", N_("Does the sentence answer the question?"), "question", "sentence", "Rajpurkar et al. 2016"
+    ),
     _glue(
         "mnli",
         "MNLI",
