@@ -509,7 +509,7 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
         csv_of(("text", "label"), *made_rows(50)),
         test=("test.csv", csv_of(("text", "label"), *test)),
     )
-    assert "10 for testing (as in the file)" in said(app)
+    assert "10 test rows (as in the file)" in said(app)
     add_button(app).click().run()
     [task] = library.tasks()
     rows = library.rows(task.id)
