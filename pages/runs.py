@@ -75,7 +75,8 @@ def _list(engine: Engine, polling: bool) -> None:
         st.info(_("No runs yet. Start one on the Fine-tune page, which estimates its time."))
         st.page_link("pages/fine_tune.py", label=_("Start your first run"), icon=":material/rocket_launch:")
         return
-    sizes = store.sizes()
+    orphans = store.orphans()  # not deleted runs, which can be restored
+    sizes = {run_id: size for run_id, size in store.sizes().items() if run_id not in orphans}
     every_run, runs = runs, _filtered(runs)
     if not runs:
         st.info(_("No run matches. Show the runs of experiments, or choose fewer tags."))

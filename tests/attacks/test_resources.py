@@ -218,6 +218,7 @@ class TestDisk:
         monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
         drawn = page("runs")
         assert "1 folder of files belongs to no run (1.0 MB)." in words(drawn)
+        assert r"including 1\.0 MB of deleted runs" in words(drawn)  # the recent folder, not the orphan
         next(button for button in drawn.button if button.label == "Delete these files").click().run()
         assert not orphan.exists()
         assert own.exists()
