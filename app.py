@@ -13,7 +13,7 @@ from pages.ui import state
 from pages.ui.address import EveryPage
 from pages.ui.header import copy_link, language_switch, read_link_version, speak
 from pages.ui.lesson.panel import lesson_panel
-from pages.ui.lesson.place import read_place
+from pages.ui.lesson.position import read_place
 from pages.ui.parts import APP_NAME, escaped, tab_title
 from pages.ui.serving import bound_uploads, check_host, end_forgotten_sessions, mend_reruns
 from pages.ui.visitor import recognise_browser

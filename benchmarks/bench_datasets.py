@@ -27,7 +27,7 @@ from core.events import Evaluation
 from core.models.source import BUNDLED
 from core.store import TaskLibrary
 from core.tasks import load_task
-from core.tasks.load import joined, read_files, usable_rows
+from core.tasks.load import join_rows, read_files, usable_rows
 from core.tasks.registry import ASSETS
 from core.tasks.rows import Rows
 from core.tasks.splits import stratified_order
@@ -93,7 +93,7 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
         read_s = time.perf_counter() - began
         mapping = together.readings[0].mapping
         columns = ", ".join(filter(None, (mapping.text, mapping.text_b, mapping.label)))
-        rows = joined(usable_rows(together, ()), [path.name for path in paths])
+        rows = join_rows(usable_rows(together, ()), [path.name for path in paths])
         task = library.add(rows, name=folder.name, source=folder.name)
         base = Outcome(folder.name, columns, len(rows), len(task.classes), read_s, 0.0, floor, None)
         if rows.kind == "similarity":

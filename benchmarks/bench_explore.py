@@ -218,7 +218,7 @@ class UmapAtWork:
         is_umap = job is not None and job.kind == "map" and job.request["spec"]["method"] == "umap"
         return job if is_umap and job is not None and job.active else None
 
-    def beside(self, call: Callable[[], dict[str, float]]) -> dict[str, float]:
+    def measure_during(self, call: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Measure a call while UMAP runs. Raises: RuntimeError unless the job is active before and after the call."""
         self._check()
         taken = call()
@@ -240,11 +240,11 @@ class UmapAtWork:
 def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, repeats: int) -> dict[str, Found]:
     names = COLOURINGS
     found = {
-        "click": repeated(repeats, "click beside UMAP", lambda _: umap.beside(clicks.next_ms)),
+        "click": repeated(repeats, "click beside UMAP", lambda _: umap.measure_during(clicks.next_ms)),
         "colours": repeated(
             repeats,
             "colours beside UMAP",
-            lambda i: umap.beside(lambda: change_colours_ms(clicks.page, names[i % len(names)])),
+            lambda i: umap.measure_during(lambda: change_colours_ms(clicks.page, names[i % len(names)])),
         ),
     }
     umap.report()

@@ -85,7 +85,7 @@ def look_s(store: Store) -> dict[str, list[float]]:
     """Seconds of frequent queries to the store, with all runs queued."""
     found: dict[str, list[float]] = {"list of runs": [], "claim": [], "the whole queue": []}
     for _ in range(LOOKS):
-        for name, ask in (("list of runs", store.runs), ("the whole queue", store.line)):
+        for name, ask in (("list of runs", store.runs), ("the whole queue", store.queued_runs)):
             start = time.perf_counter()
             ask()
             found[name].append(time.perf_counter() - start)

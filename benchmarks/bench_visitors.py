@@ -129,7 +129,7 @@ async def all_watch(address: str, run_id: str, count: int, seconds: float) -> li
     return visitors
 
 
-def begun(engine: LocalEngine, steps: int) -> str:
+def start_run(engine: LocalEngine, steps: int) -> str:
     """Start a run and wait for its first step. Returns: its id."""
     wait_until_quiet()
     run_id = engine.submit(parse_config({"task": {"id": "film_reviews"}, "phases": [{"steps": steps}]}))
@@ -146,7 +146,7 @@ def pace(store: Store, run_id: str, seconds: float) -> float:
 
 
 def unwatched(engine: LocalEngine, steps: int, seconds: float) -> float:
-    run_id = begun(engine, steps)
+    run_id = start_run(engine, steps)
     time.sleep(seconds)
     found = pace(engine.store, run_id, seconds)
     ended(engine, run_id)
@@ -182,7 +182,7 @@ def main() -> None:
         server = server_of(address)
         before = unwatched(engine, given.steps, given.seconds)
         at_first = resident(server)
-        run_id = begun(engine, given.steps)
+        run_id = start_run(engine, given.steps)
         visitors = asyncio.run(all_watch(address, run_id, given.visitors, given.seconds))
         watched = pace(engine.store, run_id, given.seconds)
         ended(engine, run_id)
@@ -206,7 +206,7 @@ def main() -> None:
 
 def begun_and_ended(engine: LocalEngine) -> str:
     """Run a short run to its end. Returns: its id."""
-    run_id = begun(engine, 2)
+    run_id = start_run(engine, 2)
     ended(engine, run_id)
     return run_id
 

@@ -411,13 +411,13 @@ def main() -> None:
     add_shared(figures, list(tasks.values()))
     for name in chosen:
         text = section(tasks[name], figures[name])
-        print(f"\n{name}\n{text}" if given.no_write else _written(name, text, figures[name]), flush=True)
+        print(f"\n{name}\n{text}" if given.no_write else _update_card(name, text, figures[name]), flush=True)
     broken = [f"{name}: {sentence}" for name in chosen for sentence in figures[name].broken]
     print("\n".join(broken) or "Every promise holds.")
     sys.exit(1 if broken else 0)
 
 
-def _written(name: str, text: str, figures: Figures) -> str:
+def _update_card(name: str, text: str, figures: Figures) -> str:
     changed = write_card(FOLDER / name / "README.md", text)
     scores = ", ".join(f"{model} {test:.3f}" for model, (test, _) in figures.accuracy.items())
     return f"{name}: {scores} ({'card rewritten' if changed else 'card unchanged'})"

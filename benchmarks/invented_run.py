@@ -36,7 +36,7 @@ def make_run(
     assert claim is not None
     attempt = store.attempt(run_id, claim[1])
     started = _started(config, load_task(config.task, config.seed), points)
-    attempt.started(started)
+    attempt.record_start(started)
     tokens = _tokens(started.probe) if attention else Tokens((), ())
     if attention:
         attempt.tokens(tokens)

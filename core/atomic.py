@@ -29,7 +29,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise
 
 
-def drop_left(path: Path) -> None:
+def remove_partial_files(path: Path) -> None:
     """Remove temporary files of `path` whose process was killed while it wrote them."""
     for partial in path.parent.glob(f".{path.name}.*{SUFFIX}"):
         pid = partial.name.split(".")[-3]

@@ -11,7 +11,7 @@ from core.messages import N_, Message, Text
 SHOWN_CHARS = 60
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """Format a value for a message: quoted if it is text, and cut to SHOWN_CHARS characters."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
@@ -50,7 +50,7 @@ class ConfigError(PlaygroundError, ValueError):
         super().__init__(
             N_("{field} = {value} cannot be used: {remedy}"),
             field=field,
-            value=value if isinstance(value, Message) else shown(value),
+            value=value if isinstance(value, Message) else quote_value(value),
             remedy=self.remedy,
         )
 

@@ -68,13 +68,13 @@ def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
     return _filled(text, {"count": f"{count:,}", **values})
 
 
-def listed(parts: Iterable[str]) -> str:
+def join_list(parts: Iterable[str]) -> str:
     """Join items into a list: a, b, c."""
     # Translators: two items of a list, with their separator
     return _("{first}, {next}", first="", next="").join(parts)
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_phrase(parts: Sequence[str]) -> str:
     """Join items, at least one, into a phrase: a and b."""
     return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), parts)
 
@@ -97,7 +97,7 @@ def sentences(parts: Iterable[str]) -> str:
     return "".join([*(f"{part} " if part[-1].isascii() else f"{part}{gap}" for part in said[:-1]), *said[-1:]])
 
 
-def called(what: str, value: str) -> str:
+def join_label(what: str, value: str) -> str:
     """Join a label and its value: Batch: 16."""
     return _("{what}: {value}", what=what, value=value)
 
@@ -140,7 +140,8 @@ class Message:
 
     def __str__(self) -> str:
         values = {
-            name: listed(map(str, value)) if isinstance(value, tuple) else value for name, value in self.values.items()
+            name: join_list(map(str, value)) if isinstance(value, tuple) else value
+            for name, value in self.values.items()
         }
         if not self.plural:
             return _(self.template, **values)

@@ -176,7 +176,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> Text:
     return Message("there is no such field; did you mean {name}?", name=close[0]) if close else ""
 
 
-def checked(
+def check_parameters(
     owner: str, parameters: Sequence[Parameter], given: Mapping[str, Any], known: Iterable[str]
 ) -> dict[str, Any]:
     """Return `given` with its parameters checked and absent ones at their defaults.
@@ -224,6 +224,6 @@ def number(settings: Mapping[str, Value], name: str, absent: float = 0.0) -> flo
     return float(value)
 
 
-def whole(settings: Mapping[str, Value], name: str) -> int:
+def integer_setting(settings: Mapping[str, Value], name: str) -> int:
     """Return a checked integer setting; 0 if the owner has no such setting."""
     return int(number(settings, name))

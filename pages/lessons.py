@@ -13,9 +13,9 @@ from core.messages import _, ngettext, pgettext
 from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.lesson.panel import checks_of, right_checks
-from pages.ui.lesson.place import (
+from pages.ui.lesson.position import (
     LAST,
-    At,
+    LessonPosition,
     answers,
     cancel_navigation,
     forget_button,
@@ -57,7 +57,7 @@ def page() -> None:
     )
     keep_answers()
     # Offer to continue the lesson that the visitor left unfinished.
-    left = read_place(state.remembered(LAST, str))
+    left = read_place(state.session_value(LAST, str))
     if left is not None and not left.is_last:
         label = _(
             "Continue “{title}”, part {part} of {parts}",
@@ -76,7 +76,7 @@ def page() -> None:
     glossary()
 
 
-def _card(lesson: Lesson, left: At | None) -> None:
+def _card(lesson: Lesson, left: LessonPosition | None) -> None:
     """Draw the card of a lesson. Args: left: the part at which the visitor left the last lesson."""
     keys, right = checks_of(lesson).keys(), None
     # Read the lesson's runs only if the visitor answered a check. The runs may be unreadable.
@@ -92,13 +92,13 @@ def _card(lesson: Lesson, left: At | None) -> None:
         checks = ngettext("{done} of {count} check right", "{done} of {count} checks right", len(keys), done=right)
         facts.append(checks)
     st.caption(" · ".join(facts))
-    at, label = At(lesson, 1), _("Begin")
+    at, label = LessonPosition(lesson, 1), _("Begin")
     if left is not None and not left.is_last and left.lesson.name == lesson.name:
         at, label = left, _("Continue: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
     st.button(label, key=f"lessons.{lesson.name}", on_click=_begin, args=(at,))
 
 
-def _begin(at: At) -> None:
+def _begin(at: LessonPosition) -> None:
     Lessons.OPEN.put(at.text)
     go_to(at)
 

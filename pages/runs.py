@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.artifacts.waiting_time import places
 from core.config.describe import objective_label, row_labels
-from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
+from core.config.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored_evaluations
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.messages import N_, _, ngettext, pgettext, sentences
@@ -212,7 +212,9 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     for run in runs:
         # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
         config = run.config if classifier_learns_from(run.config) == 1 else store.effective_config(run.id)
-        scores[run.id] = {evaluation.split: evaluation for evaluation in scored(config, last.get(run.id, []))}
+        scores[run.id] = {
+            evaluation.split: evaluation for evaluation in scored_evaluations(config, last.get(run.id, []))
+        }
     # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]
     scorers: list[Scorer | None] = [

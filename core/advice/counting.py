@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tokenizers import Tokenizer, decoders, models
 
-from core.errors import EncoderError, first_line, shown
+from core.errors import EncoderError, first_line, quote_value
 from core.messages import Message, Text, _
 from core.models.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 
@@ -107,11 +107,11 @@ def _reader(encoder_id: str) -> _Reader:
     except Exception as error:
         if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
             raise
-        reason = shown(first_line(error))
+        reason = quote_value(first_line(error))
         raise EncoderError(
             "The tokenizer of encoder {name} could not be loaded ({problem}). Give a folder or Hub name with the "
             "files of a transformers tokenizer.",
-            name=shown(encoder_id),
+            name=quote_value(encoder_id),
             problem=reason,
         ) from None
 

@@ -65,9 +65,9 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     Args:
         flops: floating-point operations per second that this machine reaches, from `measured_flops` or `assumed_flops`.
     """
-    tokens = mean_tokens(data.train.shown, config.encoder.max_length)
+    tokens = mean_tokens(data.train.display_texts, config.encoder.max_length)
     forward = 2 * shape.blocks * shape.block_parameters
-    evaluation_tokens = mean_tokens(data.validation.shown, config.encoder.max_length) * len(data.validation)
+    evaluation_tokens = mean_tokens(data.validation.display_texts, config.encoder.max_length) * len(data.validation)
     frames = len(config.probe.frame_steps or ())
     rows_read = min(len(data.train), sum((phase.steps or 0) * phase.batch_size for phase in config.phases))
     on_map = config.probe.train_size or 0
@@ -84,7 +84,7 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     # On disk: weights in half precision, and frames of vectors, logits and attention.
     learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
     frame_bytes = frames * ((config.probe.size or 0) + on_map) * shape.hidden_size * FRAME_BYTES
-    test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
+    test_tokens = mean_tokens(data.test.display_texts, config.encoder.max_length) * len(data.test)
     return Estimate(
         steps_s=sum(
             max(_phase_operations(phase, data, shape, tokens) / flops, (phase.steps or 0) * LEAST_STEP_S)
@@ -184,7 +184,7 @@ def _learning_parameters(trainable: TrainableConfig, shape: EncoderShape) -> int
 
 def phase_memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, max_length: int) -> float:
     """Estimate the bytes that a phase needs."""
-    tokens = mean_tokens(data.train.shown, max_length)
+    tokens = mean_tokens(data.train.display_texts, max_length)
     trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
     learning = _learning_parameters(trainable, shape)
     texts = min(phase.micro_batch or phase.batch_size, phase.batch_size) * plan.readings

@@ -14,7 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.plan import plan_phase
 from core.events import OfTerm
 from core.messages import Message
-from core.parameters import number, whole
+from core.parameters import integer_setting, number
 from core.quantities import percent
 
 # Above this share of the initial encoder, a queue lags so far behind that most of its gradient is gone.
@@ -34,7 +34,7 @@ def slow_queues(phase: PhaseConfig) -> tuple[Message, ...]:
     steps = phase_steps(phase)
     sentences = []
     for term in phase.objective.terms:
-        if not whole(term.parameters, "queue") or term.weight == 0:
+        if not integer_setting(term.parameters, "queue") or term.weight == 0:
             continue
         momentum = number(term.parameters, "momentum")
         if momentum**steps > LEFT_AT_MOST:

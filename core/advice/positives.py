@@ -16,7 +16,7 @@ from core.advice.counting import token_counter
 from core.advice.estimate import SPECIAL_TOKENS, estimated_tokens
 from core.config.plan import TermPlan
 from core.models.source import tokenizer_file
-from core.parameters import whole
+from core.parameters import integer_setting
 from core.tasks import Split
 from core.tasks.batches import ClassTurns
 
@@ -179,7 +179,7 @@ def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
         empty = "" if chosen.seconds is None else ("", "")
         special, *counts = token_counter(encoder_id)([empty, *chosen.inputs]).counts
     else:
-        special, counts = SPECIAL_TOKENS, [int(count) for count in estimated_tokens(chosen.shown, len(chosen))]
+        special, counts = SPECIAL_TOKENS, [int(count) for count in estimated_tokens(chosen.display_texts, len(chosen))]
     tokens = tuple(max(0, min(max_length, count) - special) for count in counts)
     return TokenCounts(tuple(chosen.labels), tokens, exact)
 
@@ -189,7 +189,10 @@ def vectors_of(tokens: int, term: TermPlan) -> int:
 
     A text with fewer tokens than clusters has none.
     """
-    chosen, clusters = min(tokens, whole(term.term.parameters, "k")), whole(term.term.parameters, "clusters")
+    chosen, clusters = (
+        min(tokens, integer_setting(term.term.parameters, "k")),
+        integer_setting(term.term.parameters, "clusters"),
+    )
     of_a_pass = chosen if not clusters else clusters if chosen >= clusters else 0
     return of_a_pass * len(term.groups[0])
 

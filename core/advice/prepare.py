@@ -30,7 +30,7 @@ from core.config import (
 )
 from core.config.plan import Plan, plan_phase
 from core.config.schedule import default_frame_steps, frame_steps
-from core.errors import ConfigError, TaskError, shown
+from core.errors import ConfigError, TaskError, quote_value
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling
 from core.models.source import EncoderShape, bundled_note, encoder_shape, is_local
@@ -86,7 +86,7 @@ def prepare(
     if encoder.max_length > shape.positions:
         remedy = Message(
             "{encoder} reads at most {limit} tokens; give at most that many.",
-            encoder=shown(encoder.id),
+            encoder=quote_value(encoder.id),
             limit=shape.positions,
         )
         raise ConfigError("encoder.max_length", encoder.max_length, remedy)
@@ -119,7 +119,7 @@ def prepare(
     phases = tuple(
         _phase(phase, learned, shape, f"phases.{number}." if two else "") for number, phase in enumerate(counted_phases)
     )
-    _check_together(phases, task.sampler)
+    _check_phases(phases, task.sampler)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     if config.classifier_start == "auto":
         start = default_classifier_start(len(data.classes), phases)
@@ -135,7 +135,7 @@ def _expanded(path: str) -> str:
         return str(Path(path).expanduser())
     except RuntimeError:
         raise TaskError(
-            "{path} is below a home folder that does not exist: check the path.", path=shown(path)
+            "{path} is below a home folder that does not exist: check the path.", path=quote_value(path)
         ) from None
 
 
@@ -251,7 +251,7 @@ def _positive_problems(phase: PhaseConfig, plan: Plan, data: TaskData) -> Iterat
         )
 
 
-def _check_together(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
+def _check_phases(phases: tuple[PhaseConfig, ...], sampler: str) -> None:
     """Reject phases that cannot follow each other, and batches that are too small for the sampler."""
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(

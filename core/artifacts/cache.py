@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from core.atomic import atomic_write, drop_left
+from core.atomic import atomic_write, remove_partial_files
 from core.errors import StoreError
 
 ABOUT = "about"
@@ -29,7 +29,7 @@ Kept = TypeVar("Kept")
 _adapter = cache(TypeAdapter)
 
 
-def cached(
+def load_or_compute(
     kind: type[Kept],
     path: Path,
     compute: Callable[[Kept | None], Kept],
@@ -73,7 +73,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
     """
     try:
         path.parent.mkdir(exist_ok=True)
-        drop_left(path)
+        remove_partial_files(path)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         with atomic_write(path) as partial:
             save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})

@@ -17,8 +17,8 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.schedule import objective_at
 from core.config.term import TermConfig
-from core.messages import N_, _, joined, listed, ngettext
-from core.parameters import resolve_layers, whole
+from core.messages import N_, _, join_list, join_phrase, ngettext
+from core.parameters import integer_setting, resolve_layers
 
 # Temperature shown if the run's own loss has no forces: the best one in Gunel et al. (2021).
 USUAL_TAU = 0.3
@@ -123,12 +123,12 @@ def _no_forces(objective: ObjectiveConfig) -> str:
         )
     if objective.contrastive:
         return _("The forces of {loss} cannot be shown.", loss=_(objective.contrastive[0].entry.label))
-    names = [_(term.entry.label) for _key, term in objective.as_written if term.weight > 0]
+    names = [_(term.entry.label) for _key, term in objective.formula_terms if term.weight > 0]
     return ngettext(
         "This run has no contrastive loss at this step: {losses} exerts no forces between texts.",
         "This run has no contrastive loss at this step: {losses} exert no forces between texts.",
         len(names),
-        losses=joined(names),
+        losses=join_phrase(names),
     )
 
 
@@ -185,8 +185,8 @@ def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> l
 
 
 def _tokens_remark(term: TermConfig, layers: str) -> str:
-    tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
-    if clusters := whole(term.parameters, "clusters"):
+    tokens = ngettext("{count} token", "{count} tokens", integer_setting(term.parameters, "k"))
+    if clusters := integer_setting(term.parameters, "clusters"):
         return _(
             "The run contrasts the {tokens} of a text with the highest [CLS] attention, in {clusters}, from {layers}.",
             tokens=tokens,
@@ -202,7 +202,7 @@ def _tokens_remark(term: TermConfig, layers: str) -> str:
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
     """Return remarks on further views and the queue."""
-    remarks, names = [], listed(_(view.entry.label).lower() for view in term.views)
+    remarks, names = [], join_list(_(view.entry.label).lower() for view in term.views)
     if term.level == "token" and term.views:
         remarks.append(_("Frames do not hold its other views either ({views}).", views=names))
     elif views > 1 or not term.original:
@@ -212,10 +212,10 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
                 "The run contrasts {views} of each text ({names}). A frame holds one vector of the unchanged text "
                 "without dropout, which represents all of them here.",
                 views=ngettext("{count} view", "{count} views", views),
-                names=listed([*own, names]),
+                names=join_list([*own, names]),
             )
         )
-    if size := whole(term.parameters, "queue"):
+    if size := integer_setting(term.parameters, "queue"):
         vectors = ngettext("{count} past vector", "{count} past vectors", size)
         remarks.append(_("Its queue of {vectors} is left out.", vectors=vectors))
     return remarks
@@ -230,5 +230,5 @@ def _layers(term: TermConfig, blocks: int | None) -> tuple[tuple[int, ...], str]
     )
     if len(numbers) == 1:
         return numbers, _("layer {number}", number=numbers[0])
-    first = listed(map(str, numbers[:-1]))
+    first = join_list(map(str, numbers[:-1]))
     return numbers, _("layers {first} and {last}", first=first, last=numbers[-1])

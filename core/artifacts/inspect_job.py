@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
-from core.artifacts.cache import cached
+from core.artifacts.cache import load_or_compute
 from core.artifacts.layers import layer_count, layers_path, write_layers
 from core.artifacts.measures import PAIRS_MAX, SimilarityScores, similarity_path
 from core.artifacts.sentence import (
@@ -28,7 +28,7 @@ from core.artifacts.weights import all_known, load_at, probe_of, weight_stamps
 from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
-from core.errors import ConfigError, TaskError, shown
+from core.errors import ConfigError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import Message
 from core.representation.metrics import spearman_similarity
@@ -70,7 +70,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
 
 
 def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
-    text, folder = _asked_text(store, run, request), store.run_folder(run.id)
+    text, folder = _parse_request_text(store, run, request), store.run_folder(run.id)
     sides = (text,) if isinstance(text, str) else text
     path, stamps = inspected_path(folder, *sides), weight_stamps(store, run)
 
@@ -91,13 +91,17 @@ def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress
         vectors, logits, attention = (np.stack(arrays) for arrays in found)
         return Inspected(read, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
 
-    cached(Inspected, path, compute, lambda known: all_known(run, stamps, known.weights))
+    load_or_compute(Inspected, path, compute, lambda known: all_known(run, stamps, known.weights))
     drop_old_texts(folder)
     return path, stamps
 
 
 def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
-    text, step, folder = _asked_text(store, run, request), _asked_step(request), store.run_folder(run.id)
+    text, step, folder = (
+        _parse_request_text(store, run, request),
+        _parse_request_step(request),
+        store.run_folder(run.id),
+    )
     first, second = text if isinstance(text, tuple) else (text, None)
     path = deletions_path(folder, first, second, step)
     encoder, tokenizer = load_at(store, run, step)
@@ -119,13 +123,13 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
         return Deletions(words[0], shares[0], shares[1:], stamp)
 
-    cached(Deletions, path, compute, lambda known: known.stamp == stamp)
+    load_or_compute(Deletions, path, compute, lambda known: known.stamp == stamp)
     drop_old_texts(folder)
     return path, [step]
 
 
 def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
-    step, folder = _asked_step(request), store.run_folder(run.id)
+    step, folder = _parse_request_step(request), store.run_folder(run.id)
     encoder, tokenizer = load_at(store, run, step)
     stamp = weight_stamps(store, run)[step]
     if layer_count(folder, step, stamp) == 0:
@@ -168,12 +172,12 @@ def _encoded(
     return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
 
 
-def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Text:
+def _parse_request_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Text:
     pair, most = takes_pairs(store, run), settings().max_text_chars
     return check_text(request.get("text"), request.get("second"), pair=pair, most_chars=most)
 
 
-def _asked_step(request: Mapping[str, Any]) -> int:
+def _parse_request_step(request: Mapping[str, Any]) -> int:
     step = request.get("step")
     if not isinstance(step, int):
         raise ConfigError("step", step, "give a step with stored weights.")
@@ -183,7 +187,7 @@ def _asked_step(request: Mapping[str, Any]) -> int:
 def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> Answer:
     task, tasks = str(request.get("task")), TaskLibrary(store.folder)
     if tasks.task(task).kind != "similarity":
-        name = shown(tasks.task(task).name)
+        name = quote_value(tasks.task(task).name)
         raise TaskError("The task {task} has no similarity scores: choose one with scores.", task=name)
     rows = tasks.rows(task)
     rows = rows.take(np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int).tolist())
@@ -205,7 +209,7 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
             values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
         return SimilarityScores(values, stamps, len(rows))
 
-    cached(SimilarityScores, path, compute, lambda known: all_known(run, stamps, known.stamps))
+    load_or_compute(SimilarityScores, path, compute, lambda known: all_known(run, stamps, known.stamps))
     return path, stamps
 
 

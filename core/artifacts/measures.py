@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.artifacts.cache import cached, numbered, read
+from core.artifacts.cache import load_or_compute, numbered, read
 from core.artifacts.maps import readable_steps, run_from_request
 from core.artifacts.weights import probe_of
 from core.messages import Message
@@ -124,4 +124,4 @@ def measure(store: Store, run: RunRecord, step: int, *, whole: bool) -> None:
         return FrameMeasures(values, clusters)
 
     path = measures_path(store.run_folder(run.id), run.begun_attempt, step)
-    cached(FrameMeasures, path, compute, lambda known: bool(known.values) or not whole)
+    load_or_compute(FrameMeasures, path, compute, lambda known: bool(known.values) or not whole)

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from core.atomic import atomic_write
-from core.errors import StoreError, shown
-from core.messages import N_, _, listed
+from core.errors import StoreError, quote_value
+from core.messages import N_, _, join_list
 
 # Maximum size of an archive, packed and unpacked; archives written here are far smaller.
 BYTES_MAX = 64 * 2**20
@@ -79,9 +79,9 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             infos = file.infolist()
             there = [info.filename for info in infos]
             lacking = [name for name in names if name not in there]
-            demand(not lacking, N_("it lacks {files}"), files=listed(lacking))
+            demand(not lacking, N_("it lacks {files}"), files=join_list(lacking))
             foreign = next((name for name in there if name not in names), None)
-            demand(foreign is None, N_("{file} does not belong in it"), file=shown(foreign))
+            demand(foreign is None, N_("{file} does not belong in it"), file=quote_value(foreign))
             demand(len(there) == len(names), N_("it contains a file twice"))
             unpacked = sum(info.file_size for info in infos)
             demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)

@@ -23,7 +23,7 @@ from core.artifacts.packed import write_members
 from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS
 from core.config import RunConfig
 from core.config.folders import without_folders
-from core.config.score_source import scored
+from core.config.score_source import scored_evaluations
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.messages import Message
@@ -97,7 +97,7 @@ def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
         about = ENDED_EARLY.fill(status=Message(run.status), step=step, steps=steps)
     attempt = store.adopt(run_id, contents.config, run.title, run.seconds, owner)
     with finish_adopted_run(store, attempt, about):
-        attempt.started(Started(0, steps, run.device, contents.probe, run.facts))
+        attempt.record_start(Started(0, steps, run.device, contents.probe, run.facts))
         if run.steps:
             attempt.steps([Step(one.step, one.values) for one in run.steps])
         for one in run.evaluations:
@@ -186,7 +186,9 @@ def _run_json(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]
         "probe": asdict(run.probe),
         "frames": frames,
         "steps": [_record(step) for step in store.steps(run.id)],
-        "evaluations": [_record(e) | {"split": e.split} for e in scored(run.effective, store.evaluations(run.id))],
+        "evaluations": [
+            _record(e) | {"split": e.split} for e in scored_evaluations(run.effective, store.evaluations(run.id))
+        ],
     }
 
 

@@ -22,9 +22,9 @@ from core.artifacts import packed
 from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parse_member
 from core.config import RunConfig, parse_config
 from core.config.folders import is_path, named_models, without_folders
-from core.errors import PlaygroundError, StoreError, shown
+from core.errors import PlaygroundError, StoreError, quote_value
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
-from core.messages import N_, listed
+from core.messages import N_, join_list
 from core.store.names import NAME_CHARS
 
 FORMAT = 2
@@ -170,7 +170,7 @@ def complete_config(given: dict[str, Any]) -> RunConfig:
         is_name = value not in ("", ".", "..") and not set("/\\:\0") & set(value or "")
         demand(is_name, N_("{field} names a folder"), field=field)
     for name in named_models(config):
-        demand(not is_path(name), N_("{name} is a path, not a model name"), name=shown(name))
+        demand(not is_path(name), N_("{name} is a path, not a model name"), name=quote_value(name))
     return config
 
 
@@ -207,13 +207,13 @@ def check_evaluations(evaluations: Sequence[ScoresForm], last: int) -> None:
     demand(
         all(one.split in SPLITS for one in evaluations),
         N_("evaluations: splits are {splits}"),
-        splits=listed(SPLITS),
+        splits=join_list(SPLITS),
     )
     places = [(one.step, one.split) for one in evaluations]
     demand(len(set(places)) == len(places), N_("evaluations: one occurs twice"))
     for one in evaluations:
         there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
-        demand(there, N_("evaluations: {names} are fractions"), names=listed(SCORES))
+        demand(there, N_("evaluations: {names} are fractions"), names=join_list(SCORES))
 
 
 def _ascends(steps: Sequence[int]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.artifacts.cache import read
-from core.errors import StoreError, TaskError, shown
+from core.errors import StoreError, TaskError, quote_value
 from core.events import FloatArray, TokenText
 from core.messages import N_
 from core.store import RunSummary, Store
@@ -95,7 +95,7 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
     if pair and second is None:
         raise TaskError("The second text is missing: this task needs pairs.")
     if not pair and second is not None:
-        raise TaskError("This task needs a single text: leave out the second text {text}.", text=shown(second))
+        raise TaskError("This task needs a single text: leave out the second text {text}.", text=quote_value(second))
     first = _checked(text, most_chars, OF_TEXT)
     return first if second is None else (first, _checked(second, most_chars, OF_SECOND_TEXT))
 
@@ -103,13 +103,13 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
 def _checked(text: object, most_chars: int, refusals: tuple[str, str, str]) -> str:
     empty, long, damaged = refusals
     if not isinstance(text, str) or not text.strip():
-        raise TaskError(empty, text=shown(text))
+        raise TaskError(empty, text=quote_value(text))
     if len(text) > most_chars:
         raise TaskError(long, count=len(text), most=most_chars)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TaskError(damaged, text=shown(text)) from None
+        raise TaskError(damaged, text=quote_value(text)) from None
     return text
 
 

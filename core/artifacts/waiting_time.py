@@ -57,7 +57,9 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
     return _simulated_times(store, slots, most_of_owner)[0]
 
 
-def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> RemainingTime:
+def remaining_time(
+    store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None
+) -> RemainingTime:
     """Return the time until all of `run_ids` have ended, including other runs that begin before them."""
     waiting, going = _simulated_times(store, slots, most_of_owner)
     of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
@@ -75,7 +77,7 @@ def _simulated_times(
     runs = {run.id: run for run in store.runs()}
     pace = _pace(store, list(runs.values()))
     left = {run.id: _left_s(run, pace(run.config)) for run in runs.values() if run.status.active}
-    line = [run for run in store.line() if run.id in runs]
+    line = [run for run in store.queued_runs() if run.id in runs]
     takes = {run.id: _whole_s(runs[run.id], pace(runs[run.id].config)) for run in line}
     # A paused run does not end by itself, but it frees its slot for a queued run.
     paused_s = 60 * settings().paused_minutes

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.config import EncoderConfig
-from core.errors import StoreError, TrainingError, shown
+from core.errors import StoreError, TrainingError, quote_value
 from core.events import Probe
 from core.messages import Message
 from core.store import RunRecord, RunSummary, Status, Store
@@ -96,7 +96,7 @@ def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> StoreE
     sentence = Message(
         "Run {run} has no weights of step {step}: choose one of {kept}.",
         run=run_id,
-        step=shown(step),
+        step=quote_value(step),
         kept=kept,
     )
     missing = missing_sentence(store.run(run_id))

@@ -41,7 +41,7 @@ _LISTED = (
 LISTED: Mapping[str, Listed] = {encoder.name: encoder for encoder in _LISTED}
 
 
-def knowing(language: str) -> list[str]:
+def find_encoders(language: str) -> list[str]:
     """Return the listed encoders that know a language; those of that language alone come first."""
     return sorted(
         (name for name, encoder in LISTED.items() if encoder.knows(language)),

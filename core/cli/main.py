@@ -39,7 +39,7 @@ from core.config.edit import (
     DEFAULT_PRESET,
     LAMBDA,
     TEMPERATURE,
-    changed,
+    apply_settings,
     parse_setting,
     put,
     put_lambda,
@@ -47,17 +47,17 @@ from core.config.edit import (
     with_full_objective,
 )
 from core.config.presets import PRESETS, preset
-from core.config.score_source import classifier_note, scored
+from core.config.score_source import classifier_note, scored_evaluations
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.exports.entry import SPOKEN
-from core.messages import ENGLISH, LANGUAGES, ask_for_language, listed
+from core.messages import ENGLISH, LANGUAGES, ask_for_language, join_list
 from core.quantities import percent
 from core.settings import settings
 from core.store import RunRecord, Status, Store, TaskLibrary, default_folder
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
-from core.workers import Engine, chosen_engine
+from core.workers import Engine, build_engine
 from core.workers.machine import has_bfloat16, has_gpu
 from core.workers.run_rows import TaskSource, majority_rate
 
@@ -149,7 +149,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings"})
     if open_ and now != usual(0, 0):
         say(f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True)
-        config, data = prepared(changed(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
+        config, data = prepared(apply_settings(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):
         say(note, err=True)
     engine = _engine(folder)
@@ -259,7 +259,7 @@ def delete(runs: tuple[str, ...], orphans: bool, folder: str | None) -> None:
     records = [store.run(store.find(run)) for run in dict.fromkeys(runs)]
     if records:
         undo = store.discard(*(record.id for record in records))
-        titles = listed(f"{record.title} ({record.id})" for record in records)
+        titles = join_list(f"{record.title} ({record.id})" for record in records)
         say(f"Deleted {titles}{'' if undo else ' permanently, because the disk is nearly full'}.")
     if orphans:
         found = store.orphans()
@@ -343,7 +343,7 @@ def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
         return {"id": ids[name_or_file]}
     if Path(name_or_file).suffix or "/" in name_or_file:
         return {"id": FILE_TASK, "path": name_or_file}
-    names = listed([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
+    names = join_list([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
     raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")
 
 
@@ -359,7 +359,7 @@ def _trainable(text: str) -> dict[str, Any]:
 
 
 def _engine(folder: str | None) -> Engine:
-    return chosen_engine(Store(folder or default_folder()))
+    return build_engine(Store(folder or default_folder()))
 
 
 def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
@@ -399,7 +399,7 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
-    evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
+    evaluations = scored_evaluations(store.effective_config(run_id), store.evaluations(run_id))
     newest = {e.split: e for e in evaluations}
     scores = {split: evaluation.values for split, evaluation in newest.items()}
     last = newest.get("test") or newest.get("validation")

@@ -14,12 +14,12 @@ from tqdm import tqdm
 
 from core.atomic import atomic_write
 from core.cli.options import json_option, print_json, runs_option, say, whole_model, whole_path, with_whole_paths
-from core.config.edit import changed, parse_setting
+from core.config.edit import apply_settings, parse_setting
 from core.config.fields import build
 from core.errors import ConfigError
 from core.experiments.cost import cost
 from core.experiments.design import Design, Level
-from core.experiments.lifecycle import Experiments, is_over, missing
+from core.experiments.lifecycle import Experiments, find_missing_runs, is_over
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
@@ -29,7 +29,7 @@ from core.experiments.vectors import vectors_request
 from core.messages import ngettext
 from core.store import Experiment, Status, Store, default_folder
 from core.store.sizes import size_text
-from core.workers import chosen_engine
+from core.workers import build_engine
 
 POLL_S = 0.5
 EXIT_FAILED = 1
@@ -85,7 +85,7 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
     """Run a protocol from a paper or the notes, and follow it to its end; `protocols` lists the names."""
     entry = PROTOCOLS.entry(name)
-    base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
+    base = apply_settings(entry.base, dict(parse_setting(setting) for setting in settings))
     given = entry.design(with_whole_paths(base)).model_dump(mode="json")
     _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
 
@@ -190,7 +190,7 @@ def rename(experiment: str, name: str, folder: str | None) -> None:
 
 
 def _open(folder: str | None) -> Experiments:
-    return Experiments(chosen_engine(Store(folder or default_folder())))
+    return Experiments(build_engine(Store(folder or default_folder())))
 
 
 def _design(file: Path) -> Design:
@@ -260,7 +260,7 @@ def _follow(found: Experiments, experiment_id: str) -> None:
                     not found.table.is_wanted(experiment_id) and all(run.ended for run in runs)
                 ):
                     return
-                if missing(design, runs):
+                if find_missing_runs(design, runs):
                     found.revive(found.table.experiment(experiment_id), design, runs)
                 found.engine.dispatch()
                 time.sleep(POLL_S)

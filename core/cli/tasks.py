@@ -28,7 +28,7 @@ from core.store import LibraryTask, TaskLibrary, default_folder
 from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
-from core.tasks.load import joined, read_files, split_rows, usable_rows
+from core.tasks.load import join_rows, read_files, split_rows, usable_rows
 
 MAX_PROBLEMS = 20
 
@@ -87,7 +87,7 @@ def add(
         say(f"  {file}{problem.message}", err=True)
     for kind, count in together.counts.items():
         say(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
-    rows = joined(usable_rows(together, kinds), [path.name for path in paths])
+    rows = join_rows(usable_rows(together, kinds), [path.name for path in paths])
     name = name or paths[0].stem
     if rows.kind == "classes":
         for note in split_rows(rows, name).notes:

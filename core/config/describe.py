@@ -13,8 +13,8 @@ from core.config.objective import ObjectiveConfig, numbered, setting_of, with_nu
 from core.config.schedule import settings_at_end, stages
 from core.config.term import TermConfig
 from core.errors import ConfigError, PlaygroundError
-from core.messages import N_, Message, _, clauses, listed, ngettext
-from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, whole
+from core.messages import N_, Message, _, clauses, join_list, ngettext
+from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, integer_setting
 
 ABSENT = "–"
 # Smaller numbers are learning rates, shown in scientific notation.
@@ -52,7 +52,7 @@ def value_text(value: object, parameter: Parameter | None = None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, tuple | list):
-        return listed(map(str, value))
+        return join_list(map(str, value))
     return ABSENT if value is None else str(value)
 
 
@@ -142,7 +142,7 @@ def row_settings(task: TaskConfig) -> list[Setting]:
 
 def term_names(objective: ObjectiveConfig) -> dict[str, str]:
     """Return the display name of each term by its key: SCL, or SCL 2 for the second of its kind."""
-    return {key: with_number(term.entry.symbol, key, term.loss) for key, term in objective.as_written}
+    return {key: with_number(term.entry.symbol, key, term.loss) for key, term in objective.formula_terms}
 
 
 def _task(config: RunConfig) -> list[Setting]:
@@ -209,7 +209,7 @@ def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
     if objective.weight is not None:
         text = value_text(objective.weight)
         found.append(Setting(f"{path}.lambda", _("Weight λ"), objective.weight, text))
-    for key, term in objective.as_written:
+    for key, term in objective.formula_terms:
         weight = value_text(term.weight)
         counts = len(names) > 1 or term.weight != 1
         label = _("Weight of {loss}", loss=names[key])
@@ -229,7 +229,7 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
     shown = [*([_("Include the text itself")] if term.original else []), *(_(view.entry.label) for view in term.views)]
     counts = len(shown) > 1 or not term.original
     views = _("Views of {loss}", loss=name)
-    found.append(Setting(f"{path}.views", views, (term.original, *keys), listed(shown), counts))
+    found.append(Setting(f"{path}.views", views, (term.original, *keys), join_list(shown), counts))
     for key, view in zip(keys, term.views, strict=True):
         called = with_number(_(view.entry.label).lower(), key, view.view)
         for parameter in view.entry.parameters:
@@ -323,7 +323,7 @@ def objective_label(config: RunConfig, *, weights: bool = True, temperature: boo
 
 def _phase_label(config: RunConfig, number: int, weights: bool, temperature: bool) -> str:
     first, last = config.phases[number].objective, settings_at_end(config, number)
-    parts = [_mix(first, last.objective) if weights else " + ".join(_name(term) for _key, term in first.as_written)]
+    parts = [_mix(first, last.objective) if weights else " + ".join(_name(term) for _key, term in first.formula_terms)]
     taus = (first.temperature, last.objective.temperature) if temperature else (None, None)
     contrasts = first.contrastive or last.objective.contrastive or not weights
     if taus[0] is not None and taus[1] is not None and contrasts:
@@ -338,13 +338,13 @@ def _phase_label(config: RunConfig, number: int, weights: bool, temperature: boo
         parts.append(_("learning rate × {factor:g}", factor=last.rate_factor))
     if turned and last == (number, first, 1.0):
         parts.append(_("turned and turned back"))
-    return listed(parts)
+    return join_list(parts)
 
 
 def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
     """Return the weighted terms, without those whose weight is 0 at the beginning and at the end."""
-    weights = {key: term.weight for key, term in last.as_written}
-    counted = [(term, weights[key]) for key, term in first.as_written if term.weight > 0 or weights[key] > 0]
+    weights = {key: term.weight for key, term in last.formula_terms}
+    counted = [(term, weights[key]) for key, term in first.formula_terms if term.weight > 0 or weights[key] > 0]
     if len(counted) == 1:
         return _name(counted[0][0])
     moved = [(_moved(f"{term.weight:.3g}", f"{now:.3g}"), _name(term)) for term, now in counted]
@@ -388,8 +388,8 @@ def total_latex(objective: ObjectiveConfig) -> str:
     """Return the weighted sum in LaTeX, such as L = 0.10 CE + 0.90 SCL."""
     alone = len(objective.terms) == 1
     parts = []
-    for key, term in objective.as_written:
-        weight = "" if alone and term.weight == 1 else rf"{_shown(term.weight)}\,"
+    for key, term in objective.formula_terms:
+        weight = "" if alone and term.weight == 1 else rf"{_format_formula_value(term.weight)}\,"
         number = key.removeprefix(term.loss).lstrip("_")
         below = f"_{{{number}}}" if number else ""
         level = rf"^{{\text{{{term.level}}}}}" if term.level != "sentence" else ""
@@ -407,7 +407,9 @@ def term_latex(term: TermConfig) -> list[str]:
     notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
 
     def filled(match: re.Match[str]) -> str:
-        return _shown(settings[match[1]]) if match[1] in settings else match[0]  # other braces belong to LaTeX
+        return (
+            _format_formula_value(settings[match[1]]) if match[1] in settings else match[0]
+        )  # other braces belong to LaTeX
 
     return [PLACE.sub(filled, line) for line in (equation, *notes)]
 
@@ -420,12 +422,12 @@ def term_words(term: TermConfig) -> str:
     if term.level == "logits":
         words.append(_("the classifier's output"))
     if isinstance(term.layers, tuple):
-        words.append(_("one loss per layer ({layers})", layers=listed(map(str, term.layers))))
+        words.append(_("one loss per layer ({layers})", layers=join_list(map(str, term.layers))))
     elif term.layers != "last":
         words.append(_("one loss per layer ({layers})", layers=_(RELATIVE_LAYERS[term.layers]).lower()))
     if (head := term.parameters.get("projection", "none")) != "none":
         words.append(_("through an MLP projection head") if head == "mlp" else _("through a linear projection head"))
-    if size := whole(term.parameters, "queue"):
+    if size := integer_setting(term.parameters, "queue"):
         words.append(
             _("a queue of {vectors} as further candidates", vectors=ngettext("{count} vector", "{count} vectors", size))
         )
@@ -434,13 +436,13 @@ def term_words(term: TermConfig) -> str:
     if not term.parameters.get("normalize", True):
         words.append(_("unnormalised vectors"))
     if term.views:
-        words.append(_("views: {views}", views=listed(_(view.entry.label).lower() for view in term.views)))
+        words.append(_("views: {views}", views=join_list(_(view.entry.label).lower() for view in term.views)))
     return clauses(words)
 
 
 def _tokens(term: TermConfig) -> str:
     """Describe the tokens that a term contrasts, clustered or not."""
-    clusters = whole(term.parameters, "clusters")
+    clusters = integer_setting(term.parameters, "clusters")
     if term.parameters["k"] == AUTO:
         if clusters:
             return _(
@@ -448,7 +450,7 @@ def _tokens(term: TermConfig) -> str:
                 groups=clusters,
             )
         return _("the third of the tokens with the highest [CLS] attention")
-    tokens = ngettext("{count} token", "{count} tokens", whole(term.parameters, "k"))
+    tokens = ngettext("{count} token", "{count} tokens", integer_setting(term.parameters, "k"))
     if clusters:
         return _(
             "the {tokens} with the highest [CLS] attention, grouped into {groups} clusters",
@@ -458,7 +460,7 @@ def _tokens(term: TermConfig) -> str:
     return _("the {tokens} with the highest [CLS] attention", tokens=tokens)
 
 
-def _shown(value: Value) -> str:
+def _format_formula_value(value: Value) -> str:
     """Format a setting for a formula.
 
     Two decimals keep the formula's width while the user drags a slider. More appear only if two would hide part of the

@@ -217,7 +217,7 @@ LENGTHS = ("steps", "epochs")
 ORDER = (*LENGTHS, PRESET, LAMBDA, TEMPERATURE)
 
 
-def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+def apply_settings(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     """Return a draft with these settings: "preset", "lambda", "temperature", and paths as in `put`.
 
     A preset keeps the other settings of the first phase and the length of the whole run. "steps" or "epochs" given with
@@ -275,7 +275,7 @@ def put_lambda(phases: Sequence[dict[str, Any]], value: Any, number: int = 0) ->
         raise ConfigError(LAMBDA, value, "this objective has no λ; set a weight, such as {example}.", example=example)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(LAMBDA, value, "give a number.")
-    phases[number]["objective"] = objective.turned("lambda", value).model_dump(mode="json")
+    phases[number]["objective"] = objective.with_knob("lambda", value).model_dump(mode="json")
 
 
 def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:
@@ -337,7 +337,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
                 "setting", path, "give phases.NUMBER.objective.lambda, with a number from 0 to {last}.", last=last
             )
         objective = config.phases[int(number)].objective
-        names, value = names[:-1], objective.turned(LAMBDA, value).model_dump(mode="json")
+        names, value = names[:-1], objective.with_knob(LAMBDA, value).model_dump(mode="json")
     put(given, ".".join(names), value)
     # Drop values of the original that do not hold for its twin.
     task, probe = given["task"], given["probe"]

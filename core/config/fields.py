@@ -24,7 +24,7 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FieldDisplay:
     """Metadata of a field that pydantic's `Field` cannot hold; see `setting`."""
 
     words: Mapping[Any, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def setting(
         bounds: as in pydantic's `Field`.
     """
     declared = Field(default, title=title, description=description, **bounds)
-    declared.metadata.append(Shown(words or {}, unit, listed))
+    declared.metadata.append(FieldDisplay(words or {}, unit, listed))
     return declared
 
 
@@ -62,7 +62,7 @@ def fields_of(section: type[BaseModel]) -> Mapping[str, Parameter]:
     for name, info in section.model_fields.items():
         if not info.title:
             continue
-        shown = next((one for one in info.metadata if isinstance(one, Shown)), Shown())
+        shown = next((one for one in info.metadata if isinstance(one, FieldDisplay)), FieldDisplay())
         kinds = [kind for kind in get_args(info.annotation) if kind is not NoneType]
         optional = NoneType in get_args(info.annotation)
         kind = kinds[0] if optional else info.annotation

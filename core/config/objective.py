@@ -12,7 +12,7 @@ from core.catalogue.losses import LOSSES
 from core.config.fields import Section, build
 from core.config.term import WEIGHT_MAX, TermConfig
 from core.errors import ConfigError
-from core.messages import N_, Message, _, listed
+from core.messages import N_, Message, _, join_list
 from core.parameters import AUTO, number
 
 CONVEX_TOLERANCE = 1e-6
@@ -66,7 +66,7 @@ class ObjectiveConfig(Section):
         return numbered(term.loss for term in self.terms)
 
     @property
-    def as_written(self) -> tuple[tuple[str, TermConfig], ...]:
+    def formula_terms(self) -> tuple[tuple[str, TermConfig], ...]:
         """The terms with their keys, in the order of a formula: losses on the classifier first."""
         pairs = zip(self.keys, self.terms, strict=True)
         return tuple(sorted(pairs, key=lambda pair: pair[1].entry.contrastive))
@@ -131,7 +131,7 @@ class ObjectiveConfig(Section):
                         knobs[f"{key}.{parameter.name}"] = Knob(setting_of(parameter.label, owner), *shown)
         return knobs
 
-    def turned(self, name: str, value: float) -> ObjectiveConfig:
+    def with_knob(self, name: str, value: float) -> ObjectiveConfig:
         """Return the objective after a knob was turned.
 
         The values of knobs do not restrict which knobs can be turned, so any turn can follow any other.
@@ -177,7 +177,7 @@ class ObjectiveConfig(Section):
                 settings.discard("temperature")  # listed under its short name
             if setting in settings or (setting == "weight" and self.combine == "additive" and len(self.terms) > 1):
                 return key, setting
-        names = listed(["learning_rate", *self.knobs])
+        names = join_list(["learning_rate", *self.knobs])
         raise ConfigError("knob", name, "this objective has no such knob; its knobs are {names}.", names=names)
 
     def _with_terms(self, terms: list[dict[str, Any]]) -> ObjectiveConfig:

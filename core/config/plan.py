@@ -11,7 +11,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.errors import ConfigError
 from core.messages import Message
-from core.parameters import number, resolve_layers, whole
+from core.parameters import integer_setting, number, resolve_layers
 
 Source = Literal["rows", "premise", "entailment", "contradiction"]
 TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")
@@ -86,7 +86,9 @@ class TermPlan:
         if self.logits:
             return len(self.logits)
         if self.term.level == "token":
-            return len(self.groups[0]) * (whole(self.term.parameters, "clusters") or whole(self.term.parameters, "k"))
+            return len(self.groups[0]) * (
+                integer_setting(self.term.parameters, "clusters") or integer_setting(self.term.parameters, "k")
+            )
         return len(self.groups[0])
 
 
@@ -133,7 +135,7 @@ class Plan:
     def readings(self) -> int:
         """Number of times that the encoder reads each text of the batch in a step."""
         adversarial = sum(p.view is not None and p.view.entry.follows_gradient for p in self.passes)
-        queues = sum(bool(whole(t.term.parameters, "queue")) for t in self.terms)
+        queues = sum(bool(integer_setting(t.term.parameters, "queue")) for t in self.terms)
         return len(self.passes) + ADVERSARIAL_PASSES * adversarial + queues
 
 
@@ -155,7 +157,7 @@ def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
         if term.weight == 0:
             tried = deepcopy(planner)
             planned = tried.term(key, term)
-            if tried.needs() == planner.needs() and not whole(term.parameters, "queue"):
+            if tried.needs() == planner.needs() and not integer_setting(term.parameters, "queue"):
                 terms[key] = planned
     passes, layers, tokens = planner.needs()
     return Plan(passes, layers, tokens, tuple(terms[key] for key in objective.keys if key in terms))
@@ -190,7 +192,7 @@ class _Planner:
         if term.level == "token":
             groups = []
             for layer in self._layers_of(term):
-                self.tokens[layer] = max(self.tokens.get(layer, 0), whole(term.parameters, "k"))
+                self.tokens[layer] = max(self.tokens.get(layer, 0), integer_setting(term.parameters, "k"))
                 groups.append(tuple(VectorOf(number, layer) for number in numbers))
             return TermPlan(key, term, groups=tuple(groups))
         rate = number(heads[0].parameters, "rate") if heads else 0.0

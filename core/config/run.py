@@ -249,7 +249,7 @@ def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
     for turn in sorted(turns, key=lambda turn: turn.step):
         if turn.name != RATE:
             phase = config.phase_at(turn.step)
-            objectives[phase] = objectives[phase].turned(turn.name, turn.value)
+            objectives[phase] = objectives[phase].with_knob(turn.name, turn.value)
         elif not 0.0 <= turn.value <= LEARNING_RATE_FACTOR_MAX:
             raise ConfigError(RATE, turn.value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
 

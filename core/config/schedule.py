@@ -88,7 +88,7 @@ def stages(config: RunConfig, number: int) -> tuple[Stage, ...]:
         if turn.name == RATE:
             now = now._replace(rate_factor=turn.value)
         else:
-            now = now._replace(objective=now.objective.turned(turn.name, turn.value))
+            now = now._replace(objective=now.objective.with_knob(turn.name, turn.value))
         found[turn.step] = now
     return tuple(Stage(step, settings) for step, settings in found.items())
 

@@ -59,7 +59,7 @@ def scorers(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Scorer
     ]
 
 
-def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+def scored_evaluations(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return the evaluations that have a scorer, without those of a random classifier."""
     return [e for e, by in zip(evaluations, scorers(config, evaluations), strict=True) if by is not None]
 
@@ -73,7 +73,7 @@ def score_note(evaluation: Evaluation) -> str:
 
 def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
     """Return the `score_note` of each step; "" for a step without a score."""
-    notes = {e.step: score_note(e) for e in scored(config, evaluations) if e.split == VALIDATION}
+    notes = {e.step: score_note(e) for e in scored_evaluations(config, evaluations) if e.split == VALIDATION}
     return tuple(notes.get(step, "") for step in steps)
 
 
@@ -152,7 +152,7 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     If the classifier never learned, the frame's linear probe is compared with that of step 0. Both are fitted on the
     same rows.
     """
-    given = scored(config, evaluations)
+    given = scored_evaluations(config, evaluations)
     frames = [e for e in given if e.split == VALIDATION]
     if not frames:
         return None

@@ -12,8 +12,8 @@ from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
 from core.errors import ConfigError
-from core.messages import N_, Message, Text, _, listed
-from core.parameters import AUTO, Value, checked, whole
+from core.messages import N_, Message, Text, _, join_list
+from core.parameters import AUTO, Value, check_parameters, integer_setting
 
 WEIGHT_MAX = 1000.0
 
@@ -39,7 +39,7 @@ class ViewConfig(_WithSettings):
         if not isinstance(given, dict) or "view" not in given:
             return given
         entry = VIEWS.entry(given["view"])
-        return checked(entry.name, entry.parameters, given, ("view",))
+        return check_parameters(entry.name, entry.parameters, given, ("view",))
 
     @property
     def entry(self) -> ViewEntry:
@@ -59,7 +59,7 @@ class TermConfig(_WithSettings):
         if not isinstance(given, dict) or "loss" not in given:
             return given
         entry = LOSSES.entry(given["loss"])
-        return checked(entry.name, entry.parameters, given, ("loss", "weight", "views"))
+        return check_parameters(entry.name, entry.parameters, given, ("loss", "weight", "views"))
 
     @model_validator(mode="after")
     def _check_mix(self) -> TermConfig:
@@ -135,7 +135,7 @@ def _count_problems(term: TermConfig) -> Iterator[Problem]:
     count = int(term.original) + len(term.views)
     fewest, most = term.entry.views
     names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
-    named = listed(names) or _("none")
+    named = join_list(names) or _("none")
     if count < fewest:
         remedy = Message("{loss} needs at least two views of a text; add one, such as dropout.", loss=loss)
         if most == fewest:
@@ -162,7 +162,11 @@ def _level_problems(term: TermConfig) -> Iterator[Problem]:
     if term.level == "logits" and values["projection"] != "none":
         remedy = N_("the classifier's output has no projection head; choose none, or another level than logits.")
         yield "projection", values["projection"], remedy
-    if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
+    if (
+        term.level == "token"
+        and values["k"] != AUTO
+        and integer_setting(values, "clusters") >= integer_setting(values, "k")
+    ):
         yield "clusters", values["clusters"], Message("give fewer clusters than the {k} tokens.", k=values["k"])
 
 

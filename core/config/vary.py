@@ -152,8 +152,8 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
         if setting == "lambda":
             return f"{path}.lambda", weight, knob.value, LAMBDAS
         return f"{path}.terms.{key}.weight", weight, knob.value, around
-    key = key or next(k for k, term in objective.as_written if setting in term.parameters)
-    entry = dict(objective.as_written)[key].entry
+    key = key or next(k for k, term in objective.formula_terms if setting in term.parameters)
+    entry = dict(objective.formula_terms)[key].entry
     parameter = replace(next(p for p in entry.parameters if p.name == setting), label=knob.label)
     if setting == "temperature":
         smaller, larger = [t for t in TEMPERATURES if t < knob.value], [t for t in TEMPERATURES if t > knob.value]
@@ -212,7 +212,7 @@ def _every_parameter(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
         }
         yield from of_sections(sections, of_phase)
         names = term_names(phase.objective)
-        for key, term in phase.objective.as_written:
+        for key, term in phase.objective.formula_terms:
             for parameter in term.entry.parameters:
                 label = in_phase(setting_of(parameter.label, names[key]), of_phase)
                 yield f"{path}.objective.terms.{key}.{parameter.name}", replace(parameter, label=label)

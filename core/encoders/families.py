@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from core.errors import EncoderError
-from core.messages import listed
+from core.messages import join_list
 
 Head = Callable[[Any, Tensor], Tensor]
 
@@ -140,7 +140,7 @@ FAMILIES: Mapping[str, Family] = {
 def family_of(model_type: str) -> Family:
     """Return the family of a model type. Raises: EncoderError naming the supported families."""
     if model_type not in FAMILIES:
-        names = listed(FAMILIES)
+        names = join_list(FAMILIES)
         raise EncoderError(
             "Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names
         )

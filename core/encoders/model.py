@@ -29,7 +29,7 @@ from core.encoders.taps import (
     token_views,
 )
 from core.encoders.tokenizer import Tokenizer, special_ids
-from core.errors import ConfigError, EncoderError, first_line, shown
+from core.errors import ConfigError, EncoderError, first_line, quote_value
 from core.messages import _
 from core.models.own_pooling import Pooling, pooling_of
 from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
@@ -284,11 +284,11 @@ def load_encoder(
             dtype=torch.float32,
         )
     except LOADING_ERRORS as error:
-        reason = shown(first_line(error))
+        reason = quote_value(first_line(error))
         raise EncoderError(
             "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "
             "and a tokenizer.",
-            name=shown(encoder_id),
+            name=quote_value(encoder_id),
             problem=reason,
         ) from error
     _check_weights(model, report["missing_keys"], encoder_id)
@@ -299,7 +299,7 @@ def load_encoder(
             "encoder.max_length",
             max_length,
             "{encoder} reads at most {limit} tokens.",
-            encoder=shown(encoder_id),
+            encoder=quote_value(encoder_id),
             limit=limit,
         )
     return encoder, Tokenizer(tokenizer, max_length)
@@ -315,7 +315,7 @@ def _check_weights(model: Any, missing: Collection[str], encoder_id: str) -> Non
     if name is not None:
         raise EncoderError(
             "Encoder {name} lacks the weight {weight}: fetch or save its files again.",
-            name=shown(encoder_id),
+            name=quote_value(encoder_id),
             weight=name,
         )
     # NumPy takes 15 ms for the bundled encoder, and torch's threads 20 times as long beside another busy process.
@@ -324,6 +324,6 @@ def _check_weights(model: Any, missing: Collection[str], encoder_id: str) -> Non
     if name is not None:
         raise EncoderError(
             "Encoder {name} has NaN or infinite numbers in the weight {weight}: fetch or save its files again.",
-            name=shown(encoder_id),
+            name=quote_value(encoder_id),
             weight=name,
         )

@@ -29,7 +29,7 @@ from core.config.folders import without_folders
 from core.errors import PlaygroundError, StoreError
 from core.events import Step
 from core.experiments.design import Design, parse_design
-from core.experiments.lifecycle import missing
+from core.experiments.lifecycle import find_missing_runs
 from core.experiments.results import vector_measures
 from core.messages import N_, Message
 from core.store import ExperimentRun, ExperimentTable, Status, Store
@@ -81,7 +81,7 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     table = ExperimentTable(store.folder)
     experiment = table.experiment(experiment_id)
     design, runs = parse_design(experiment.design), table.runs(experiment_id)
-    if missing(design, runs) or any(run.status != Status.FINISHED for run in runs):
+    if find_missing_runs(design, runs) or any(run.status != Status.FINISHED for run in runs):
         raise StoreError(
             "{experiment} has runs that have not finished: resume it, or wait for its end.", experiment=experiment.title
         )

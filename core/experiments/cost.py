@@ -10,7 +10,7 @@ from core.experiments.design import Design
 from core.workers import Engine
 from core.workers.machine import has_gpu
 
-MOST_LOOKED_AT = 200
+MAX_PREPARED_RUNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def cost(engine: Engine, design: Design) -> Cost:
     """
     design.check_early_stopping()
     # Checking every run of a large experiment would take too long.
-    looked_at = design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]
+    looked_at = design.seeds if design.runs <= MAX_PREPARED_RUNS else design.seeds[:1]
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None
     seconds = disk_bytes = 0.0

@@ -16,12 +16,12 @@ from pydantic import Field, field_validator, model_validator
 from core.advice.defaults import DEFAULT_STEPS
 from core.config import LARGEST_SEED, PhaseConfig, RunConfig
 from core.config.describe import objective_label, value_text
-from core.config.edit import LAMBDA, PRESET, TEMPERATURE, changed
-from core.config.fields import Section, Shown, build, field_at, not_json
+from core.config.edit import LAMBDA, PRESET, TEMPERATURE, apply_settings
+from core.config.fields import FieldDisplay, Section, build, field_at, not_json
 from core.config.run import MAX_STEPS
 from core.config.vary import OBJECTIVE, sweepable
 from core.errors import ConfigError
-from core.messages import ENGLISH, N_, Message, Text, _, in_language, language, listed
+from core.messages import ENGLISH, N_, Message, Text, _, in_language, join_list, language
 from core.parameters import Parameter, did_you_mean
 from core.tasks.task_label import task_label
 
@@ -94,7 +94,7 @@ class EarlyStopping(Section):
     grace_steps: Annotated[
         int,
         Field(ge=1, le=MAX_STEPS, title=N_("First rung at step"), description=N_("No run ends earlier.")),
-        Shown(unit=N_("steps")),
+        FieldDisplay(unit=N_("steps")),
     ] = 20
     reduction: Annotated[
         int,
@@ -144,7 +144,7 @@ class Design(Section):
     version: Literal[1] = 1
     name: Annotated[str, Field(max_length=80)] = ""
     protocol: Annotated[str, Field(max_length=40)] = ""
-    base: RunConfig = changed(RunConfig(), LEAN)
+    base: RunConfig = apply_settings(RunConfig(), LEAN)
     axes: Annotated[tuple[Axis, ...], Field(max_length=MOST_AXES)] = ()
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...], Field(min_length=1, max_length=MOST_SEEDS)
@@ -160,7 +160,7 @@ class Design(Section):
         """Accept a file that lists only settings that differ from the defaults, which include LEAN."""
         if not isinstance(given, dict) or "phases" in given or "version" in given:
             return given
-        return changed(RunConfig(), {**LEAN, **given})
+        return apply_settings(RunConfig(), {**LEAN, **given})
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -260,7 +260,7 @@ class Design(Section):
             # A number gets the symbol of its axis, if it has one, or the axis title.
             symbol = last if len(last := axis.name.rsplit(maxsplit=1)[-1]) == 1 else axis_title(axis, self.base)
             named.append(f"{symbol} {level.title}" if level.label[0].isdigit() else level.title)
-        return listed(named) or _("all runs")
+        return join_list(named) or _("all runs")
 
     def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
         """Return the draft of one run.
@@ -273,12 +273,12 @@ class Design(Section):
         settings = {name: value for level in self.levels_of(cell) for name, value in level.settings.items()}
         start = sources.get(settings.pop(START, None) or "")
         name = f"{self.title_of(cell)}, seed {seed}"[-RUN_NAME_CHARS:]
-        draft = changed(self.base, settings | {"seed": seed, "name": name, "start": start})
+        draft = apply_settings(self.base, settings | {"seed": seed, "name": name, "start": start})
         if self.early_stopping is None or draft.probe.frame_steps is None:
             return draft
         # Runs are scored at frames.
         frames = sorted({*draft.probe.frame_steps, *self.early_stopping.rung_steps(_steps(draft))})
-        return changed(draft, {"probe.frame_steps": frames})
+        return apply_settings(draft, {"probe.frame_steps": frames})
 
     def check_early_stopping(self) -> None:
         """Check that at least one run reaches the first rung. Raises: ConfigError."""
@@ -308,7 +308,7 @@ class Design(Section):
         for place, axis in enumerate(self.axes):
             for number, level in enumerate(axis.levels):
                 try:
-                    changed(self.base, {name: value for name, value in level.settings.items() if name != START})
+                    apply_settings(self.base, {name: value for name, value in level.settings.items() if name != START})
                 except ConfigError:
                     if not any(self._fits(cell) for cell in self.cells if cell.levels and cell.levels[place] == number):
                         raise
@@ -428,7 +428,7 @@ def _spoken(name: str) -> str:
 
 
 def _any_of(names: Iterable[str]) -> Text:
-    return listed(names) or Message("there is no such run")
+    return join_list(names) or Message("there is no such run")
 
 
 def _check_distinct(field: Text, names: list[str]) -> None:

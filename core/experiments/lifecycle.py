@@ -13,7 +13,7 @@ from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.messages import Message, Text
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
-from core.workers import Engine, Jobs, chosen_engine
+from core.workers import Engine, Jobs, build_engine
 from core.workers.limits import check_experiments, check_paths
 
 # The kind of the job that creates an experiment's runs.
@@ -47,7 +47,7 @@ class Experiments:
         design.check_early_stopping()
         self._check_drafts(design)
         # Store the task's name in the design, because the task may be deleted.
-        task = TaskLibrary(self.engine.store.folder).named(design.base.task)
+        task = TaskLibrary(self.engine.store.folder).with_current_name(design.base.task)
         design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
         with self.table.transaction():
             check_experiments(design.runs, owner, lambda: self._unfinished(owner))
@@ -70,7 +70,7 @@ class Experiments:
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
         """Restart the job for missing runs, unless the experiment was stopped or the job failed in the last RETRY_S."""
-        if not (experiment.wanted and missing(design, runs)):
+        if not (experiment.wanted and find_missing_runs(design, runs)):
             return
         request = (FILL, {"experiment": experiment.id})
         newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == request), None)
@@ -84,7 +84,7 @@ class Experiments:
 
         Returns: number of runs stopped or withdrawn. Raises: StoreError.
         """
-        self.table.want(experiment_id, False)
+        self.table.set_wanted(experiment_id, False)
         own = [run for run in self.table.runs(experiment_id) if run.own and run.run_id and not run.ended]
         others = self.table.needed_by_others(experiment_id, [run.run_id for run in own if run.run_id])
         stopped = 0
@@ -105,11 +105,11 @@ class Experiments:
         design, owner = self.design(experiment_id), self.table.experiment(experiment_id).owner
         with self.table.transaction():
             runs = self.table.runs(experiment_id)
-            going_on = len(missing(design, runs)) + sum(
+            going_on = len(find_missing_runs(design, runs)) + sum(
                 not run.ended or run.may_go_on or not run.run_id for run in runs
             )
             check_experiments(going_on, owner, lambda: self._unfinished(owner, besides=experiment_id))
-            self.table.want(experiment_id, True)
+            self.table.set_wanted(experiment_id, True)
         for run in runs:
             if run.run_id and run.may_go_on:
                 if run.owner != owner:
@@ -134,10 +134,10 @@ class Experiments:
         owner = self.table.experiment(experiment_id).owner
         with self.table.transaction():
             going_on = sum(not run.ended for run in self.table.runs(experiment_id))
-            added = len(missing(more, self.table.runs(experiment_id)))
+            added = len(find_missing_runs(more, self.table.runs(experiment_id)))
             check_experiments(going_on + added, owner, lambda: self._unfinished(owner, besides=experiment_id))
             self.table.redesign(experiment_id, more.to_json())
-            self.table.want(experiment_id, True)
+            self.table.set_wanted(experiment_id, True)
         self.fill(experiment_id)
         return more
 
@@ -147,7 +147,9 @@ class Experiments:
         for experiment in self.table.experiments():
             if experiment.owner == owner and experiment.wanted and experiment.id != besides:
                 runs = self.table.runs(experiment.id)
-                found += len(missing(parse_design(experiment.design), runs)) + sum(not run.ended for run in runs)
+                found += len(find_missing_runs(parse_design(experiment.design), runs)) + sum(
+                    not run.ended for run in runs
+                )
         return found
 
     def _check_drafts(self, design: Design) -> None:
@@ -169,7 +171,7 @@ class Experiments:
             raise refused
 
 
-def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
+def find_missing_runs(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
     """Return the cells and seeds without a run, ordered by seed. A deleted run does not count as missing.
 
     Sources come before the cells that start from them.
@@ -191,7 +193,7 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
     table = ExperimentTable(engine.store.folder)
     experiment = table.experiment(experiment_id)
     design = parse_design(experiment.design)
-    todo = missing(design, table.runs(experiment_id))[:most]
+    todo = find_missing_runs(design, table.runs(experiment_id))[:most]
     new = 0
     for done, (cell, seed) in enumerate(todo):
         report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")
@@ -242,13 +244,13 @@ def _make(
 
 def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:
     """Create an experiment's runs. Args: request: "experiment", its id. Returns: "new", the number of new runs."""
-    engine = chosen_engine(Store(store_folder))
+    engine = build_engine(Store(store_folder))
     return {"new": make_runs(engine, str(request["experiment"]), progress)}
 
 
 def is_over(design: Design, runs: Sequence[ExperimentRun]) -> bool:
     """Return True if every cell has an ended run, or a reason for having none, for every seed."""
-    return not missing(design, runs) and all(run.ended for run in runs)
+    return not find_missing_runs(design, runs) and all(run.ended for run in runs)
 
 
 def is_complete(design: Design, runs: Sequence[ExperimentRun]) -> bool:

@@ -19,7 +19,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, findings, notes, score_name, strokes_text, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
-from core.messages import _, language, listed, ngettext
+from core.messages import _, join_list, language, ngettext
 from core.quantities import day_text
 from core.store import Experiment, Status
 
@@ -61,8 +61,8 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
         notes=[*cautions(results), *notes(results)],
         published=protocol.published if protocol else (),
         differs=_(protocol.differs) if protocol else "",
-        axes=[(axis_title(axis, design.base), listed(level.title for level in axis.levels)) for axis in design.axes],
-        seeds=listed(map(str, design.seeds)),
+        axes=[(axis_title(axis, design.base), join_list(level.title for level in axis.levels)) for axis in design.axes],
+        seeds=join_list(map(str, design.seeds)),
         settings=[(one.label, one.text) for one in settings(config or design.base) if one.listed or one.path in ALWAYS],
         runs=[
             {

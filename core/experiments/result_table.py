@@ -11,7 +11,7 @@ from tabulate import tabulate
 from core.events import VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
-from core.messages import ENGLISH, N_, _, called, clauses, in_language, listed, ngettext
+from core.messages import ENGLISH, N_, _, clauses, in_language, join_label, join_list, ngettext
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
@@ -163,7 +163,7 @@ def reference_text(results: Results, cell: CellResult) -> str:
     """Return a sentence on the reference scores of one cell; empty if they are unknown."""
     names = (_("linear probe of the untrained encoder"), _("majority class"))
     known = zip(names, cell.reference, strict=True)
-    told = [called(name, score_text(results, value)) for name, value in known if value is not None]
+    told = [join_label(name, score_text(results, value)) for name, value in known if value is not None]
     if not told:
         return ""
     if cell.seeds > 1:
@@ -198,7 +198,7 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
             _("{score} at {level}", score=score_text(results, mean), level=level.title)
             for level, mean in zip(axis.levels, effect.means, strict=True)
         ),
-        "others": listed(in_phrase(axis_title(other, design.base)) for other in design.axes if other is not axis),
+        "others": join_list(in_phrase(axis_title(other, design.base)) for other in design.axes if other is not axis),
     }
     if not known["others"]:
         return _("Main effect of {axis}: {scores} (mean over seeds).", **known)

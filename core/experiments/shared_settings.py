@@ -11,10 +11,10 @@ from typing import NamedTuple
 from core.advice.defaults import DEFAULT_STEPS
 from core.config import RunConfig
 from core.config.describe import objective_label, row_settings
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.errors import ConfigError
 from core.experiments.design import START, Axis
-from core.messages import _, called, ngettext
+from core.messages import _, join_label, ngettext
 from core.tasks.task_label import task_label
 
 
@@ -32,7 +32,9 @@ def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
     drafts = [base]
     for level in (level for axis in axes for level in axis.levels):
         with suppress(ConfigError):  # a level may be valid only with another axis's level
-            drafts.append(changed(base, {name: value for name, value in level.settings.items() if name != START}))
+            drafts.append(
+                apply_settings(base, {name: value for name, value in level.settings.items() if name != START})
+            )
 
     def shared(texts: Callable[[RunConfig], list[str]]) -> list[str]:
         return [text for text in texts(base) if all(text in texts(draft) for draft in drafts)]
@@ -40,7 +42,9 @@ def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
     wholes = product((True, False), repeat=2)
     labels = ({objective_label(one, weights=w, temperature=t) for one in drafts} for t, w in wholes)
     objective = next((list(found) for found in labels if len(found) == 1), [])
-    rows = shared(lambda draft: [task_label(draft), *(called(one.label, one.text) for one in row_settings(draft.task))])
+    rows = shared(
+        lambda draft: [task_label(draft), *(join_label(one.label, one.text) for one in row_settings(draft.task))]
+    )
     return SharedSettings(rows, shared(lambda draft: [draft.encoder.id]), objective, shared(_length))
 
 

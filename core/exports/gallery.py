@@ -15,7 +15,7 @@ from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
 from core.errors import PlaygroundError, StoreError
 from core.exports.run_page import made_with, page_style, run_page, run_summary, template
-from core.messages import N_, _, joined
+from core.messages import N_, _, join_phrase
 from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"
@@ -39,7 +39,7 @@ def write_gallery(folder: Path) -> list[Path]:
         runs = {name: store.run(open_replay(store, one.path)) for name, one in SHIPPED.items()}
         pages = [_page(store, [runs[name]], name, one.label, one.about) for name, one in SHIPPED.items()]
         for names, about in PAIRS:
-            label = joined([_(SHIPPED[name].label) for name in names])
+            label = join_phrase([_(SHIPPED[name].label) for name in names])
             pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
     index = template(INDEX).render(style=page_style(), pages=pages, made_with=made_with())
     written = {page["file"]: page["text"] for page in pages} | {INDEX: index}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core import __version__
 from core.config.describe import settings
 from core.config.folders import without_folders
-from core.config.score_source import classifier_learns_from, scored
+from core.config.score_source import classifier_learns_from, scored_evaluations
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
 from core.messages import ngettext
@@ -91,7 +91,9 @@ torch {torch}, transformers {transformers}. The licences of the base model and o
 def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
     """Return the card as Markdown, in English. Untrusted text is reduced to one line of plain text."""
     config = without_folders(run.effective)
-    evaluations = {one.split: one for one in scored(config, store.evaluations(run.id))}  # the last of each split
+    evaluations = {
+        one.split: one for one in scored_evaluations(config, store.evaluations(run.id))
+    }  # the last of each split
     base = BUNDLED.get(config.encoder.id, config.encoder.id)
     classes = list(run.probe.classes) if run.probe else []
     mean = encoder.pooling == "mean"

@@ -25,7 +25,7 @@ from core import __version__
 from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
 from core.config.describe import Setting, objective_label, settings
 from core.config.folders import without_folders
-from core.config.score_source import score_notes_of, scored
+from core.config.score_source import score_notes_of, scored_evaluations
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, refuse_unended, text_writer
@@ -42,7 +42,7 @@ from core.figures.map_data import (
 )
 from core.figures.map_script import map_classes, map_style
 from core.figures.template import Figure, thin_indices
-from core.messages import N_, Message, _, joined, language, ngettext, script_messages, sentences
+from core.messages import N_, Message, _, join_phrase, language, ngettext, script_messages, sentences
 from core.quantities import percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
@@ -66,7 +66,7 @@ CURVES = {"wide": (680, 700), "narrow": (350, 780)}
 HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
 
 
-class _Shown:
+class _PageRun:
     """The data of one run on the page."""
 
     def __init__(self, store: Store, run: RunRecord) -> None:
@@ -84,7 +84,7 @@ class _Shown:
         self.predicted = logits.argmax(2)  # [F, N]
         self.confidence = softmax(logits, axis=2).max(2)  # [F, N]
         self.correct = self.predicted == np.asarray(self.probe.labels)
-        self.evaluations = scored(run.effective, store.evaluations(run.id))
+        self.evaluations = scored_evaluations(run.effective, store.evaluations(run.id))
         self.figure = curves_figure(
             store.steps(run.id),
             self.evaluations,
@@ -104,7 +104,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
         index: file name of a gallery's index, to which the page links.
     Raises: StoreError for a run without frames, or with frames that cannot be read.
     """
-    shown = [_Shown(store, run) for run in runs]
+    shown = [_PageRun(store, run) for run in runs]
     script = f"(() => {{\n{map_classes()}\n{(FOLDER / 'page.js').read_text(encoding='utf-8')}}})();"
     assert "</script" not in script
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -116,7 +116,7 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     if len(shown) > 1:
         notes.append(_("Differences smaller than these intervals do not distinguish two runs."))
     return template("page.html").render(
-        title=joined([one.run.title for one in shown]),
+        title=join_phrase([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
@@ -144,10 +144,10 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
     )
 
 
-def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
+def _known(shown: Sequence[_PageRun]) -> dict[str, Any]:
     """Return the data of the page's script."""
     ids = linked_ids([example_keys(one.probe) for one in shown])
-    laid = _laid(shown)
+    laid = _align_maps(shown)
     box = box_of(*laid)
     bundles: dict[str, str] = {}
 
@@ -207,7 +207,7 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
     }
 
 
-def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
+def _align_maps(shown: Sequence[_PageRun]) -> list[FloatArray]:
     """Return the coordinates [F, N, 2] of each run, rotated as a whole onto the first run by shared examples."""
     first = shown[0]
     stacks = [np.stack(first.maps)]
@@ -218,7 +218,7 @@ def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
     return stacks
 
 
-def _words(one: _Shown) -> dict[str, Any]:
+def _words(one: _PageRun) -> dict[str, Any]:
     """Return the words of each text and their shares of the attention of [CLS] in the last block.
 
     Returns: `words`: by row of an example, its sides, the [side, start, end] of each word, and its greatest share in
@@ -261,7 +261,7 @@ def run_summary(run: RunRecord) -> str:
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
-def _curves(one: _Shown, figure: Figure) -> str:
+def _curves(one: _PageRun, figure: Figure) -> str:
     about = _(
         "Curves of {title} by step: loss and its terms, accuracy, gradient norm and learning rate.",
         title=one.run.title,
@@ -272,7 +272,7 @@ def _curves(one: _Shown, figure: Figure) -> str:
     )
 
 
-def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
+def _scores(shown: Sequence[_PageRun]) -> list[dict[str, Any]]:
     newest = [{one.split: one for one in each.evaluations} for each in shown]
     rows = [
         {"name": _(name), "texts": [_score(of_run.get(split), named=split == BASELINE_TEST) for of_run in newest]}
@@ -297,7 +297,7 @@ def _score(evaluation: Evaluation | None, *, named: bool) -> str:
     return text if named or evaluation.probe_rows is None else _("{score}, by a linear probe", score=text)
 
 
-def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
+def _settings(shown: Sequence[_PageRun]) -> list[dict[str, Any]]:
     found = [{one.path: one for one in settings(each.config)} for each in shown]
     paths: dict[str, Setting] = {path: one for of_run in reversed(found) for path, one in of_run.items()}
     order = [*found[0], *(path for path in paths if path not in found[0])]

@@ -26,7 +26,7 @@ from core.figures.template import (
     rounded,
     thin_indices,
 )
-from core.messages import N_, _, joined, listed, ngettext
+from core.messages import N_, _, join_list, join_phrase, ngettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": N_("weight")}
@@ -229,7 +229,7 @@ def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int)
 
 def _blocks(compared: Sequence[Step]) -> str:
     numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
-    return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=listed(map(str, numbers)))
+    return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=join_list(map(str, numbers)))
 
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
@@ -316,7 +316,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
         blocks = _blocks(compared)
         title = _("Gradient norm: all weights, terms on {blocks}", blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
-        parts = joined([part_label(key) for key in keys[:2]])
+        parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(
             PANELS[3], title=_("Cosine between {parts} gradients, {blocks}", parts=parts, blocks=blocks)
         )

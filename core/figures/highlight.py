@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.events import TokenText
 from core.figures.template import short_text
-from core.messages import N_, _, listed, pgettext, sentences
+from core.messages import N_, _, join_list, pgettext, sentences
 from core.quantities import signed
 from core.representation.attention import entered_and_left, top_words
 
@@ -132,7 +132,7 @@ def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str)
     said = [unknown if math.isnan(weight) else f"{_(measure)} {signed(weight, 4)}"]
     said += [_("in the top k")] * framed + ([_(SAID[sign])] if sign else [])
     before = f'<sup aria-hidden="true" style="{_SIGN}">{sign}</sup>' if sign else ""
-    return f'<span title="{_safe(listed(said))}" style="{";".join(styles)}">{before}'
+    return f'<span title="{_safe(join_list(said))}" style="{";".join(styles)}">{before}'
 
 
 def _block(
@@ -206,7 +206,7 @@ def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
 
 
 def _listed(text: TokenText, places: Sequence[int]) -> str:
-    return listed(_name(text, place) for place in places) or pgettext("words", "none")
+    return join_list(_name(text, place) for place in places) or pgettext("words", "none")
 
 
 def _name(text: TokenText, place: int) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import shown
+from core.errors import quote_value
 from core.figures.template import HOVER_LINES, HOVER_WIDTH, QUIET, class_colour, class_symbol
 from core.messages import _
 
@@ -137,7 +137,9 @@ def places_bundle(frames: ArrayLike, box: Box | None = None) -> Bundle:
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(stack).all(2))  # [F, N]
     unit = (stack - np.asarray(box.middle)) / half
     if np.abs(unit[inside]).max(initial=0.0) > 1 + 1e-9:
-        raise ValueError(f"box = {shown(box)} does not hold all points: make it with box_of from the same frames.")
+        raise ValueError(
+            f"box = {quote_value(box)} does not hold all points: make it with box_of from the same frames."
+        )
     present = np.flatnonzero(inside.any(1))
     steps = np.rint((np.where(inside[..., None], unit, 0.0) + 1) / 2 * PLACE_STEPS)
     steps = np.where(inside[..., None], np.clip(steps, 0, PLACE_STEPS), NO_PLACE)[present]

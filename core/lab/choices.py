@@ -138,27 +138,29 @@ class Setting(Section):
             raise ConfigError("loss", self.loss, "choose one of {known}.", known=tuple(lab_losses()))
         if self.extra is None:
             return self
-        knob = self.known.extra
+        knob = self.lab_loss.extra
         if knob is None or knob.slider is None:
-            raise ConfigError("extra", self.extra, "leave it out; {loss} has no further knob.", loss=self.known.label)
+            raise ConfigError(
+                "extra", self.extra, "leave it out; {loss} has no further knob.", loss=self.lab_loss.label
+            )
         low, high = knob.slider
         if not low <= self.extra <= high:
             raise ConfigError(knob.name, self.extra, "give a number from {low:g} to {high:g}.", low=low, high=high)
         return self
 
     @property
-    def known(self) -> LabLoss:
+    def lab_loss(self) -> LabLoss:
         return lab_losses()[self.loss]
 
     @property
     def share(self) -> float:
         """Weight λ of the loss; 1 if it is not mixed."""
-        return self.weight if self.known.on_vectors else 1.0
+        return self.weight if self.lab_loss.on_vectors else 1.0
 
     @property
     def has_classifier(self) -> bool:
         """True if class vectors turn points into logits."""
-        return not self.known.on_vectors or self.share < 1
+        return not self.lab_loss.on_vectors or self.share < 1
 
 
 class Move(Section):
@@ -219,7 +221,7 @@ def check_fits(stage: Stage, setting: Setting) -> None:
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
     """Return all settings of the selected loss, in the form its functions take."""
-    known = setting.known
+    known = setting.lab_loss
     found: dict[str, Any] = {**known.entry.defaults, **known.fixed}
     if known.has_temperature:
         found["temperature"] = setting.temperature

@@ -97,7 +97,7 @@ class Trajectory:
 def first_vectors(stage: Stage, setting: Setting, start: Start | None = None) -> Vectors:
     """Return the start of a stage for a setting: one view of each text, or both."""
     start = start or start_of(stage)
-    views = setting.known.views
+    views = setting.lab_loss.views
     return Vectors(start.vectors[:, :views], start.class_vectors)
 
 
@@ -116,7 +116,7 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
         warnings.filterwarnings("ignore", message="supcon_loss without normalisation")
         scene = _Scene(stage, setting)
         moments, exploded = [], False
-        points, class_vectors = scene.taken(vectors)
+        points, class_vectors = scene.build_tensors(vectors)
         for step in range(steps + 1):
             value = scene.value(points, class_vectors)
             gradients = scene.gradients(value.total, points, class_vectors)
@@ -125,7 +125,7 @@ def play(stage: Stage, setting: Setting, vectors: Vectors, steps: int, anchor: i
                 break
             moments.append(scene.moment(points, class_vectors, value, gradients[0], anchor))
             if step < steps:
-                after = scene.stepped(points, class_vectors, gradients)
+                after = scene.descend(points, class_vectors, gradients)
                 if max(float(one.detach().abs().max()) for one in after if one is not None) > FARTHEST:
                     exploded = True
                     break
@@ -140,7 +140,7 @@ class _Scene:
     def __init__(self, stage: Stage, setting: Setting) -> None:
         self.stage, self.setting = stage, setting
         self.labels = torch.from_numpy(start_of(stage).labels)
-        entry, share = setting.known.entry, setting.share
+        entry, share = setting.lab_loss.entry, setting.share
         terms = [Term(entry.symbol, entry.name, share, loss_settings(setting, stage.space))]
         if share < 1:
             ce = LOSSES.entry(CE)
@@ -148,7 +148,7 @@ class _Scene:
         self.objective = Objective(terms)
         self.rate = setting.learning_rate
 
-    def taken(self, vectors: Vectors) -> tuple[Tensor, Tensor | None]:
+    def build_tensors(self, vectors: Vectors) -> tuple[Tensor, Tensor | None]:
         points = torch.tensor(vectors.points, dtype=torch.float64, requires_grad=True)
         if vectors.class_vectors is None or self.stage.space == "simplex" or not self.setting.has_classifier:
             return points, None
@@ -169,7 +169,7 @@ class _Scene:
             return [along.detach(), *found[1:]]
         return list(found)
 
-    def stepped(
+    def descend(
         self, points: Tensor, class_vectors: Tensor | None, gradients: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor | None]:
         with torch.no_grad():
@@ -201,7 +201,7 @@ class _Scene:
 
     def lines(self) -> tuple[float | None, float | None]:
         """Return the collapse line and the bound of the loss, without mixed-in cross-entropy."""
-        known = self.setting.known
+        known = self.setting.lab_loss
         if not known.on_vectors:
             # The best constant prediction is the class frequencies.
             shares = torch.bincount(self.labels).double() / len(self.labels)
@@ -226,10 +226,10 @@ def pulls_on(
         pulls of texts.
     """
     found: list[Pull] = []
-    if setting.known.on_vectors and setting.share > 0:
+    if setting.lab_loss.on_vectors and setting.share > 0:
         found += _by_texts(anchor, stage, setting, points, labels)
     if class_vectors is not None:
-        share = 1 - setting.share if setting.known.on_vectors else 1.0
+        share = 1 - setting.share if setting.lab_loss.on_vectors else 1.0
         with torch.no_grad():
             p = (class_vectors @ points[anchor, 0]).softmax(0)
         # The coefficients of cross-entropy are the probabilities, minus 1 for the own class.
@@ -242,9 +242,9 @@ def pulls_on(
 
 
 def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, labels: Tensor) -> list[Pull]:
-    if setting.known.entry.forces is None:
+    if setting.lab_loss.entry.forces is None:
         return []
-    law = ForceLaw(setting.known.entry, loss_settings(setting, stage.space), setting.known.views)
+    law = ForceLaw(setting.lab_loss.entry, loss_settings(setting, stage.space), setting.lab_loss.views)
     n, v, _ = points.shape
     texts, views = torch.arange(n).repeat_interleave(v), torch.arange(v).repeat(n)  # [M], M = N·V
     # The anchor is the first view of its text.

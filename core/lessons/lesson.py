@@ -38,7 +38,7 @@ BLOCK = re.compile(r"^```(page|try|predict|check)\n(.*?)^```$", re.MULTILINE | r
 TEMPLATES = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 
 
-class Shown(Section):
+class LessonPage(Section):
     """The page beside a part.
 
     Attributes:
@@ -55,14 +55,14 @@ class Shown(Section):
     hides: tuple[str, ...] = ()
 
 
-class Try(Section):
+class TryButtons(Section):
     """Buttons that change the page: by label, the query parameters that each button sets."""
 
     label: Text
     choices: dict[str, Address]
 
 
-class Predict(Section):
+class Prediction(Section):
     """A question to answer before the result is shown; it is not graded."""
 
     question: Text
@@ -103,7 +103,7 @@ class Check(Section):
         return self
 
 
-KINDS: Mapping[str, type[Section]] = {"try": Try, "predict": Predict, "check": Check}
+KINDS: Mapping[str, type[Section]] = {"try": TryButtons, "predict": Prediction, "check": Check}
 
 
 class Part(Section):
@@ -114,8 +114,8 @@ class Part(Section):
     """
 
     title: Text
-    shown: Shown
-    blocks: Annotated[tuple[str | Try | Predict | Check, ...], Field(min_length=1)]
+    shown: LessonPage
+    blocks: Annotated[tuple[str | TryButtons | Prediction | Check, ...], Field(min_length=1)]
 
     @property
     def texts(self) -> list[str]:
@@ -172,7 +172,7 @@ def placeholders(text: str) -> set[str]:
         raise ConfigError("text", text[:60], f"{error}.") from error
 
 
-def filled(text: str, numbers: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, numbers: Mapping[str, str]) -> str:
     """Fill the placeholders of a text with numbers."""
     return TEMPLATES.from_string(text).render(numbers)
 

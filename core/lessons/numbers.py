@@ -91,7 +91,7 @@ class Number(Section):
             raise ConfigError("of", self.of, f"choose one of {', '.join(OF_CELL)}.")
         return self
 
-    def written(self, value: float | str | None) -> str:
+    def format_value(self, value: float | str | None) -> str:
         """Format a value in the user's language."""
         if value is None:
             return "–"

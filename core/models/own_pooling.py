@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from core.errors import EncoderError, PlaygroundError, shown
-from core.messages import Message, listed
+from core.errors import EncoderError, PlaygroundError, quote_value
+from core.messages import Message, join_list
 from core.models.source import hub_small_file, local_folder
 
 Pooling = Literal["cls", "mean"]
@@ -79,10 +79,10 @@ def _mode(settings: Any, encoder_id: str) -> Pooling:
     modes += [str(given["pooling_mode"])] if "pooling_mode" in given else []
     if len(modes) == 1 and modes[0] in MODES:
         return MODES[modes[0]]
-    mode = shown(listed(modes)) if modes else Message("an unknown mode of")
+    mode = quote_value(join_list(modes)) if modes else Message("an unknown mode of")
     raise EncoderError(
         "Encoder {name} uses {mode} pooling, which is not supported: choose [CLS] or the mean.",
-        name=shown(encoder_id),
+        name=quote_value(encoder_id),
         mode=mode,
     )
 

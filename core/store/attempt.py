@@ -59,7 +59,7 @@ class Attempt:
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
 
-    def placed(self, place: str) -> None:
+    def record_node(self, place: str) -> None:
         """Record the cluster node that executes the run."""
         self._write("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
 
@@ -81,7 +81,7 @@ class Attempt:
             count_time(db, self.run_id)
         return Attempt(self.store, self.run_id, self.number + 1)
 
-    def started(self, event: Started) -> None:
+    def record_start(self, event: Started) -> None:
         """Record the run's first event, and delete what an earlier attempt recorded after the checkpoint."""
         with self._writing() as db:
             cut = db.execute(
@@ -157,7 +157,7 @@ class Attempt:
         self.check()
         frame_files.write_tokens(self.folder / frame_files.TOKENS, event)
 
-    def knob_turned(self, step: int, name: str, value: float) -> None:
+    def record_knob_turn(self, step: int, name: str, value: float) -> None:
         with self._writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO knob_turns (run_id, step, name, value) VALUES (?, ?, ?, ?)",
@@ -165,13 +165,13 @@ class Attempt:
             )
             _take_turn(db, self.run_id, name, value)
 
-    def turn_refused(self, name: str, value: float, message: Text) -> None:
+    def record_refused_turn(self, name: str, value: float, message: Text) -> None:
         """Discard a knob turn that the run cannot apply, and state the reason in the run's message."""
         with self._writing() as db:
             _take_turn(db, self.run_id, name, value)
             db.execute("UPDATE work SET message = ? WHERE id = ?", (message, self.run_id))
 
-    def checkpointed(self, step: int) -> None:
+    def record_checkpoint(self, step: int) -> None:
         self._write("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
 
     def notice(self, message: Text) -> None:

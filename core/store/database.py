@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core.errors import DiskFullError, StoreError, shown
+from core.errors import DiskFullError, StoreError, quote_value
 from core.messages import Message, dump_text
 
 DATABASE = "runs.sqlite3"
@@ -53,13 +53,13 @@ class Database:
             raise StoreError(
                 "The folder {folder} holds files of runs, but {name} is missing: restore it from a backup, or choose "
                 "another folder with SCL_RUNS.",
-                folder=shown(str(self.folder)),
+                folder=quote_value(str(self.folder)),
                 name=DATABASE,
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            where = shown(str(self.folder))
+            where = quote_value(str(self.folder))
             raise StoreError(
                 "The runs folder {folder} cannot be created ({reason}).", folder=where, reason=error.strerror
             ) from error
@@ -73,7 +73,7 @@ class Database:
             raise StoreError(
                 "The store in {folder} was written by a later version of SCL Playground: install that version, or "
                 "choose another folder with SCL_RUNS.",
-                folder=shown(str(self.folder)),
+                folder=quote_value(str(self.folder)),
             )
         if recorded == MIGRATIONS:
             return
@@ -81,7 +81,7 @@ class Database:
             raise StoreError(
                 "The store in {folder} was written before version 0.1.0 of SCL Playground: open it once with that "
                 "version, or choose another folder with SCL_RUNS.",
-                folder=shown(str(self.folder)),
+                folder=quote_value(str(self.folder)),
             )
         import sqlite_utils
         from filelock import FileLock, Timeout
@@ -98,7 +98,7 @@ class Database:
                     self._back_up(connection, recorded)
                 migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
         except Timeout:
-            raise StoreError(_sentence(shown(str(self.folder)), "locked")) from None
+            raise StoreError(_sentence(quote_value(str(self.folder)), "locked")) from None
 
     def _back_up(self, connection: sqlite3.Connection, recorded: int) -> None:
         """Copy the database to a backup next to it, in case a migration damages it."""
@@ -131,7 +131,7 @@ class Database:
             raise StoreError(
                 "The store in {folder} was moved, deleted or replaced while this process was using it: put it back, "
                 "or restart the process.",
-                folder=shown(str(self.folder)),
+                folder=quote_value(str(self.folder)),
             )
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
@@ -159,7 +159,7 @@ class Database:
             yield
         except sqlite3.Error as error:
             kind = DiskFullError if "full" in str(error) else StoreError
-            raise kind(_sentence(shown(str(self.folder)), str(error))) from error
+            raise kind(_sentence(quote_value(str(self.folder)), str(error))) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

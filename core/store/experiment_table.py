@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import StoreError, shown
+from core.errors import StoreError, quote_value
 from core.events import Evaluation
 from core.messages import Message, Text
 from core.store.database import UNDO_S, Database, build_record
@@ -128,7 +128,7 @@ class ExperimentTable(Database):
         """Return one experiment. Raises: StoreError for an unknown id."""
         found = self._experiments("id = ? AND discarded_at IS NULL", experiment_id)
         if not found:
-            raise StoreError("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id))
+            raise StoreError("Experiment {id} does not exist: choose one from the list.", id=quote_value(experiment_id))
         return found[0]
 
     def _experiments(self, condition: str, *values: object) -> list[Experiment]:
@@ -140,7 +140,9 @@ class ExperimentTable(Database):
         rows = self.all("SELECT id, number FROM experiments WHERE discarded_at IS NULL")
         found = [str(row["id"]) for row in rows if text in (row["id"], str(row["number"]))]
         if len(found) != 1:
-            raise StoreError("Experiment {id} does not exist: give an id or a number from the list.", id=shown(text))
+            raise StoreError(
+                "Experiment {id} does not exist: give an id or a number from the list.", id=quote_value(text)
+            )
         return found[0]
 
     def with_design(self, design: str) -> str | None:
@@ -160,7 +162,7 @@ class ExperimentTable(Database):
         """Replace the design with one that numbers its cells in the same way. Raises: StoreError."""
         self._change(experiment_id, "design = ?", design)
 
-    def want(self, experiment_id: str, wanted: bool) -> None:
+    def set_wanted(self, experiment_id: str, wanted: bool) -> None:
         """Set whether the experiment's runs are to be executed. Raises: StoreError."""
         self._change(experiment_id, "wanted = ?", wanted)
 
@@ -179,7 +181,9 @@ class ExperimentTable(Database):
     def restore(self, experiment_id: str) -> None:
         """Undo `discard`. Raises: StoreError if the experiment was purged."""
         if not self.write("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
-            raise StoreError("Experiment {id} was deleted permanently and cannot be restored.", id=shown(experiment_id))
+            raise StoreError(
+                "Experiment {id} was deleted permanently and cannot be restored.", id=quote_value(experiment_id)
+            )
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Permanently delete experiments discarded more than `older_than_s` seconds ago; their runs stay."""

@@ -60,7 +60,7 @@ class JobRecord:
         return not self.status.ended
 
     @property
-    def keeping(self) -> bool:
+    def is_storing_result(self) -> bool:
         """True if all units are done and the job is only storing its result."""
         return self.active and bool(self.total) and self.done == self.total
 
@@ -115,7 +115,7 @@ class JobTable(WorkTable):
         )
 
     def _waiting_message(self, line: str, job_id: str) -> Message:
-        process, awaiting = self.warm_process(line), self.awaiting(line)
+        process, awaiting = self.warm_process(line), self.find_pending_ids(line)
         if process is not None and process.doing == LOADING:
             return Message("loading libraries (first use only)")
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))

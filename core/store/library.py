@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from core.config import OWN_TASK, TaskConfig
-from core.errors import ConfigError, StoreError, TaskError, shown
-from core.messages import listed
+from core.errors import ConfigError, StoreError, TaskError, quote_value
+from core.messages import join_list
 from core.store.database import DATABASE, UNDO_S, Database, build_record
 from core.store.names import NAME_CHARS, checked_task_name
 from core.tasks.rows import Kind, Rows, file_stamp, one_line, read_rows_file, write_rows
@@ -82,7 +82,7 @@ class TaskLibrary:
             raise TaskError(
                 "The task folder {folder} cannot be created ({reason}): free space and check its permissions, or "
                 "choose another folder with SCL_RUNS.",
-                folder=shown(str(self.rows_folder)),
+                folder=quote_value(str(self.rows_folder)),
                 reason=one_line(error),
             ) from None
         write_rows(self._file(task_id), rows, {})  # outside the transaction, because it is slow
@@ -127,7 +127,8 @@ class TaskLibrary:
         found = self._tasks("discarded_at IS NULL AND id = ?", task_id)
         if not found:
             raise TaskError(
-                "Task {id} is not in this library: add its file or Hub data set on the Data page.", id=shown(task_id)
+                "Task {id} is not in this library: add its file or Hub data set on the Data page.",
+                id=quote_value(task_id),
             )
         return found[0]
 
@@ -135,7 +136,7 @@ class TaskLibrary:
         """Return a task's name. Raises: TaskError for an unknown id."""
         return self.task(task_id).name
 
-    def named(self, task: TaskConfig) -> TaskConfig:
+    def with_current_name(self, task: TaskConfig) -> TaskConfig:
         """Return a task's config with the current name of the task; unchanged if the library lacks the task."""
         names = {one.id: one.name for one in self.tasks()}
         return task.model_copy(update={"name": names.get(task.id, task.name)})
@@ -150,10 +151,10 @@ class TaskLibrary:
         for task in tasks:
             if text in (task.id, task.name):
                 return task
-        names = listed(task.name for task in tasks[:10])
+        names = join_list(task.name for task in tasks[:10])
         if not names:
-            raise TaskError("You have no task {name}: add one.", name=shown(text))
-        raise TaskError("You have no task {name}; your tasks are {names}.", name=shown(text), names=names)
+            raise TaskError("You have no task {name}: add one.", name=quote_value(text))
+        raise TaskError("You have no task {name}; your tasks are {names}.", name=quote_value(text), names=names)
 
     def rows(self, task_id: str) -> Rows:
         """Read a task's rows. Raises: TaskError for an unknown id or a damaged file."""
@@ -202,7 +203,7 @@ class TaskLibrary:
         with self._database.transaction() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
-                raise TaskError("Task {id} was deleted permanently: add its data again.", id=shown(task_id))
+                raise TaskError("Task {id} was deleted permanently: add its data again.", id=quote_value(task_id))
             if row["discarded_at"] is not None:
                 db.execute(
                     "UPDATE tasks SET name = ?, changed_at = ?, discarded_at = NULL WHERE id = ?",

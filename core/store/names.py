@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-from core.errors import ConfigError, shown
+from core.errors import ConfigError, quote_value
 from core.messages import LANGUAGES, Message, _, in_language
 
 # Without l, o, 0 and 1, which are easily confused.
@@ -33,7 +33,7 @@ def checked_name(text: str) -> str:
     """Return a name with whitespace collapsed; "" means that the number serves as title. Raises: ConfigError."""
     name = " ".join(text.split())
     if len(name) > NAME_CHARS:
-        raise ConfigError("name", shown(name), "give at most {most} characters.", most=NAME_CHARS)
+        raise ConfigError("name", quote_value(name), "give at most {most} characters.", most=NAME_CHARS)
     return name
 
 
@@ -45,7 +45,9 @@ def checked_visitor_name(text: str) -> str:
     name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
     key = visitor_key(name)
     if "@" in key or _reserved().fullmatch(key):
-        raise ConfigError("name", shown(name), "it could be mistaken for an admin, the server or another visitor.")
+        raise ConfigError(
+            "name", quote_value(name), "it could be mistaken for an admin, the server or another visitor."
+        )
     return name
 
 
@@ -78,7 +80,9 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
     tags = tuple(dict.fromkeys(tag for text in given if (tag := " ".join(text.split()))))
     for tag in tags:
         if len(tag) > TAG_CHARS or "," in tag:
-            raise ConfigError("tags", shown(tag), "a tag has at most {most} characters and no comma.", most=TAG_CHARS)
+            raise ConfigError(
+                "tags", quote_value(tag), "a tag has at most {most} characters and no comma.", most=TAG_CHARS
+            )
     if len(tags) > TAGS_MAX:
         raise ConfigError("tags", Message("{count} tags", count=len(tags)), "give at most {most}.", most=TAGS_MAX)
     return tags

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import KnobTurn, RunConfig
-from core.errors import RunNotFoundError, StoreError, shown
+from core.errors import RunNotFoundError, StoreError, quote_value
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Step, Tokens
 from core.representation.projections import Points
 from core.store import frames as frame_files
@@ -94,10 +94,10 @@ class RunReader(WorkTable):
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
         if not matches:
-            raise RunNotFoundError("There is no run {text}: give an id from the list of runs.", text=shown(text))
+            raise RunNotFoundError("There is no run {text}: give an id from the list of runs.", text=quote_value(text))
         if len(matches) > 1:
             raise RunNotFoundError(
-                "{text} matches several runs: give a full id from the list of runs.", text=shown(text)
+                "{text} matches several runs: give a full id from the list of runs.", text=quote_value(text)
             )
         return str(matches[0])
 
@@ -105,7 +105,7 @@ class RunReader(WorkTable):
         named = "SELECT *, probe IS NOT NULL AS probe_known FROM run_rows WHERE id = ? AND discarded_at IS NULL"
         rows = rows_of_work(self, named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
         if not rows:
-            raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
+            raise RunNotFoundError("Run {id} does not exist: choose one from the list of runs.", id=quote_value(run_id))
         return rows[0]
 
     def run_folder(self, run_id: str) -> Path:
@@ -215,7 +215,7 @@ class RunReader(WorkTable):
         rows = self.all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
         if not rows:
             raise StoreError(
-                "Run {id} has no frame at step {step}: choose one of its frames.", id=shown(run_id), step=step
+                "Run {id} has no frame at step {step}: choose one of its frames.", id=quote_value(run_id), step=step
             )
         return self.run_folder(run_id) / str(rows[0]["file"])
 

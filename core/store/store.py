@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.config import RunConfig, check_turn
 from core.config.compare import config_hash
-from core.errors import ConfigError, EngineError, RunNotFoundError, StoreError, shown
+from core.errors import ConfigError, EngineError, RunNotFoundError, StoreError, quote_value
 from core.messages import N_, Message, Text
 from core.settings import settings
 from core.store.attempt import Attempt
@@ -32,7 +32,7 @@ from core.store.names import checked_name, checked_tags, checked_visitor_name, n
 from core.store.records import Liveness, Status, Waiting, config_problem
 from core.store.run_reader import RUN_ID, RunReader
 from core.store.sizes import Dropped, RunSize
-from core.store.work import ACTIVE, IN_LINE, RUN, RUNS, count_time
+from core.store.work import ACTIVE, QUEUE_QUERY, RUN, RUNS, count_time
 
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows without a run are kept this long, because they may belong to a run that is being created.
@@ -56,7 +56,7 @@ def default_folder() -> Path:
 def rows_path(folder: Path, content_hash: str) -> Path:
     """Return the path of the rows with this hash in a store's folder. Raises: StoreError for a malformed hash."""
     if not CONTENT_HASH.fullmatch(content_hash):
-        raise StoreError("{hash} is not the hash of a run's rows.", hash=shown(content_hash))
+        raise StoreError("{hash} is not the hash of a run's rows.", hash=quote_value(content_hash))
     return folder / "rows" / f"{content_hash}.parquet"
 
 
@@ -130,7 +130,7 @@ class Store(RunReader):
         Raises: StoreError for a malformed or existing id.
         """
         if not RUN_ID.fullmatch(run_id):
-            raise StoreError("{id} is not a run id: choose another file.", id=shown(run_id))
+            raise StoreError("{id} is not a run id: choose another file.", id=quote_value(run_id))
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError("Run {id} exists already: open it from the list of runs.", id=run_id)
@@ -195,7 +195,7 @@ class Store(RunReader):
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError if the run was purged."""
         if not self.write("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-            raise RunNotFoundError("Run {id} was deleted permanently and cannot be restored.", id=shown(run_id))
+            raise RunNotFoundError("Run {id} was deleted permanently and cannot be restored.", id=quote_value(run_id))
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs discarded more than `older_than_s` seconds ago, with their files."""
@@ -283,9 +283,9 @@ class Store(RunReader):
 
     # The queue
 
-    def line(self) -> list[Waiting]:
+    def queued_runs(self) -> list[Waiting]:
         """Return the queued runs that may begin, in the order of the queue, regardless of visitors' limits."""
-        rows = self.all(IN_LINE, (RUNS, "[]"))
+        rows = self.all(QUEUE_QUERY, (RUNS, "[]"))
         return [build_record(Waiting, row, background=bool(row["background"])) for row in rows]
 
     def queued_counts(self) -> Counter[str | None]:

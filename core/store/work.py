@@ -27,7 +27,7 @@ ACTIVE = "('starting', 'running', 'paused', 'stopping')"
 ENDED = "('stopped', 'failed', 'finished')"
 # Waiting work of a queue, next first. Experiments come last; visitors take turns; then the longest wait comes first.
 # A run that starts from another waits for its end. Parameters: the queue; owners who have reached their limit.
-IN_LINE = (
+QUEUE_QUERY = (
     "SELECT work.*, runs.config, coalesce(visitors.turn_at, 0) AS turn_at FROM work "
     "LEFT JOIN runs ON runs.id = work.id LEFT JOIN visitors ON visitors.id = work.owner "
     "WHERE work.status = 'queued' AND line = ? AND (config IS NULL OR json_valid(config)) AND NOT EXISTS ("
@@ -133,7 +133,7 @@ class WorkTable(Database):
             busy = [owner for owner, count in counts.items() if most_of_owner is not None and count >= most_of_owner]
             # Slots outside `slots` belong to other claimants.
             taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
-            waiting = db.execute(IN_LINE, (line, json.dumps(busy)))
+            waiting = db.execute(QUEUE_QUERY, (line, json.dumps(busy)))
             row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
             if row is None or (row["config"] and not accepts(stored_config(row["config"]), bool(row["background"]))):
                 return None
@@ -174,7 +174,7 @@ class WorkTable(Database):
             if observed_status(row).active or (row["status"] == Status.STARTING and row["worker"] == holder is not None)
         ]
 
-    def handed_to(self, line: str, worker: Liveness) -> tuple[Claim, dict[str, Any]] | None:
+    def find_held_work(self, line: str, worker: Liveness) -> tuple[Claim, dict[str, Any]] | None:
         """Return the oldest claimed work that a process holds and has not begun, with its request, or None."""
         held = (
             "SELECT * FROM work WHERE line = ? AND status IN ('starting', 'stopping') AND worker = ? "
@@ -251,7 +251,7 @@ class WorkTable(Database):
 
     # Warm processes
 
-    def awaiting(self, line: str) -> list[str]:
+    def find_pending_ids(self, line: str) -> list[str]:
         """Return the ids that a queue's warm process is to begin, oldest first: queued jobs, and work that it holds."""
         found = (
             "SELECT id, number FROM work WHERE line = ? AND status = 'queued' AND kind != 'run' UNION ALL "

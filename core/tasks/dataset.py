@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from core.errors import TaskError, shown
+from core.errors import TaskError, quote_value
 from core.messages import Message
 from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
 
@@ -47,7 +47,7 @@ class Split:
         return self.texts if self.seconds is None else tuple(zip(self.texts, self.seconds, strict=True))
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def display_texts(self) -> tuple[str, ...]:
         """Return each row as one line of text for display."""
         if self.seconds is None:
             return self.texts
@@ -165,7 +165,9 @@ def read_data(path: Path, content_hash: str) -> TaskData:
         data = TaskData(about["name"], classes, train, validation, test)
     except (KeyError, ValueError) as error:
         raise TaskError(
-            "{file} has no rows of a run ({reason}): start the run again.", file=path.name, reason=shown(str(error))
+            "{file} has no rows of a run ({reason}): start the run again.",
+            file=path.name,
+            reason=quote_value(str(error)),
         ) from None
     if data.content_hash != content_hash:
         raise TaskError("{file} does not hold the rows of this run: start the run again.", file=path.name)

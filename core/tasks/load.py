@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
-from core.errors import ConfigError, TaskError, shown
+from core.errors import ConfigError, TaskError, quote_value
 from core.messages import N_, Message
 from core.tasks.dataset import Split, TaskData
 from core.tasks.files.problems import PROBLEMS, check_drop
@@ -65,14 +65,14 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
     if is_own(config.id):
         if library is None:
             raise TaskError(
-                "Task {id} is in the library of a runs folder, but no runs folder is open.", id=shown(config.id)
+                "Task {id} is in the library of a runs folder, but no runs folder is open.", id=quote_value(config.id)
             )
         if config.test_path:
             raise ConfigError("test_path", config.test_path, "a task of the library has its own rows; leave it out.")
-        return _load(config, seed, library.name(config.id), Fixed(library.rows(config.id)))
+        return _load(config, seed, library.name(config.id), IdentityKey(library.rows(config.id)))
     name, files = _files(config)
     rows, used = _read(files, tuple(map(file_stamp, files)), config.reading, config.drop)
-    data = _load(config, seed, name, Fixed(rows))
+    data = _load(config, seed, name, IdentityKey(rows))
     notes = [
         Message("{source}, {used:,} of them used.", source=source.sentence, used=count)
         if count < source.rows
@@ -98,19 +98,19 @@ def _files(config: TaskConfig) -> tuple[str, tuple[Path, ...]]:
         # A visitor's path must not reach into the working directory of the server.
         if not file.is_absolute():
             raise TaskError(
-                "File {name} is not a full path: give one, such as /data/reviews.csv.", name=shown(str(file))
+                "File {name} is not a full path: give one, such as /data/reviews.csv.", name=quote_value(str(file))
             )
     return name, files
 
 
-class Fixed:
+class IdentityKey:
     """Rows as a cache key, compared by identity: comparing their content would take long."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fixed) and other.rows is self.rows
+        return isinstance(other, IdentityKey) and other.rows is self.rows
 
     def __hash__(self) -> int:
         return id(self.rows)
@@ -128,7 +128,7 @@ def _read(
         for reading, part in zip(together.readings, parts, strict=True)
         if len(part) < reading.total
     )
-    return joined(parts, [path.name for path in files]), used
+    return join_rows(parts, [path.name for path in files]), used
 
 
 def read_files(paths: Sequence[Path], options: ReadingConfig) -> CombinedFiles:
@@ -175,7 +175,7 @@ def usable_rows(together: CombinedFiles, drop: Sequence[str]) -> list[Rows]:
     return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
 
 
-def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
+def join_rows(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     """Join the rows of a training file and of a test file, whose rows become the test split.
 
     Raises: TaskError if the two files do not match.
@@ -183,7 +183,7 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     train, test = parts
-    name = shown(names[1])
+    name = quote_value(names[1])
     if (train.seconds is None) != (test.seconds is None):
         if train.seconds is None:
             raise TaskError(
@@ -201,13 +201,13 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
         raise TaskError(
             "{file} has the label {label}, which the training file does not have: its labels are {labels}.",
             file=name,
-            label=shown(unknown[0]),
-            labels=shown(", ".join(sorted(set(train.labels)))),
+            label=quote_value(unknown[0]),
+            labels=quote_value(", ".join(sorted(set(train.labels)))),
         )
     if train.splits is not None and "test" in train.splits:
         raise TaskError(
             "{file} has its own test split: leave out the test file {other}, or name no split column.",
-            file=shown(names[0]),
+            file=quote_value(names[0]),
             other=name,
         )
     learned: list[SplitName] = list(train.splits or ["train"] * len(train))
@@ -217,25 +217,26 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
 
 
 @lru_cache(maxsize=8)
-def _load(config: TaskConfig, seed: int, name: str, fixed: Fixed) -> TaskData:
+def _load(config: TaskConfig, seed: int, name: str, fixed: IdentityKey) -> TaskData:
     return split_rows(fixed.rows, name, config, seed)
 
 
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
     """Split rows with classes into three splits, with the config's sample and noise. Raises: see `load_task`."""
     config = config or TaskConfig()
-    data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
+    data = _sampled(config, seed, _split_whole(IdentityKey(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
         raise TaskError(
-            "{name} has changed since this run was made: restore the old rows, or start a new run.", name=shown(name)
+            "{name} has changed since this run was made: restore the old rows, or start a new run.",
+            name=quote_value(name),
         )
     return data
 
 
 @lru_cache(maxsize=4)
-def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskData:
+def _split_whole(fixed: IdentityKey, name: str, validation_size: int | None) -> TaskData:
     """Split all rows, without sample and noise."""
-    rows, named = fixed.rows, shown(name)
+    rows, named = fixed.rows, quote_value(name)
     if rows.kind == "similarity":
         raise TaskError(
             "{name} holds similarity scores, which are used for evaluation only: choose a task with classes.",
@@ -250,7 +251,7 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
         raise TaskError(
             "{name} has only the label {label}: training needs rows of at least two classes.",
             name=named,
-            label=shown(classes[0]),
+            label=quote_value(classes[0]),
         )
     rest = _split(rows, given["train"], classes, named)
     if given["test"]:
@@ -290,8 +291,8 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
             "{name} has the label {label} only outside the training rows, whose labels are {labels}: add training "
             "rows with it, or drop it.",
             name=named,
-            label=shown(unknown[0]),
-            labels=shown(", ".join(classes)),
+            label=quote_value(unknown[0]),
+            labels=quote_value(", ".join(classes)),
         )
     return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
 
@@ -306,9 +307,9 @@ def _divide(
     """
     rarest, count = min(Counter(split.labels).items(), key=lambda item: item[1])
     if count < 2 or len(set(split.labels)) < len(classes):
-        label = shown(classes[rarest])
+        label = quote_value(classes[rarest])
         if count == 1:
-            label += f" ({shown(split.texts[split.labels.index(rarest)])})"
+            label += f" ({quote_value(split.texts[split.labels.index(rarest)])})"
         raise TaskError(TOO_FEW[purpose], name=named, label=label)
     size = max(size, len(classes))
     if size > len(split) - len(classes):

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from core.atomic import atomic_write
 from core.config import OWN_TASK
-from core.errors import TaskError, shown
+from core.errors import TaskError, quote_value
 from core.messages import N_, Message
 
 SplitName = Literal["train", "validation", "test"]
@@ -111,7 +111,7 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
             os.fsync(file.fileno())
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TaskError(
-            "The rows file {file} could not be written ({reason}).", file=shown(path.name), reason=one_line(error)
+            "The rows file {file} could not be written ({reason}).", file=quote_value(path.name), reason=one_line(error)
         ) from error
 
 
@@ -125,13 +125,13 @@ def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
 
     try:
         if not path.is_file():  # a fifo would block
-            raise TaskError("The rows file {file} is missing: add the data again.", file=shown(path.name))
+            raise TaskError("The rows file {file} is missing: add the data again.", file=quote_value(path.name))
         with path.open("rb") as file:
             return _checked(parquet.read_table(file))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise TaskError(
             "The rows file {file} is damaged ({reason}): add the data again.",
-            file=shown(path.name),
+            file=quote_value(path.name),
             reason=one_line(error),
         ) from error
 
@@ -141,9 +141,9 @@ def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
     about = json.loads((table.schema.metadata or {})[META_KEY])
     columns = {name: tuple(table.column(name).to_pylist()) for name in table.column_names}
     if about["version"] != META_VERSION or about["kind"] not in KINDS:
-        raise ValueError(f"version {shown(about['version'])}, kind {shown(about['kind'])}")
+        raise ValueError(f"version {quote_value(about['version'])}, kind {quote_value(about['kind'])}")
     if not {"text", "label"} <= columns.keys() <= {"text", "text_b", "label", "split"}:
-        raise ValueError(f"columns {shown(', '.join(columns))}")
+        raise ValueError(f"columns {quote_value(', '.join(columns))}")
     if not all(isinstance(value, str) for values in columns.values() for value in values):
         raise ValueError("a value that is no text")
     if not set(columns.get("split", ())) <= set(SPLIT_NAMES):

@@ -110,7 +110,7 @@ class Checkpoints:
         return _tensors(self.path)
 
 
-class Trained:
+class TrainedModel:
     """The encoder and weights in memory after the last step."""
 
     encoder: Encoder

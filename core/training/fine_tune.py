@@ -25,7 +25,7 @@ from core.errors import StaleAttemptError, TrainingError
 from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
 from core.messages import _
 from core.tasks import TaskData
-from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, Trained, restore_weights
+from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, TrainedModel, restore_weights
 from core.training.data_parallel import Ranks
 from core.training.encode import encode, encoder_autocast
 from core.training.loop import Controls, train
@@ -58,7 +58,7 @@ def fine_tune(
         log: appends a line to the run's log.
     Raises: as `train`. If saving in half precision fails, the weights are saved in full precision instead.
     """
-    predictions, trained, started = dict(known), Trained(), None
+    predictions, trained, started = dict(known), TrainedModel(), None
     wanted = {*(config.checkpoint.snapshot_steps or ()), config.steps}
     for event in train(
         config,
@@ -90,7 +90,7 @@ def _store_weights(
     data: TaskData,
     device: str,
     known: Mapping[int, Predictions],
-    trained: Trained,
+    trained: TrainedModel,
     log: Callable[[str], None],
 ) -> Checkpointed | Notice:
     """Save the last weights, in full precision if saving in half precision fails."""
@@ -115,7 +115,7 @@ def halve_weights(
     data: TaskData,
     device: str,
     known: Mapping[int, Predictions] | None = None,
-    trained: Trained | None = None,
+    trained: TrainedModel | None = None,
 ) -> Iterator[str]:
     """Save a finished run's last weights and snapshots in float16, file by file.
 

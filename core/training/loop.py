@@ -39,7 +39,7 @@ from core.training.augmentation import with_back_translations
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
-    Trained,
+    TrainedModel,
     load_start,
     plain_weights,
     random_states,
@@ -105,7 +105,7 @@ def train(
     start: Path | None = None,
     resume: bool = False,
     ranks: Ranks | None = None,
-    trained: Trained | None = None,
+    trained: TrainedModel | None = None,
 ) -> Iterator[Event]:
     """Fine-tune an encoder as `config` describes, and yield the events of the run.
 
@@ -231,7 +231,7 @@ class _Run:
             self.encoder, texts, self.frames.attended, key, self.cache, keep=resume
         )
 
-    def events(self, controls: Controls, trained: Trained | None) -> Iterator[Event]:
+    def events(self, controls: Controls, trained: TrainedModel | None) -> Iterator[Event]:
         """Yield the events of the run, from first to last."""
         checkpoints = self.checkpoints
         yield self._started()
@@ -285,7 +285,7 @@ class _Run:
                     yield Notice(self.step, sentence)
             # Frame 0 and the linear probe come after the step, so that they do not delay the first one.
             yield from self._first_frame(controls)
-            yield from self._baseline.between_steps()
+            yield from self._baseline.encode_next()
             if self.step in self.frame_steps:
                 yield from self._frame(controls)
             if checkpoints and self.step in self.snapshot_steps:
@@ -447,7 +447,7 @@ class _Run:
         If the run was too short to compute the baseline's scores, they come first. Without a trained classifier, the
         run's predictions are those of a linear probe.
         """
-        yield from self._baseline.to_the_end()
+        yield from self._baseline.encode_remaining()
         labels, by_probe = self.data.test.labels, not classifier_learned(self.config, self.step)
         fitting = self.frames.fitting_texts if by_probe else ()
         texts = (*fitting, *self.data.test.inputs)

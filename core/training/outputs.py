@@ -14,7 +14,7 @@ from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
 from core.losses.cross_entropy import mix
 from core.losses.evaluate import Contrasted, Mixed, TermInput
-from core.parameters import number, whole
+from core.parameters import integer_setting, number
 from core.views.token_clusters import cluster_views
 
 
@@ -84,8 +84,8 @@ class Reader:
         if level == "logits":
             return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
         if level == "token":
-            clusters = whole(settings, "clusters")
-            k = whole(settings, "k")
+            clusters = integer_setting(settings, "clusters")
+            k = integer_setting(settings, "k")
             return TermInput(layers=tuple(self._tokens(plan, group, k, clusters) for group in plan.groups))
         return TermInput(
             layers=tuple(

@@ -25,9 +25,9 @@ from core.tasks.dataset import Input
 from core.texts.eda import row_generator
 from core.training.adversarial import arrange_gradients, embedding_gradients
 from core.training.data_parallel import Ranks, ShardedBatch
-from core.training.frozen import OncePerRow
 from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, outputs_of
+from core.training.row_cache import RowCache
 from core.views.embedding import Embedded
 
 FLOAT_BYTES = 4
@@ -90,16 +90,16 @@ class Passes:
         self._ranks = ranks
         self._taps = Taps(plan.layers, plan.tokens)
         self._start = frozen
-        self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
-        self.kept_states: OncePerRow[Tensor] | None = None
+        self.kept_outputs: RowCache[tuple[Tensor, ...]] | None = None
+        self.kept_states: RowCache[Tensor] | None = None
         # Each process encodes its own shard of a batch, unless all blocks are frozen.
         if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
             width = encoder.base.config.hidden_size * FLOAT_BYTES
             if frozen == len(encoder.blocks):
                 vectors = max(1, len(plan.layers)) + sum(k for _, k in plan.tokens)
-                self.kept_outputs = OncePerRow(rows_of, self._frozen_outputs, lambda _: vectors * width)
+                self.kept_outputs = RowCache(rows_of, self._frozen_outputs, lambda _: vectors * width)
             else:
-                self.kept_states = OncePerRow(
+                self.kept_states = RowCache(
                     rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
                 )
 

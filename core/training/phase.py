@@ -15,8 +15,8 @@ from core.config.schedule import learning_rate_factor
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
+from core.parameters import integer_setting
 from core.parameters import number as number_of
-from core.parameters import whole
 from core.tasks import TaskData
 from core.tasks.batches import RandomSampler, Sampler, make_sampler
 from core.training.checkpoints import UNUSABLE
@@ -69,9 +69,11 @@ class Phase:
         self.sampler = make_sampler(config.task.sampler, data.train.labels, self.config.batch_size, config.seed)
         # Also for terms of weight 0: a queue must not depend on when λ was turned.
         self.queues = {
-            key: MomentumQueue(encoder, key, whole(term.parameters, "queue"), number_of(term.parameters, "momentum"))
+            key: MomentumQueue(
+                encoder, key, integer_setting(term.parameters, "queue"), number_of(term.parameters, "momentum")
+            )
             for key, term in zip(self.config.objective.keys, self.config.objective.terms, strict=True)
-            if whole(term.parameters, "queue")
+            if integer_setting(term.parameters, "queue")
         }
         self.rate_factor, self._peak_rate = 1.0, peak_rates(self.config.optimiser)[0]
         self.plan = plan_phase(self.config.objective, len(encoder.blocks))

@@ -48,7 +48,7 @@ class ProbeFrames:
         self._size = size
         self.probe = Probe(
             tuple(range(len(self._places))),
-            (*data.validation.shown[:size], *train.shown),
+            (*data.validation.display_texts[:size], *train.display_texts),
             (*data.validation.labels[:size], *train.labels),
             data.classes,
             (VALIDATION,) * size + (TRAIN,) * len(self._train_rows),

@@ -20,7 +20,7 @@ from core.training.passes import Batch
 from core.training.phase import Phase
 
 
-class Computed(NamedTuple):
+class StepGradients(NamedTuple):
     """Gradients of a step, before the optimiser applies them."""
 
     batch: Batch
@@ -29,7 +29,7 @@ class Computed(NamedTuple):
     started: float
 
 
-def compute_step(phase: Phase, step: int) -> Computed:
+def compute_step(phase: Phase, step: int) -> StepGradients:
     """Compute the gradients of one step.
 
     The optimiser has not run yet, so a non-finite loss leaves the weights unchanged.
@@ -62,10 +62,10 @@ def compute_step(phase: Phase, step: int) -> Computed:
     values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step)
     values["tokens"] = float(sum(len(tokens.ids) for texts in batch.tokens for tokens in texts))
     values["texts"] = float(len(batch.rows))
-    return Computed(batch, norm, values, started)
+    return StepGradients(batch, norm, values, started)
 
 
-def commit_step(phase: Phase, computed: Computed) -> float:
+def commit_step(phase: Phase, computed: StepGradients) -> float:
     """Apply the gradients of a computed step. Return the duration of the whole step in seconds."""
     take_clipped_step(phase.optimiser, phase.parameters, computed.norm, phase.config.optimiser.max_gradient_norm)
     phase.optimiser.zero_grad(set_to_none=True)

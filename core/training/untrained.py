@@ -221,7 +221,7 @@ class Baseline:
         self._encoder = copy.deepcopy(encoder) if known is None else None
         self._reported = False
 
-    def between_steps(self) -> Iterator[Evaluation]:
+    def encode_next(self) -> Iterator[Evaluation]:
         """Encode some texts. After the last ones, yield the probe's scores on validation and test, once."""
         if self._encoder is not None:
             start = sum(len(part) for part in self._parts)
@@ -240,7 +240,7 @@ class Baseline:
             yield Evaluation(0, BASELINE_TEST, probe.scores(vectors[2], test.labels))
             self._parts = []
 
-    def to_the_end(self) -> Iterator[Evaluation]:
+    def encode_remaining(self) -> Iterator[Evaluation]:
         """Encode all remaining texts at the end of a run that was too short, and yield the scores."""
         while not self._reported:
-            yield from self.between_steps()
+            yield from self.encode_next()

@@ -23,7 +23,7 @@ import torch
 import transformers
 
 from core.catalogue.loss_entry import Settings
-from core.errors import EncoderError, first_line, shown
+from core.errors import EncoderError, first_line, quote_value
 from core.messages import N_, Message, Text
 from core.models.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
 from core.parameters import number
@@ -241,15 +241,15 @@ def _check_type(folder: Path, name: str) -> None:
         raise EncoderError(
             "Translation model {name} has no readable config.json ({problem}): give a Marian model with its "
             "weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
-            name=shown(name),
-            problem=shown(str(error)),
+            name=quote_value(name),
+            problem=quote_value(str(error)),
         ) from None
     if model_type != "marian":
         raise EncoderError(
             "Translation model {name} is of the type {kind}: give a Marian model with its weights and tokenizer, "
             "such as Helsinki-NLP/opus-mt-en-de.",
-            name=shown(name),
-            kind=shown(model_type),
+            name=quote_value(name),
+            kind=quote_value(model_type),
         )
 
 
@@ -274,11 +274,11 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
         )
     # A tokenizer with missing files raises TypeError or AssertionError.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
-        reason = shown(first_line(error))
+        reason = quote_value(first_line(error))
         raise EncoderError(
             "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "
             "tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
-            name=shown(name),
+            name=quote_value(name),
             problem=reason,
         ) from error
     return tokenizer, model.to(device).eval().requires_grad_(False)

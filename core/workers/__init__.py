@@ -5,7 +5,7 @@ and artifacts; this package stores their results.
 """
 
 from core.store.job_table import JobRecord
-from core.workers.engine import Engine, LocalEngine, chosen_engine
+from core.workers.engine import Engine, LocalEngine, build_engine
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
 from core.workers.job_worker import Cancelled, carry_out
 from core.workers.jobs import Jobs
@@ -20,6 +20,6 @@ __all__ = [
     "Jobs",
     "LocalEngine",
     "Progress",
+    "build_engine",
     "carry_out",
-    "chosen_engine",
 ]

@@ -185,7 +185,7 @@ class LocalEngine(Engine):
 
     def dispatch(self) -> None:
         retry_killed(self.store)
-        if self._forks and self.store.awaiting(RUNS):
+        if self._forks and self.store.find_pending_ids(RUNS):
             self.warm_up()  # the warm process that holds them may have died
         # The warm process may have been started with older settings.
         known = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
@@ -215,7 +215,7 @@ class LocalEngine(Engine):
         self.store.hand_over(claim, worker)
 
 
-def chosen_engine(store: Store) -> Engine:
+def build_engine(store: Store) -> Engine:
     """Return the engine of the settings: this machine or a Ray cluster. Raises: ConfigError for invalid ones."""
     address = settings().engine
     if address == LOCAL:

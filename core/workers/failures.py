@@ -30,7 +30,7 @@ def end_with_error(store: Store, attempt: Attempt, error: BaseException) -> None
     """Record the error that ended an attempt, or requeue the run with half the micro-batch if memory ran out."""
     try:
         run = store.run(attempt.run_id)
-        if is_of_memory(error) and requeued_with_less(attempt, run):
+        if is_of_memory(error) and requeue_after_memory_error(attempt, run):
             return
         batch_size = run.config.phases[run.config.phase_at(run.last_step + 1)].batch_size
         failure = plain_failure(error, batch_size)
@@ -85,7 +85,7 @@ def plain_failure(error: BaseException, batch_size: int) -> Message:
     return Message("The run failed with an unexpected {error}: its log has the details.", error=type(error).__name__)
 
 
-def requeued_with_less(attempt: Attempt, run: RunRecord) -> bool:
+def requeue_after_memory_error(attempt: Attempt, run: RunRecord) -> bool:
     """Requeue a run with half the micro-batch, if its views allow that. Returns: True if it was requeued."""
     number = run.config.phase_at(run.last_step + 1)
     views = [view for term in run.config.phases[number].objective.terms for view in term.views]

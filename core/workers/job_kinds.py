@@ -69,6 +69,6 @@ def work_of(kind: str) -> Work:
     return work
 
 
-def lines() -> list[str]:
+def queues() -> list[str]:
     """Return the queues that warm processes serve."""
     return sorted({*WARM.values(), *SERVERS})

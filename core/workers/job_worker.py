@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from core.errors import ConfigError, PlaygroundError, shown
+from core.errors import ConfigError, PlaygroundError, quote_value
 from core.messages import Message, Text
 from core.store.job_table import JobRecord, JobTable, waiting_words
 from core.store.liveness import liveness_of
@@ -42,12 +42,12 @@ def carry_out(table: JobTable, claim: Claim) -> bool:
     begun = table.register(claim, liveness_of())
     job = table.job(claim.id)
     if job is None:
-        raise ConfigError("job", shown(claim.id), "give the id of a job.")
+        raise ConfigError("job", quote_value(claim.id), "give the id of a job.")
     if not begun:
         return False  # cancelled before this process registered
     state = _State(table, claim.id)
     try:
-        state.look()
+        state.check_cancelled()
         _wait_for_turn(table, job, state.progress)
         state.end(Status.FINISHED, result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
     except Cancelled:
@@ -85,7 +85,7 @@ class _State:
 
     def progress(self, done: int, total: int | None, message: Text) -> None:
         """Report progress, at most every WRITE_EVERY_S unless the message changes. Raises: Cancelled."""
-        self.look()
+        self.check_cancelled()
         new_message = message != self._said[2]
         self._said = (done, total, message)
         if new_message or time.monotonic() - self._written_at >= WRITE_EVERY_S:
@@ -102,7 +102,7 @@ class _State:
             self._table.end(self._job_id, status, message, result)
         self.status = status
 
-    def look(self) -> None:
+    def check_cancelled(self) -> None:
         """Check for a cancellation. Raises: Cancelled."""
         if time.monotonic() - self._looked_at < LOOK_EVERY_S:
             return

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError, EngineError, StoreError, shown
+from core.errors import ConfigError, EngineError, StoreError, quote_value
 from core.messages import Text
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
@@ -77,8 +77,8 @@ class Jobs:
 
         Raises: ConfigError for an unknown queue; EngineError if no process can be started.
         """
-        if line not in kinds.lines():
-            raise ConfigError("line", line, "choose {names}.", names=tuple(kinds.lines()))
+        if line not in kinds.queues():
+            raise ConfigError("line", line, "choose {names}.", names=tuple(kinds.queues()))
         with self._plain_errors():
             self._ensure_running(line)
 
@@ -94,7 +94,7 @@ class Jobs:
         self._revive()
         record = self._table.job(job_id)
         if record is None:
-            raise EngineError("There is no job {id}: it may have been dismissed.", id=shown(job_id))
+            raise EngineError("There is no job {id}: it may have been dismissed.", id=quote_value(job_id))
         return record
 
     def log(self, job_id: str) -> str:
@@ -128,7 +128,7 @@ class Jobs:
     def dismiss(self, job_id: str) -> None:
         """Delete a job that has ended. Raises: EngineError if it is active or unknown."""
         if self.job(job_id).active:
-            raise EngineError("Job {id} is still running: cancel it first.", id=shown(job_id))
+            raise EngineError("Job {id} is still running: cancel it first.", id=quote_value(job_id))
         self._table.forget([job_id])
 
     @cached_property
@@ -181,15 +181,15 @@ class Jobs:
         ensure_running(self._table, line, lambda: self._spawn(arguments, log_path, environment_of(line)))
 
     def _revive(self) -> None:
-        for line in kinds.lines():
+        for line in kinds.queues():
             # The next call tries again. Until then the job is still waiting.
             with contextlib.suppress(OSError):
-                if self._table.awaiting(line):
+                if self._table.find_pending_ids(line):
                     self._ensure_running(line)
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)
-        return KEEPING_GRACE_S if record is not None and record.keeping else GRACE_S
+        return KEEPING_GRACE_S if record is not None and record.is_storing_result else GRACE_S
 
     def _end_warm(self, job_id: str) -> None:
         """Ask a job to end itself, and kill its warm process if it does not."""

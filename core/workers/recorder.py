@@ -42,7 +42,7 @@ class Recorder:
         attempt = self._attempt
         match event:
             case Started():
-                attempt.started(event)
+                attempt.record_start(event)
                 self._frames = set(self._store.frame_steps(attempt.run_id))
                 self._last_map = self._newest_map()
             case Tokens():
@@ -60,12 +60,12 @@ class Recorder:
             case Predictions():
                 attempt.predictions(event)
             case KnobTurned():
-                attempt.knob_turned(event.step, event.name, event.value)
+                attempt.record_knob_turn(event.step, event.name, event.value)
             case Checkpointed():
-                attempt.checkpointed(event.step)
+                attempt.record_checkpoint(event.step)
             case TurnRefused():
                 self._log(str(event.message))
-                attempt.turn_refused(event.name, event.value, event.message)
+                attempt.record_refused_turn(event.name, event.value, event.message)
             case Notice():
                 self._log(str(event.message))
                 attempt.notice(event.message)

@@ -27,7 +27,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import Predictions, fine_tune
 from core.training.untrained import FolderCache
 from core.weight_files import checkpoint_path, snapshot_steps
-from core.workers.engine import chosen_engine
+from core.workers.engine import build_engine
 from core.workers.failures import end_with_error
 from core.workers.followers import ranks_of
 from core.workers.limits import most_of_visitor
@@ -63,7 +63,7 @@ def work(store_folder: Path, claim: Claim) -> int:
         claim = following
         print_into(store.log_path(claim.id))
     try:
-        chosen_engine(store).dispatch()
+        build_engine(store).dispatch()
     except PlaygroundError as error:
         log(str(error))
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED

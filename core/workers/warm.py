@@ -113,7 +113,7 @@ def _give_up(table: JobTable, line: str, times: int) -> None:
         "memory, and start the job again. Its log has the details.",
         times=times,
     )
-    for work_id in table.awaiting(line):
+    for work_id in table.find_pending_ids(line):
         if line == RUNS:
             table.queue_again(work_id, 0.0)
         else:
@@ -171,7 +171,7 @@ class WarmServer:
                     return False
                 if self.claims:
                     self._table.claim_next(worker=self._me, line=self._line)
-                claimed = self._table.handed_to(self._line, self._me)
+                claimed = self._table.find_held_work(self._line, self._me)
                 if claimed is not None:
                     self._record(claimed[0].id)
             if claimed is not None:
@@ -206,7 +206,7 @@ class WarmServer:
 
     def _has_work(self) -> bool:
         """Return True if work waits for this process."""
-        return bool(self._table.awaiting(self._line))
+        return bool(self._table.find_pending_ids(self._line))
 
     def _hand_over(self) -> None:
         """Start a process with the current code to take over, unless another process has deregistered this one.

@@ -15,7 +15,7 @@ from core.config import ReadingConfig, TaskConfig
 from core.config.describe import value_text
 from core.config.fields import build, fields_of
 from core.errors import PlaygroundError, TaskError
-from core.messages import N_, _, listed, ngettext, pgettext, sentences
+from core.messages import N_, _, join_list, ngettext, pgettext, sentences
 from core.settings import settings
 from core.store import LibraryTask, Status
 from core.store.names import NAME_CHARS
@@ -24,7 +24,7 @@ from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import CombinedFiles
 from core.tasks.files.tables import Table
 from core.tasks.files.uploads import Upload, read_upload, store_uploads, take_upload, upload_request
-from core.tasks.load import joined, split_rows
+from core.tasks.load import join_rows, split_rows
 from core.tasks.rows import Rows
 from core.workers import JobRecord
 from core.workers.machine import has_gpu
@@ -56,7 +56,7 @@ SMALL_BYTES = 2**20
 def add_file() -> None:
     """Draw the view that adds a file."""
     show_added()
-    round_number: int = state.remembered("upload.round", lambda: 0)
+    round_number: int = state.session_value("upload.round", lambda: 0)
     left, right = st.columns([2, 1])
     most = settings().max_file_mb
     train = left.file_uploader(
@@ -142,7 +142,7 @@ def _options(files: tuple[UploadedFile, ...]) -> ReadingConfig:
             place.badge(_("first line is the header") if table.header else _("no header line"), color="gray")
         place.badge(table.format, color="gray")
         if table.unread:
-            columns = listed(f"{name} ({kind})" for name, kind in table.unread.items())
+            columns = join_list(f"{name} ({kind})" for name, kind in table.unread.items())
             st.caption(escaped(_("Ignored, because they contain no text: {columns}.", columns=columns)))
         mapping, guessed = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
@@ -206,7 +206,7 @@ def _read(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Upload:
     if sum(file.size for file in files) <= SMALL_BYTES:
         return _read_here(files, options)
     request = upload_request([(file.file_id, file.name) for file in files], options)
-    known = state.remembered("upload.read", dict[str, Upload])
+    known = state.session_value("upload.read", dict[str, Upload])
     key, folder = json.dumps(request), reads.jobs().folder
     if key not in known:
         job = job_of(JOB, request)  # before its answer, which a job writes before it ends
@@ -242,7 +242,7 @@ def _rows(
     _together: CombinedFiles, files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]
 ) -> Rows:
     """Return the rows to add, as the same object until something changes, so that they are split only once."""
-    return joined(_together.dropping(dropped), [file.name for file in files])
+    return join_rows(_together.dropping(dropped), [file.name for file in files])
 
 
 def _problems(together: CombinedFiles) -> list[str]:
@@ -347,12 +347,12 @@ def _cancel_button(label: str) -> None:
 
 def _forget_files() -> None:
     """Empty the uploaders by changing their keys."""
-    state.remember("upload.round", state.remembered("upload.round", lambda: 0) + 1)
+    state.remember("upload.round", state.session_value("upload.round", lambda: 0) + 1)
 
 
 def show_added() -> None:
     """Show the task that was just added, with links to browse it and to fine-tune on it."""
-    task: LibraryTask | None = state.remembered("added", lambda: None)
+    task: LibraryTask | None = state.session_value("added", lambda: None)
     if task is None:
         return
     state.forget("added")

@@ -23,13 +23,13 @@ from core.advice.positives import (
     expected_positives,
     token_class_views,
 )
-from core.catalogue.encoders import CHINESE, KOREAN, LISTED, knowing
+from core.catalogue.encoders import CHINESE, KOREAN, LISTED, find_encoders
 from core.config import PhaseConfig, RunConfig
 from core.config.plan import TermPlan, plan_phase
 from core.config.score_source import classifier_learns_from, classifier_note
 from core.messages import N_, _, ngettext, pgettext, sentences
 from core.models.source import encoder_shape, tokenizer_file
-from core.parameters import number, whole
+from core.parameters import integer_setting, number
 from core.quantities import PERCENT_CELLS, hundredths, percent
 from core.tasks import TaskData
 from core.tasks.batches import SMALLEST_BALANCED
@@ -77,10 +77,10 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         )
         st.warning(problem)
         with st.container(horizontal=True):
-            for name in knowing(language)[:3]:
+            for name in find_encoders(language)[:3]:
                 st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
     read, most = config.encoder.max_length, encoder_shape(config.encoder.id).positions
-    cut = cut_share(data.train.shown, read)
+    cut = cut_share(data.train.display_texts, read)
     if cut >= CUT:
         cut_sentence = _(
             "About {share} of the texts have more than {read} tokens and are truncated. The encoder reads up to "
@@ -271,7 +271,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         )
     positives = expected_positives(counts, batch, sampler, views, seed=config.seed)
     starving = anchors_without_positive(counts, batch, sampler, views, seed=config.seed)
-    queue = whole(term.term.parameters, "queue")
+    queue = integer_setting(term.term.parameters, "queue")
     columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
     if queue:
@@ -342,7 +342,7 @@ def _token_vectors(
     term: TermPlan, found: TokenCounts, views: Sequence[ClassViews], shares: Sequence[float], batch: int
 ) -> str:
     """Describe the number of vectors in a batch; a short text may have fewer tokens than k."""
-    k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
+    k, clusters = integer_setting(term.term.parameters, "k"), integer_setting(term.term.parameters, "clusters")
     vectors = f"{batch * sum(share * view.mean for share, view in zip(shares, views, strict=True)):,.0f}"
     short = mean(min(known, k) < clusters for known in found.tokens)
     if not clusters:  # without clustering, each token is a vector

@@ -246,7 +246,7 @@ def _tied(
 
 
 def _controls() -> dict[str, _Control]:
-    return state.remembered("bound.controls", dict[str, _Control])
+    return state.session_value("bound.controls", dict[str, _Control])
 
 
 def _as_number(text: str | None, like: Number) -> Number | None:

@@ -15,9 +15,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.advice.prepare import validation_size
 from core.config import TaskConfig
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.figures.bars import class_balance_figure, score_figure
-from core.messages import ENGLISH, N_, _, language, listed, ngettext, pgettext, sentences
+from core.messages import ENGLISH, N_, _, join_list, language, ngettext, pgettext, sentences
 from core.models.source import BUNDLED
 from core.store import LibraryTask
 from core.tasks import TASKS, load_task
@@ -137,7 +137,7 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
             rows=ngettext("{count} pair", "{count} pairs", len(listing.texts))
             if listing.pairs
             else ngettext("{count} text", "{count} texts", len(listing.texts)),
-            splits=listed(parts),
+            splits=join_list(parts),
             labels=ngettext("{count} class", "{count} classes", len(listing.classes))
             if listing.classes
             else _("similarity scores, for evaluation only"),
@@ -238,7 +238,7 @@ def _rows(task_id: str, listing: Listing) -> None:
             "Split": st.column_config.TextColumn(pgettext("noun", "Split"), width="small"),
         },
     )
-    name, records = shown(task_id).strip("'"), partial(listing.records, rows)
+    name, records = quote_value(task_id).strip("'"), partial(listing.records, rows)
     with st.container(horizontal=True):
         st.download_button(
             "CSV",

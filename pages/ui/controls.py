@@ -17,7 +17,7 @@ from core.artifacts.replay import open_replay
 from core.errors import PlaygroundError
 from core.exports.entry import Export, export_bytes, file_stem
 from core.exports.registry import EXPORTS
-from core.messages import N_, _, in_language, language, listed, ngettext
+from core.messages import N_, _, in_language, join_list, language, ngettext
 from core.settings import settings
 from core.store import (
     UNDO_S,
@@ -89,7 +89,7 @@ def leave_notice(sentence: str) -> None:
 
 def show_notice() -> None:
     """Show the notice of the last action for `NOTICE_S` seconds, as a page may rerun itself meanwhile."""
-    sentence, since = state.remembered("notice", lambda: ("", 0.0))
+    sentence, since = state.session_value("notice", lambda: ("", 0.0))
     if sentence and time.monotonic() - since < NOTICE_S:
         st.warning(escaped(sentence))
 
@@ -116,7 +116,7 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
         return
     known = sorted({tag for one in (run, *others) for tag in one.tags})
     key = f"rename.{run.id}"
-    if state.remembered(SAVED, str) == run.id:
+    if state.session_value(SAVED, str) == run.id:
         state.forget(SAVED)
         state.set_widget(key, False)  # closed
     popover = st.popover(_("Name and tags"), icon=":material/edit:", key=key, on_change="rerun")
@@ -173,7 +173,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
     ]
     on_disk = _("On disk: {size}", size=size_text(size.total))
     if parts:
-        on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=listed(parts))
+        on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=join_list(parts))
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             st.toggle(
@@ -197,7 +197,7 @@ def offer_undo_of_runs(engine: Engine) -> None:
         runs = list(group)
         words = _(
             "Deleted {names}. You can undo this for {minutes}; then {size} are freed.",
-            names=listed(f"“{escaped(run.title)}”" for run in runs),
+            names=join_list(f"“{escaped(run.title)}”" for run in runs),
             minutes=_time_left(at),
             size=size_text(sum(run.size for run in runs)),
         )

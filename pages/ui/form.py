@@ -16,7 +16,7 @@ from core.config import FILE_TASK, EncoderConfig, ProbeConfig, RunConfig, TaskCo
 from core.config.describe import row_labels
 from core.config.fields import fields_of
 from core.config.schedule import DEFAULT_FRAMES, default_frame_steps
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.messages import N_, _, ngettext, with_more
 from core.models.own_pooling import known_pooling
 from core.models.source import BUNDLED
@@ -48,7 +48,7 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
     labels = task_names(own, start)
     names = list(labels)
     if start.id not in labels:
-        missing, instead = escaped(shown(start.id)), _(TASKS[names[0]].label)
+        missing, instead = escaped(quote_value(start.id)), _(TASKS[names[0]].label)
         st.warning(_("There is no task {task} here; showing {instead}.", task=missing, instead=instead))
 
     key, first = state.form_key("task"), start.id if start.id in labels else names[0]

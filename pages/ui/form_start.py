@@ -72,17 +72,17 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
     Ignore an address that this session wrote: the second of two quick presses still carries the address from before.
     """
     given = tuple(state.texts_in_url(FineTune.SET.name))
-    if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
-        state.remembered("form.links", set[tuple[str, ...]]).add(given)
+    if given and given not in state.session_value("form.links", set[tuple[str, ...]]):
+        state.session_value("form.links", set[tuple[str, ...]]).add(given)
         _begin(draft_of_link(FineTune.SET.name, given), f"link.{hash(given)}")
         _forget(FineTune.FROM, FineTune.AS)
-    origin = state.remembered("form.origin", str)
+    origin = state.session_value("form.origin", str)
     if not given or not origin:
         template = FineTune.FROM.run(engine.store)
         if template is not None:
             state.forget("form.origin")
             return template_settings(template)
-    return state.remembered("draft", RunConfig), origin
+    return state.session_value("draft", RunConfig), origin
 
 
 def _begin(config: RunConfig, origin: str) -> None:
@@ -124,7 +124,7 @@ def put_link(draft: RunConfig, now: Usual) -> None:
         texts = [f"phases.0.batch_size={draft.phases[0].batch_size}"]
     if sum(map(len, texts)) > LINK_CHARS_MAX:
         texts = []
-    state.remembered("form.links", set[tuple[str, ...]]).add(tuple(texts))
+    state.session_value("form.links", set[tuple[str, ...]]).add(tuple(texts))
     state.put_all_in_url(FineTune.SET.name, texts)
 
 

@@ -24,7 +24,7 @@ def speak() -> None:
     own = code if code in LANGUAGES else ENGLISH
     known = asked if asked in LANGUAGES else None
     # Navigation drops the address of the previous page; the session keeps the language.
-    state.remember(SPOKEN, known or state.remembered(SPOKEN, str) or own)
+    state.remember(SPOKEN, known or state.session_value(SPOKEN, str) or own)
     if asked is None or known:
         EveryPage.LANGUAGE.put(_spoken(), own)
 
@@ -43,7 +43,7 @@ def language_switch() -> None:
 
 
 def _spoken() -> str:
-    return (state.remembered(SPOKEN, str) if state.in_session() else "") or ENGLISH
+    return (state.session_value(SPOKEN, str) if state.in_session() else "") or ENGLISH
 
 
 # Version of links. A link of a later version may have parameters that this one does not know.

@@ -83,14 +83,14 @@ def _slider(
     reason, such as a turn from another browser or a refused turn, a new widget replaces it. Otherwise a browser that
     has not yet drawn the server's value could send the previous one, which would count as a turn back.
     """
-    drawn = state.remembered(key, lambda: Drawn(0, value, value))
+    drawn = state.session_value(key, lambda: Drawn(0, value, value))
     held = state.widget_value(drawn.key(key))
     if held is None or not (_same(value, drawn.shown) or _same(value, held)):
         drawn = Drawn(drawn.revision + 1, value, value)
     state.remember(key, drawn._replace(shown=value))
 
     def turned() -> None:
-        if state.remembered(key, lambda: drawn).revision != drawn.revision:
+        if state.session_value(key, lambda: drawn).revision != drawn.revision:
             return  # the browser still sends the value of a replaced widget
         try:
             require_own(run.owner)

@@ -41,7 +41,7 @@ _mount = component(
 
 
 @dataclass
-class _Shown:
+class _LabState:
     """State of the lab in this browser: the latest settings, and the last answer."""
 
     space: str
@@ -66,9 +66,9 @@ def lab(stage: Stage, beside: bool) -> None:
     lab_process().warm_up()
     first, points = FIRST.get(stage.space), stage.points - 1
     # Initially from the address, afterwards from the browser's last action.
-    shown = state.remembered(
+    shown = state.session_value(
         SHOWN,
-        lambda: _Shown(
+        lambda: _LabState(
             stage.space,
             [LossLab.FIRST.read(read_setting, first or USUAL), LossLab.SECOND.read(read_setting, first or SECOND)],
             LossLab.MOVED.read(lambda text: read_moves(text, stage.points), ()),
@@ -94,7 +94,7 @@ def forget_lab() -> None:
     state.forget(SHOWN)
 
 
-def _view(stage: Stage, shown: _Shown) -> None:
+def _view(stage: Stage, shown: _LabState) -> None:
     _take(shown, stage)
     losses = {
         name: {
@@ -144,7 +144,7 @@ def _view(stage: Stage, shown: _Shown) -> None:
     )
 
 
-def _take(shown: _Shown, stage: Stage) -> None:
+def _take(shown: _LabState, stage: Stage) -> None:
     """Answer the browser's last request, unless it is answered already, and store the browser's current step."""
     held = state.widget_value(KEY)
     report = held.get("asked") if isinstance(held, Mapping) else None
@@ -176,7 +176,7 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and int(text) <= most else None
 
 
-def _put(shown: _Shown) -> None:
+def _put(shown: _LabState) -> None:
     """Write the state to the address."""
     LossLab.FIRST.put(setting_text(shown.settings[0]))
     LossLab.SECOND.put(setting_text(shown.settings[1]) if len(shown.settings) > 1 else None)
@@ -191,7 +191,7 @@ BETWEEN, POINTS_BETWEEN = "_", "~"
 def setting_text(setting: Setting) -> str:
     """Format a setting, such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, if the loss has one, its extra knob."""
     parts = [setting.loss, *(f"{value:g}" for value in (setting.weight, setting.temperature, setting.learning_rate))]
-    if setting.extra is not None and setting.known.extra is not None:
+    if setting.extra is not None and setting.lab_loss.extra is not None:
         parts.append(f"{setting.extra:g}")
     return BETWEEN.join(parts)
 

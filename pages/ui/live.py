@@ -10,7 +10,7 @@ import streamlit as st
 from core.config.describe import objective_label, row_labels, trainable_label
 from core.errors import PlaygroundError
 from core.events import Step
-from core.messages import _, listed
+from core.messages import _, join_list
 from core.store import RunRecord, RunSummary, Status
 from core.tasks.task_label import task_label
 from core.workers import Engine
@@ -101,7 +101,7 @@ def _header(engine: Engine, run: RunRecord) -> None:
     if run.device:
         # The device, and the encoder's precision unless the run predates that setting.
         precision = [] if config.precision == "auto" else [config.precision]
-        parts.append(listed([run.device, *precision, *([_("node {name}", name=run.place)] if run.place else [])]))
+        parts.append(join_list([run.device, *precision, *([_("node {name}", name=run.place)] if run.place else [])]))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(escaped(run.title), anchor=False, width="content")
         status_badge(run)

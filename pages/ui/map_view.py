@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
-from core.messages import _, listed, script_messages, with_more
+from core.messages import _, join_list, script_messages, with_more
 from core.representation.projections import MapSpec
 from pages.ui import state
 from pages.ui.parts import component
@@ -27,7 +27,7 @@ IDS_MAX = 2**20
 def map_name(spec: MapSpec, name: str) -> str:
     """Return a map's name with its settings, translated."""
     labels = {one.name: _(one.label).lower() for one in spec.entry.parameters}
-    settings = listed(f"{labels[setting]} {value:g}" for setting, value in spec.parameters)
+    settings = join_list(f"{labels[setting]} {value:g}" for setting, value in spec.parameters)
     return with_more(name, settings) if settings else name
 
 
@@ -251,4 +251,4 @@ def map_now(key: str) -> MapState | None:
 
 
 def _memory(key: str) -> dict[str, _Settled]:
-    return state.remembered(f"map.{key}", lambda: {name: _Settled() for name in FIELDS})
+    return state.session_value(f"map.{key}", lambda: {name: _Settled() for name in FIELDS})

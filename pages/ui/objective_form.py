@@ -16,7 +16,7 @@ from core.config.fields import build
 from core.config.objective import ObjectiveConfig
 from core.config.term import ViewConfig
 from core.glossary import GLOSSARY
-from core.messages import N_, _, called, sentences
+from core.messages import N_, _, join_label, sentences
 from core.parameters import Parameter
 from pages.ui import phases_state
 from pages.ui.parameter_widget import number_slider, parameter_widget
@@ -92,7 +92,7 @@ def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
         about = card(term_card, about) if term_card in GLOSSARY else about
         value = number_slider(next(columns), knob, about, key(number, f"knob.{name}"))
         if value != knob.value:
-            objective = objective.turned(name, value)
+            objective = objective.with_knob(name, value)
     for place in of_tokens:
         term = objective.terms[place]
         parameter = next(parameter for parameter in term.entry.parameters if parameter.name == "k")
@@ -116,14 +116,14 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
     # Plain cross-entropy needs no separate equation: the sum contains it.
     of_terms = [
         line
-        for _key, term in objective.as_written
+        for _key, term in objective.formula_terms
         if not (term.entry.extras and several and len(term_latex(term)) == 1)
         for line in term_latex(term)
     ]
     with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="center", gap="medium"):
         for line in (total_latex(objective), *of_terms):
             st.latex(line, width="content")
-    for _key, term in objective.as_written:
+    for _key, term in objective.formula_terms:
         if words := term_words(term):
             # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
             st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
@@ -216,7 +216,7 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
         default=list(current),
         format_func=_called,
         placeholder=_("The unchanged text"),
-        help=" · ".join(called(_(view.label), _(view.summary)) for view in VIEWS.values()),
+        help=" · ".join(join_label(_(view.label), _(view.summary)) for view in VIEWS.values()),
         key=key(number, f"{name}.views"),
     )
     read = []

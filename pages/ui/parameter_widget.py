@@ -46,7 +46,7 @@ def number_field(place: Any, parameter: Parameter, value: float | None, *, key: 
 def report_problem(place: Any, problem: ConfigError) -> None:
     """Show a problem below its field, and record it for `field_problem`."""
     place.markdown(f":red[{escaped(str(problem))}]")
-    state.remembered(PROBLEMS, list[ConfigError]).append(problem)
+    state.session_value(PROBLEMS, list[ConfigError]).append(problem)
 
 
 def begin_fields() -> None:
@@ -56,7 +56,7 @@ def begin_fields() -> None:
 
 def field_problem() -> ConfigError | None:
     """Return the first problem of the fields drawn since `begin_fields`, or None."""
-    return next(iter(state.remembered(PROBLEMS, list[ConfigError])), None)
+    return next(iter(state.session_value(PROBLEMS, list[ConfigError])), None)
 
 
 CHOSEN = "chosen"

@@ -19,7 +19,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.errors import PlaygroundError
-from core.messages import N_, _, called, ngettext
+from core.messages import N_, _, join_label, ngettext
 from core.models.source import EncoderShape, encoder_shape
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
@@ -96,7 +96,7 @@ def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
     picked: str | None = phases_state.picked_preset()
     if picked not in alike:
         picked = next((name for name in alike if PRESETS[name].group != SHOWING), None)
-    labels = {name: called(_(preset.group), _(preset.label)) for name, preset in PRESETS.items()}
+    labels = {name: join_label(_(preset.group), _(preset.label)) for name, preset in PRESETS.items()}
     options = [*PRESETS, *([] if picked else [CUSTOM])]
     widget = key(0, "preset")
     chosen = place.selectbox(

@@ -31,7 +31,7 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
     Args:
         origin: source of `start`; now: usual settings for the task.
     """
-    if state.remembered("phases.origin", lambda: None) != origin:
+    if state.session_value("phases.origin", lambda: None) != origin:
         state.remember("phases.origin", origin)
         # A link or a run may have the settings of a demonstration preset.
         shown = (
@@ -46,7 +46,7 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
         )
         state.remember("phases.preset", next(shown, ""))
         _replace(start)
-    known = state.remembered("phases.usual", dict[str, Usual])
+    known = state.session_value("phases.usual", dict[str, Usual])
     before = known.get(origin, now if origin else usual(0, 0))
     state.remember("phases.usual", {origin: now})
     phases = _phases()
@@ -64,7 +64,7 @@ def current_phases(start: list[JSON], origin: str, now: Usual) -> list[JSON]:
 
 def key(number: int, name: str) -> str:
     """Return the key of a widget of phase `number`."""
-    return f"form.{number}.{name}.{state.remembered('phases.revision', lambda: 0)}"
+    return f"form.{number}.{name}.{state.session_value('phases.revision', lambda: 0)}"
 
 
 def keep(number: int, settings: JSON) -> None:
@@ -93,7 +93,7 @@ def apply_preset(widget: str) -> None:
 
 def picked_preset() -> str:
     """Return the preset picked last, regardless of later changes; "" for none."""
-    return str(state.remembered("phases.preset", str))
+    return str(state.session_value("phases.preset", str))
 
 
 def change_loss(number: int, place: int, widget: str) -> None:
@@ -165,9 +165,9 @@ def _with_terms(number: int, terms: list[JSON], combine: str) -> None:
 
 
 def _phases() -> list[JSON]:
-    return state.remembered("phases", list)
+    return state.session_value("phases", list)
 
 
 def _replace(phases: list[JSON]) -> None:
     state.remember("phases", phases)
-    state.remember("phases.revision", state.remembered("phases.revision", lambda: 0) + 1)
+    state.remember("phases.revision", state.session_value("phases.revision", lambda: 0) + 1)

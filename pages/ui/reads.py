@@ -16,7 +16,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.advice.prepare import prepare
 from core.config import KnobTurn, ReadingConfig, RunConfig
-from core.config.score_source import scored
+from core.config.score_source import scored_evaluations
 from core.errors import StoreError, TaskError
 from core.events import Evaluation, Step
 from core.messages import _, language
@@ -24,7 +24,7 @@ from core.store import Experiment, LibraryTask, RunRecord, RunSummary, Store, Ta
 from core.store.records import KnobState
 from core.tasks import TaskData
 from core.tasks.rows import is_own
-from core.workers import Engine, Jobs, chosen_engine
+from core.workers import Engine, Jobs, build_engine
 from core.workers import run_rows as rows
 from core.workers.limits import check_paths
 from core.workers.machine import has_bfloat16, has_gpu
@@ -89,7 +89,7 @@ def _open(kind: Callable[[str], Made], folder: str) -> Made:
 def engine_of(folder: str) -> Engine:
     """Return the engine of a store's folder; callers need not start it."""
     raise_handle_limit()
-    return chosen_engine(Store(folder))
+    return build_engine(Store(folder))
 
 
 def open_engine() -> Engine:
@@ -177,7 +177,7 @@ def run_now(store: Store, run: RunRecord) -> RunNow:
         run,
         steps(store, run),
         evaluations,
-        scored(run.effective, evaluations),
+        scored_evaluations(run.effective, evaluations),
         tuple(store.knob_turns(run.id)),
         store.knob_state(run.id),
     )

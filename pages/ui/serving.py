@@ -17,7 +17,7 @@ from streamlit.runtime.session_manager import SessionInfo
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.artifacts.packed import BYTES_MAX
-from core.errors import EngineError, shown
+from core.errors import EngineError, quote_value
 from core.settings import settings
 
 UPLOAD_MB = "server.maxUploadSize"
@@ -45,7 +45,7 @@ def check_host() -> None:
         raise EngineError(
             "This server does not answer to {host}. Open it by its own name, or add this name to SCL_ADDRESS or "
             "SCL_HOST.",
-            host=shown(name),
+            host=quote_value(name),
         )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.messages import _
 from pages.ui.parts import escaped
 
@@ -83,7 +83,7 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
     sentence = _(
         "The link asks for {name} = {value}, but {problem}. Showing the default instead.",
         name=name,
-        value=escaped(shown(text)),
+        value=escaped(quote_value(text)),
         problem=_(problem),
     )
     _say(name, sentence, EVERY_PAGE if everywhere else _page())
@@ -94,14 +94,14 @@ def complain_of_error(name: str, text: str, error: PlaygroundError) -> None:
     sentence = _(
         "The link asks for {name} = {value}, which was left out: {error}",
         name=name,
-        value=escaped(shown(text)),
+        value=escaped(quote_value(text)),
         error=escaped(str(error)),
     )
     _say(name, sentence, _page())
 
 
 def _say(name: str, sentence: str, page: str) -> None:
-    remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, page, time.monotonic())
+    session_value(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, page, time.monotonic())
     st.warning(sentence)
 
 
@@ -114,7 +114,7 @@ def repeat_complaints(only: str = "", but: str = "", *, everywhere: bool = False
         everywhere: repeat complaints about the parameters of every page instead of the page's own.
     """
     here = EVERY_PAGE if everywhere else _page()
-    for name, (sentence, page, said_at) in remembered(COMPLAINTS, dict[str, tuple[str, str, float]]).items():
+    for name, (sentence, page, said_at) in session_value(COMPLAINTS, dict[str, tuple[str, str, float]]).items():
         wanted = name == only if only else name != but
         if wanted and page == here and time.monotonic() - said_at < COMPLAINT_S:
             st.warning(sentence)
@@ -129,7 +129,7 @@ def in_session() -> bool:
     return get_script_run_ctx(suppress_warning=True) is not None
 
 
-def remembered(name: str, default: Callable[[], Value]) -> Value:
+def session_value(name: str, default: Callable[[], Value]) -> Value:
     """Return a value of this browser session, created on first use."""
     key = f"remembered.{name}"
     if key not in st.session_state:
@@ -153,13 +153,13 @@ def widget_value(key: str, default: Any = None) -> Any:
 
 def form_key(name: str) -> str:
     """Return the key of a form widget. It changes when the form restarts, because browsers keep the value of a key."""
-    revision = remembered("form.revision", int)
+    revision = session_value("form.revision", int)
     return f"form.{name}.{revision}" if revision else f"form.{name}"
 
 
 def begin_form() -> None:
     """Restart the form, with all widgets at their defaults."""
-    remember("form.revision", remembered("form.revision", int) + 1)
+    remember("form.revision", session_value("form.revision", int) + 1)
 
 
 def set_widget(key: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from core.advice.counting import TokenCounts, token_counter, token_strings
 from core.catalogue.encoders import LISTED
 from core.catalogue.views import VIEWS
 from core.config import EncoderConfig
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.figures.bars import LengthMark, histogram_figure
 from core.messages import N_, _, sentences
 from core.models.source import BUNDLED, tokenizer_file
@@ -148,7 +148,7 @@ def text_views_of(text: Input, encoder: str) -> None:
     """Draw the views of one text or pair; some of them need the tokens of the encoder."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     rate = left.slider(_("Fraction of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
-    draw: int = state.remembered("views.draw", lambda: 0)
+    draw: int = state.session_value("views.draw", lambda: 0)
     about = _("Changes other words at the same rate.")
     if right.button(_("Draw again"), icon=":material/casino:", width="stretch", help=about):
         draw += 1
@@ -212,11 +212,11 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
             st.error(escaped(str(error)))
             return
         texts = _sides(text)
-        request = {**settings, "texts": texts, "seed": state.remembered("views.draw", lambda: 0)}
+        request = {**settings, "texts": texts, "seed": state.session_value("views.draw", lambda: 0)}
         job = job_of("translate", request)
         if job is None:
             if st.button(_("Translate there and back"), icon=":material/translate:"):
-                start_job("translate", request, N_("Back-translation of {text}"), text=shown(texts[0]))
+                start_job("translate", request, N_("Back-translation of {text}"), text=quote_value(texts[0]))
             return
         if job.active:
             st.fragment(follow_job, run_every=POLL_S)(job.id, partial(_going_on, "views.cancel", None))

@@ -60,9 +60,9 @@ def visitor() -> Visitor:
         return Visitor(None, is_admin=True)
     email = _email()
     if email is not None:
-        return Visitor(f"login:{email}", is_admin=email in known.admins or state.remembered(ADMIN, bool))
-    known_id = state.remembered(VISITOR, lambda: _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id())
-    return Visitor(known_id, is_admin=state.remembered(ADMIN, bool))
+        return Visitor(f"login:{email}", is_admin=email in known.admins or state.session_value(ADMIN, bool))
+    known_id = state.session_value(VISITOR, lambda: _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id())
+    return Visitor(known_id, is_admin=state.session_value(ADMIN, bool))
 
 
 def recognise_browser() -> None:
@@ -71,7 +71,7 @@ def recognise_browser() -> None:
     if not settings().shared or _email() is not None:
         return
     held = (state.widget_value(KEEPING) or {}).get("held")
-    if held is not None and held != state.remembered(TAKEN, lambda: None):
+    if held is not None and held != state.session_value(TAKEN, lambda: None):
         state.remember(TAKEN, held)
         known = _visitor_of(str(held))
         if known is None:
@@ -83,7 +83,7 @@ def recognise_browser() -> None:
         data={
             "name": COOKIE,
             "value": _signed(str(visitor().id)),
-            "replaced": state.remembered(REPLACED, str),
+            "replaced": state.session_value(REPLACED, str),
             "max_age_s": YEAR_S,
         },
         on_held_change=lambda: None,
@@ -145,7 +145,7 @@ def who_am_i(store: Store) -> None:
         state.remember(VISITOR, new_id())
         state.remember(ADMIN, False)
 
-    if state.remembered(NAMED, bool):
+    if state.session_value(NAMED, bool):
         state.forget(NAMED)
         state.set_widget(NAME_POPOVER, False)  # closed
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -176,7 +176,7 @@ def who_am_i(store: Store) -> None:
                 st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=forget)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
-        if state.remembered(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
+        if state.session_value(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
             state.remember(ADMIN, False)
             st.rerun()
 

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.messages import Message, Text, _, called
+from core.messages import Message, Text, _, join_label
 from core.store import RunSummary, Status
 from core.workers import JobRecord
 from pages.ui import reads, state
@@ -49,15 +49,15 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     if job is None:
         return False
     if job.status == Status.FINISHED:  # possibly since the page read the results
-        seen = state.remembered("waiting.seen", set[str])
+        seen = state.session_value("waiting.seen", set[str])
         new = job.id not in seen
         seen.add(job.id)
         return new
     if job.active:
-        _going_on(job, _(label))
+        _draw_active_job(job, _(label))
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(called(escaped(_(label)), escaped(job.message)), width="stretch")
+        st.caption(join_label(escaped(_(label)), escaped(job.message)), width="stretch")
         if st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
             retry(job)
     return False
@@ -82,7 +82,7 @@ def draw_job(kind: str, request: dict[str, Any]) -> bool:
     if job is None:
         return False
     if job.active:
-        st.fragment(follow_job, run_every=FOLLOW_S)(job.id, lambda job: _going_on(job, job.label))
+        st.fragment(follow_job, run_every=FOLLOW_S)(job.id, lambda job: _draw_active_job(job, job.label))
         return True
     if job.status != Status.FINISHED:
         st.warning(escaped(job.message or _("The job was {status}.", status=_(str(job.status)))))
@@ -124,11 +124,11 @@ def follow_job(job_id: str, draw: Callable[[JobRecord], None]) -> None:
     draw(job)
 
 
-def _going_on(job: JobRecord, label: Text) -> None:
+def _draw_active_job(job: JobRecord, label: Text) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
         at, label = escaped(job.message or _("starting")), escaped(label)
-        said = [called(label, at) if label else at]
+        said = [join_label(label, at) if label else at]
         if job.total:
             # Translators: how far a job is.
             said.append(_("{done} of {total}", done=f"{job.done:,}", total=f"{job.total:,}"))
@@ -143,13 +143,13 @@ def complete_since(run: RunSummary) -> float:
 
 def draw_fragment(draw: Callable[..., None], at_first: bool, *given: Any) -> None:
     """Draw a fragment that polls as its last `poll_while` asked. Args: at_first: whether it polls before that."""
-    polling = state.remembered(POLLING, lambda: at_first)
+    polling = state.session_value(POLLING, lambda: at_first)
     st.fragment(draw, run_every=POLL_S if polling else None)(*given)
 
 
 def poll_while(busy: bool) -> None:
     """Poll only while `busy`; rerun the page when that changes, so that it creates a new fragment."""
-    if state.remembered(POLLING, lambda: False) != busy:
+    if state.session_value(POLLING, lambda: False) != busy:
         state.remember(POLLING, busy)
         st.rerun()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from core.artifacts.waiting_time import places, until_ended
-from core.config.edit import changed
+from core.artifacts.waiting_time import places, remaining_time
+from core.config.edit import apply_settings
 from core.config.fields import build
 from core.errors import ConfigError, EngineError
 from core.experiments.design import Design
@@ -46,7 +46,7 @@ def experiments(engine: LocalEngine) -> FilledHere:
 
 
 def design(draft: Draft, seeds: int, first: int = 0) -> Design:
-    base = changed(draft(), {"seed": first}).model_dump(mode="json")
+    base = apply_settings(draft(), {"seed": first}).model_dump(mode="json")
     return build(Design, {"base": base, "seeds": list(range(first, first + seeds))})
 
 
@@ -70,7 +70,7 @@ class TestQueue:
     def test_runs_that_wait_for_a_source_count(self, engine: LocalEngine, draft: Draft) -> None:
         source = engine.submit(draft(), "ada")
         for _ in range(4):
-            engine.submit(changed(draft(), {"start": source}), "ada")
+            engine.submit(apply_settings(draft(), {"start": source}), "ada")
         with pytest.raises(EngineError, match="5 of your runs are queued already"):
             engine.submit(draft(), "ada")
 
@@ -87,12 +87,12 @@ class TestQueue:
         self, engine: LocalEngine, draft: Draft, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SCL_VISITOR_STEPS", "3")
-        long = changed(draft(), {"steps": 4})
+        long = apply_settings(draft(), {"steps": 4})
         with pytest.raises(ConfigError, match="at most 3") as refused:
             engine.submit(long, "ada")
         assert (refused.value.field, engine.store.runs()) == ("steps", [])
         engine.submit(long)  # from the command line
-        engine.submit(changed(draft(), {"steps": 3}), "ada")
+        engine.submit(apply_settings(draft(), {"steps": 3}), "ada")
 
 
 class TestExperiments:
@@ -152,7 +152,7 @@ class TestPause:
             assert not controls.state.stop_requested()
             waiting = engine.submit(draft(), "bob")
             assert places(store, 1)[waiting].seconds == pytest.approx(0.12)
-            assert until_ended(store, [run_id], 1).seconds is None
+            assert remaining_time(store, [run_id], 1).seconds is None
             wait_for(controls.state.stop_requested)
         assert "was stopped. Resume it" in str(store.run(run_id).message)
 

@@ -23,7 +23,7 @@ from core.config import RunConfig
 from core.store import Store
 from core.store.work import RUNS
 from core.workers import LocalEngine
-from core.workers.job_kinds import lines
+from core.workers.job_kinds import queues
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
@@ -83,7 +83,7 @@ class Server:
         """End the server, its warm processes and its workers."""
         self.kill()
         self.log.close()
-        for line in lines():
+        for line in queues():
             process = Store(self.store_folder).warm_process(line)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):

@@ -41,7 +41,7 @@ def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> str:
     given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
     table = ExperimentTable(store.folder)
     experiment_id = table.create("λ at work", build(Design, given).to_json())
-    table.want(experiment_id, False)
+    table.set_wanted(experiment_id, False)
     for seed, run_id in enumerate(ids):
         table.put_run(experiment_id, 0, seed, run_id)
     return experiment_id

@@ -35,7 +35,7 @@ def learning(server_store: Store) -> Iterator[Attempt]:
     attempt.register()
     labels = tuple(i % 2 for i in range(POINTS))
     probe = Probe(tuple(range(POINTS)), tuple(f"text {i}" for i in range(POINTS)), labels, ("even", "odd"))
-    attempt.started(Started(0, STEPS, "cpu", probe, {}))
+    attempt.record_start(Started(0, STEPS, "cpu", probe, {}))
     for step in (0, 1):
         grow(attempt, step)
     yield attempt

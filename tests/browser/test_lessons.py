@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.lessons.lesson import Check, Lesson, Part, Predict, Try, lessons
+from core.lessons.lesson import Check, Lesson, Part, Prediction, TryButtons, lessons
 from core.lessons.numbers import value_of
 from core.store import Store
 from pages.ui.lesson.panel import right_choices, selector
@@ -39,9 +39,9 @@ def test_a_lesson_leads_from_its_first_part_to_its_last(
         shows_what_it_says(page, lesson, part)
         for place, block in enumerate(part.blocks):
             match block:
-                case Predict():
+                case Prediction():
                     predicts(page, block)
-                case Try():
+                case TryButtons():
                     tries(page, part, block)
                 case Check():
                     answers(page, server_store, lesson, block, f"{name}.{number}.{place}")
@@ -69,7 +69,7 @@ def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
         assert page.locator(selector(shown.page, hidden)).locator("visible=true").count() == 0, hidden
 
 
-def predicts(page: Page, block: Predict) -> None:
+def predicts(page: Page, block: Prediction) -> None:
     reveal = panel(page).get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
     panel(page).get_by_text(block.choices[0], exact=True).click()
@@ -78,7 +78,7 @@ def predicts(page: Page, block: Predict) -> None:
     expect(panel(page).get_by_text(f"You predicted: {block.choices[0]}")).to_be_visible()
 
 
-def tries(page: Page, part: Part, block: Try) -> None:
+def tries(page: Page, part: Part, block: TryButtons) -> None:
     """Check that every button of a block sets the address, and that the page stays the same."""
     for label, choice in block.choices.items():
         panel(page).get_by_role("button", name=label, exact=True).click()

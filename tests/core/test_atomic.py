@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.atomic import SUFFIX, atomic_write, drop_left
+from core.atomic import SUFFIX, atomic_write, remove_partial_files
 
 
 def test_a_file_is_there_whole_once_the_block_has_ended(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_a_killed_process_left_of_this_file_is_removed(tmp_path: Path) -> N
         subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False)
     at_work = tmp_path / f".0000001.safetensors.{os.getppid()}.0123abcd{SUFFIX}"
     at_work.touch()
-    drop_left(tmp_path / "0000001.safetensors")
+    remove_partial_files(tmp_path / "0000001.safetensors")
     left = {path.name.rsplit(".", 3)[0] for path in tmp_path.iterdir()}
     assert (at_work.exists(), left) == (True, {".0000001.safetensors", ".0000002.safetensors"})
     assert len(list(tmp_path.iterdir())) == 2

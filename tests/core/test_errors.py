@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core import errors
-from core.errors import SHOWN_CHARS, ConfigError, PlaygroundError, shown
+from core.errors import SHOWN_CHARS, ConfigError, PlaygroundError, quote_value
 from tests.cases import each
 
 
@@ -20,16 +20,16 @@ from tests.cases import each
     ],
 )
 def test_a_short_value_is_shown_whole(value: object, expected: str) -> None:
-    assert shown(value) == expected
+    assert quote_value(value) == expected
 
 
 def test_a_long_value_is_cut() -> None:
-    assert shown("x" * 10_000) == "'" + "x" * (SHOWN_CHARS - 1) + "…"
+    assert quote_value("x" * 10_000) == "'" + "x" * (SHOWN_CHARS - 1) + "…"
 
 
 def test_a_value_never_breaks_the_line() -> None:
-    assert "\n" not in shown({"a": "b\nc", "d": ["e\n"]})
-    assert "\0" not in shown("a\0b")
+    assert "\n" not in quote_value({"a": "b\nc", "d": ["e\n"]})
+    assert "\0" not in quote_value("a\0b")
 
 
 def test_a_config_error_is_one_sentence_with_field_value_and_remedy() -> None:

@@ -18,13 +18,13 @@ from core.messages import (
     Message,
     Text,
     _,
-    called,
     catalogue_path,
     clauses,
     dump_text,
     in_language,
+    join_label,
+    join_list,
     language,
-    listed,
     load_text,
     ngettext,
     read_catalogue,
@@ -116,20 +116,20 @@ def test_a_translation_is_found(code: str) -> None:
 
 
 def test_separators_belong_to_the_language() -> None:
-    assert (listed([]), listed(["a"]), listed(n for n in "abc")) == ("", "a", "a, b, c")
+    assert (join_list([]), join_list(["a"]), join_list(n for n in "abc")) == ("", "a", "a, b, c")
     assert clauses(["a, b", "c"]) == "a, b; c"
     assert (sentences([]), sentences(["", "One.", "", "Two!", "Three."])) == ("", "One. Two! Three.")
-    assert (called("Batch", "16"), with_more("SCL", "L_in")) == ("Batch: 16", "SCL (L_in)")
-    assert listed(["{a}", "{b}"]) == "{a}, {b}"
+    assert (join_label("Batch", "16"), with_more("SCL", "L_in")) == ("Batch: 16", "SCL (L_in)")
+    assert join_list(["{a}", "{b}"]) == "{a}, {b}"
     with in_language("zh"):
-        assert listed(["甲", "乙", "丙"]) == "甲、乙、丙"
+        assert join_list(["甲", "乙", "丙"]) == "甲、乙、丙"
         assert clauses(["甲、乙", "丙"]) == "甲、乙；丙"
         assert sentences(["一。", "", "二。", "三。"]) == "一。二。三。"
-        assert (called("批次", "16"), with_more("SCL", "L_in")) == ("批次：16", "SCL（L_in）")
+        assert (join_label("批次", "16"), with_more("SCL", "L_in")) == ("批次：16", "SCL（L_in）")
     with in_language("ko"):
-        assert listed(["가", "나"]) == "가, 나"
+        assert join_list(["가", "나"]) == "가, 나"
         assert sentences(["하나입니다.", "둘입니다."]) == "하나입니다. 둘입니다."
-        assert (called("배치", "16"), with_more("SCL", "L_in")) == ("배치: 16", "SCL(L_in)")
+        assert (join_label("배치", "16"), with_more("SCL", "L_in")) == ("배치: 16", "SCL(L_in)")
 
 
 def test_a_sentence_that_ends_as_english_does_keeps_its_space() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError
-from core.parameters import LONGEST_NAME, Parameter, checked, number, resolve_layers, whole
+from core.parameters import LONGEST_NAME, Parameter, check_parameters, integer_setting, number, resolve_layers
 from tests.cases import each
 
 TAU = Parameter("tau", "τ", 0.3, "", low=0.0, high=100.0, above=True)
@@ -79,7 +79,7 @@ def test_bounds_say_which_ends_belong() -> None:
 
 class TestChecked:
     def test_what_is_absent_gets_its_default(self) -> None:
-        assert checked("it", [TAU, COUNT], {"count": 5, "loss": "x"}, ("loss",)) == {
+        assert check_parameters("it", [TAU, COUNT], {"count": 5, "loss": "x"}, ("loss",)) == {
             "loss": "x",
             "count": 5,
             "tau": 0.3,
@@ -87,12 +87,12 @@ class TestChecked:
 
     def test_what_was_given_is_not_changed(self) -> None:
         given = {"count": 5}
-        checked("it", [TAU, COUNT], given, ())
+        check_parameters("it", [TAU, COUNT], given, ())
         assert given == {"count": 5}
 
     def test_an_unknown_name_is_answered_with_those_that_exist(self) -> None:
         with pytest.raises(ConfigError, match=r"^temp = 1 cannot be used: it takes loss, tau, count\.$"):
-            checked("it", [TAU, COUNT], {"temp": 1}, ("loss",))
+            check_parameters("it", [TAU, COUNT], {"temp": 1}, ("loss",))
 
 
 @each(
@@ -128,5 +128,5 @@ def test_a_layer_that_the_encoder_lacks_is_named() -> None:
 def test_numbers_are_read_with_a_value_for_the_absent() -> None:
     assert number({"tau": 0.3}, "tau") == 0.3
     assert number({}, "tau", 0.5) == 0.5
-    assert whole({"k": 30}, "k") == 30
-    assert whole({}, "k") == 0
+    assert integer_setting({"k": 30}, "k") == 30
+    assert integer_setting({}, "k") == 0

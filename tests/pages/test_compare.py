@@ -68,7 +68,7 @@ def made(folder: Path, draft: Draft) -> Made:
     ) -> str:
         store, run_id = made_run(folder, draft(more={"name": name, "seed": seed}, **phase))
         attempt = store.attempt(run_id, 1)
-        attempt.started(Started(0, 8, "cpu", Probe(tuple(range(6)), tuple(texts), LABELS, CLASSES, SPLITS), {}))
+        attempt.record_start(Started(0, 8, "cpu", Probe(tuple(range(6)), tuple(texts), LABELS, CLASSES, SPLITS), {}))
         values = {"loss": 1.0, "loss.cross_entropy": 0.7, "grad_norm": 1.0, "learning_rate": 1e-5, "step_s": 0.1}
         attempt.steps([Step(step, values | {"loss": 1 / step}) for step in range(1, 9)])
         for step in (0, 8):
@@ -258,7 +258,7 @@ def test_rows_of_two_files_of_one_name_are_different_rows(opened: Opened, made: 
 def test_a_turned_run_shows_what_it_did(opened: Opened, made: Made, folder: Path) -> None:
     runs = [made("plain"), made("turned", status=None)]
     attempt = Store(folder).attempt(runs[1], 1)
-    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.record_knob_turn(5, "temperature", 0.08)
     attempt.end(Status.FINISHED)
     app = opened(runs=",".join(runs))
     assert table(app, "Setting").values.tolist() == [["Temperature τ of SCL", "0.3", "0.3 → 0.08 at step 5"]]

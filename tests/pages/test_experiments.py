@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.config.fields import build
 from core.experiments.design import Design
 from core.experiments.protocols.registry import PROTOCOLS
@@ -375,7 +375,7 @@ def test_runs_of_experiments_are_listed_on_demand(opened: Pages, begun: Any) -> 
     assert "No run matches" in words(app)
     widget(app, next(one.key for one in app.toggle)).set_value(True).run()
     assert len(app.dataframe[0].value) == 4
-    by_hand = here.engine.submit(changed(here.design(here.table.experiments()[0].id).base, {"steps": 3}))
+    by_hand = here.engine.submit(apply_settings(here.design(here.table.experiments()[0].id).base, {"steps": 3}))
     [row] = opened("runs").dataframe[0].value["Run"]
     assert row == here.engine.store.run(by_hand).title
 

@@ -49,7 +49,7 @@ def made(folder: Path, draft: Draft) -> Maker:
         attempt = store.attempt(run_id, 1)
         labels = tuple(i % len(CLASSES) for i in range(COUNT))
         splits = ("validation",) * 18 + ("train",) * 6
-        attempt.started(Started(0, 8, "cpu", Probe(tuple(range(COUNT)), TEXTS, labels, CLASSES, splits), {}))
+        attempt.record_start(Started(0, 8, "cpu", Probe(tuple(range(COUNT)), TEXTS, labels, CLASSES, splits), {}))
         attempt.steps([Step(step, {"loss": 1.0, "step_s": 0.1}) for step in range(1, 9)])
         for step in STEPS:
             vectors = np.random.default_rng(step).normal(size=(COUNT, 4)).astype(np.float32)

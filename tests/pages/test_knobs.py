@@ -55,8 +55,8 @@ def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: 
     pressed(live, "Temperature", 0.32)
     assert store.pending_turns(attempt.run_id) == {"temperature": 0.32}
     assert "Temperature τ 0.32 from the next step" in progress(live)
-    attempt.knob_turned(5, "temperature", 0.31)
-    attempt.knob_turned(5, "temperature", 0.32)
+    attempt.record_knob_turn(5, "temperature", 0.31)
+    attempt.record_knob_turn(5, "temperature", 0.32)
     live.run()
     assert (knob(live, "Temperature").value, knob(live, "Temperature").id) == (0.32, widget)
     assert "τ 0.3 → 0.32" in progress(live)
@@ -70,7 +70,7 @@ def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt)
     pressed(other, "Learning rate", 0.5)
     live.run()
     assert (knob(live, "Temperature").value, knob(live, "Learning rate").value) == (0.08, 0.5)
-    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.record_knob_turn(5, "temperature", 0.08)
     attempt.store.send(attempt.run_id, "turn", "temperature", 0.5)
     for app in (live, other):
         assert knob(app.run(), "Temperature").value == 0.5
@@ -81,7 +81,7 @@ def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt)
 
 def test_a_page_that_is_opened_again_shows_what_counts(live: AppTest, attempt: Attempt) -> None:
     pressed(live, "Temperature", 0.08)
-    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.record_knob_turn(5, "temperature", 0.08)
     assert knob(opened(attempt), "Temperature").value == 0.08
     live.switch_page("pages/runs.py").run()
     attempt.store.send(attempt.run_id, "turn", "temperature", 0.2)
@@ -91,7 +91,7 @@ def test_a_page_that_is_opened_again_shows_what_counts(live: AppTest, attempt: A
 
 def test_a_turn_that_the_run_refuses_goes_back_with_a_sentence(live: AppTest, attempt: Attempt) -> None:
     pressed(live, "Temperature", 0.08)
-    attempt.turn_refused("temperature", 0.08, "this objective has no such knob.")
+    attempt.record_refused_turn("temperature", 0.08, "this objective has no such knob.")
     live.run()
     assert knob(live, "Temperature").value == 0.3
     assert "this objective has no such knob" in words(live)
@@ -146,7 +146,7 @@ def test_after_the_last_frame_the_page_says_what_is_done_and_the_bar_still_moves
 
 
 def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, live: AppTest, folder: Path) -> None:
-    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.record_knob_turn(5, "temperature", 0.08)
     attempt.end(Status.FINISHED)
     assert not [slider for slider in live.run().slider if slider.label.startswith("Temperature")]
     assert "τ 0\\.3 → 0\\.08" in words(live)

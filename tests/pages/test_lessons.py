@@ -16,7 +16,7 @@ from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
 from core.store import Store
 from pages.ui.lesson.panel import checks_of, is_right, right_choices, selector
-from pages.ui.lesson.place import KEPT, Answers, StoredAnswers, parse_stored, read_place
+from pages.ui.lesson.position import KEPT, Answers, StoredAnswers, parse_stored, read_place
 from tests.cases import each
 from tests.pages.conftest import APP, Pages
 
@@ -195,7 +195,7 @@ def test_beside_another_page_there_is_none(opened: Pages) -> None:
 def asked(call: str) -> AppTest:
     """Return a page that contains only a question."""
     script = (
-        "from core.lessons.lesson import Check, Predict\n"
+        "from core.lessons.lesson import Check, Prediction\n"
         "from pages.ui.lesson.panel import draw_check\n"
         "from pages.ui.lesson.panel import _predicted\n"
     )
@@ -204,7 +204,7 @@ def asked(call: str) -> AppTest:
 
 def test_a_prediction_is_kept_by_its_place() -> None:
     """The words differ when the visitor continues in another language."""
-    app = asked("_predicted(Predict(question='Where?', choices=('Left', 'Right')), 'at')")
+    app = asked("_predicted(Prediction(question='Where?', choices=('Left', 'Right')), 'at')")
     app.radio[0].set_value(1).run()
     app.button[0].click().run()
     assert not app.exception

@@ -79,7 +79,9 @@ def trained(store: Store, run_id: str, steps: int = 4, cosines: tuple[float, flo
 
     attempt = store.attempt(run_id, 1)
     texts = ("<b>one</b>", "two $x$", "three " * 500)
-    attempt.started(Started(0, steps, "cpu", Probe((0, 1, 2), texts, (0, 1, 0), ("no", "yes")), {"majority_rate": 0.5}))
+    attempt.record_start(
+        Started(0, steps, "cpu", Probe((0, 1, 2), texts, (0, 1, 0), ("no", "yes")), {"majority_rate": 0.5})
+    )
     values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.94, "collapse_line.supcon": 1.946}
     values["lower_bound.supcon"] = 1.0
     for step in range(1, steps + 1):
@@ -113,7 +115,7 @@ def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
     store.claim_next(range(1))
     store.attempt(run.id, 1).register()
     assert "Being sent to a node of the cluster." in words(opened("fine_tune", run=run.id))
-    store.attempt(run.id, 1).placed("two (10.0.0.2)")
+    store.attempt(run.id, 1).record_node("two (10.0.0.2)")
     [table] = opened("runs").dataframe
     assert list(table.value["Where"]) == ["two (10.0.0.2)"]
 
@@ -248,8 +250,8 @@ def test_settings_of_a_turned_run_are_used_as_it_ended_or_as_launched(
 ) -> None:
     store, template = made_run(folder, draft())
     store.attempt(template, 1).steps([Step(5, {"loss": 1.0})])
-    store.attempt(template, 1).knob_turned(4, "temperature", 0.08)
-    store.attempt(template, 1).knob_turned(4, "learning_rate", 0.5)
+    store.attempt(template, 1).record_knob_turn(4, "temperature", 0.08)
+    store.attempt(template, 1).record_knob_turn(4, "learning_rate", 0.5)
     app = opened("fine_tune", **{"from": template})
     assert "Temperature τ of SCL 0\\.3 → 0\\.08" in words(app)
     assert widget(app, "form.0.knob.temperature").value == 0.08

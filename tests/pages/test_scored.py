@@ -42,12 +42,12 @@ def made(folder: Path, draft: Draft) -> Callable[..., str]:
         task = {"label_noise": noise}
         store, run_id = made_run(folder, draft(task=task, more={"name": name}, objective=objective))
         attempt = store.attempt(run_id, 1)
-        attempt.started(Started(0, 8, "cpu", Probe(tuple(range(4)), TEXTS, LABELS, ("no", "yes")), {}))
+        attempt.record_start(Started(0, 8, "cpu", Probe(tuple(range(4)), TEXTS, LABELS, ("no", "yes")), {}))
         note = classifier_note(store.run(run_id).config)
         if note is not None and rows is not None:
             attempt.notice(Notice(0, note).message)
         if turned is not None:
-            attempt.knob_turned(turned, "lambda", 0.5)
+            attempt.record_knob_turn(turned, "lambda", 0.5)
         values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.0, "step_s": 0.1}
         attempt.steps([Step(step, values) for step in range(1, 9)])
         attempt.evaluation(0, "baseline", SCORES | {"accuracy": 0.5, "train_rows": 90.0})

@@ -107,7 +107,7 @@ def make(folder: Path, draft: Draft) -> Callable[..., Made]:
         store.claim_next(range(1000))
         attempt = store.attempt(run_id, store.run(run_id).attempt)
         attempt.register()
-        attempt.started(Started(0, 8, "cpu", Probe((0, 1, 2, 3), TEXTS, LABELS, classes), {}))
+        attempt.record_start(Started(0, 8, "cpu", Probe((0, 1, 2, 3), TEXTS, LABELS, classes), {}))
         kept = tuple(read_as(TEXTS[row]) for row in KEPT) if texts is None else texts
         if kept:
             attempt.tokens(Tokens(KEPT[: len(kept)], kept))

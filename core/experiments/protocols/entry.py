@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.config import RunConfig
-from core.config.edit import PRESET, changed
+from core.config.edit import PRESET, apply_settings
 from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
 from core.messages import N_
@@ -66,7 +66,7 @@ class Protocol:
     @property
     def base(self) -> RunConfig:
         """The protocol's own draft."""
-        return changed(RunConfig(), {**LEAN, **self.settings})
+        return apply_settings(RunConfig(), {**LEAN, **self.settings})
 
     def design(self, base: RunConfig | None = None, seeds: Sequence[int] = ()) -> Design:
         """Return the design for a draft.

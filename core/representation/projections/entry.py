@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from core.errors import ConfigError
-from core.messages import N_, listed
-from core.parameters import Parameter, Value, checked
+from core.messages import N_, join_list
+from core.parameters import Parameter, Value, check_parameters
 from core.registry import Registry
 from core.representation.geometry import Array
 from core.representation.projections.alignment import Points
@@ -124,7 +124,7 @@ class MapSpec:
         if isinstance(self.dims, bool) or self.dims not in DIMS:
             raise ConfigError("dims", self.dims, "give 2 or 3.")
         if self.mode not in entry.modes:
-            modes = listed(entry.modes)
+            modes = join_list(entry.modes)
             raise ConfigError("mode", self.mode, "{map} has {modes}.", map=entry.label, modes=modes)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
             raise ConfigError("seed", self.seed, "give a whole number from 0 to {most}.", most=MOST_SEED)
@@ -134,7 +134,7 @@ class MapSpec:
             raise ConfigError("parameters", self.parameters, "give pairs of a name and a value.") from None
         if len(pairs) < len(self.parameters):
             raise ConfigError("parameters", self.parameters, "give each name once.")
-        known = checked(entry.label, entry.parameters, pairs, ())
+        known = check_parameters(entry.label, entry.parameters, pairs, ())
         object.__setattr__(self, "parameters", tuple((p.name, known[p.name]) for p in entry.parameters))
 
     @property

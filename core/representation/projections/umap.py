@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from core.messages import N_
-from core.parameters import Parameter, Value, number, whole
+from core.parameters import Parameter, Value, integer_setting, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, align_to_previous, centred
@@ -44,7 +44,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
         settings: neighbours (including the point itself, limited to M for M distinct vectors) and min_dist.
         seed: selects which points interact if there are more than 2,500; otherwise it has no effect.
     """
-    neighbours, min_dist = whole(settings, "neighbours"), number(settings, "min_dist")
+    neighbours, min_dist = integer_setting(settings, "neighbours"), number(settings, "min_dist")
 
     def moved(start: Array, graph: Graph, rates: Floats) -> Array:
         force = _forces(graph.starts, graph.columns, graph.shares, min_dist, seed)
@@ -69,7 +69,7 @@ def place(embeddings: Array, reference: PreviousMap, settings: Mapping[str, Valu
     """
     copies, known = find_copies(embeddings), find_copies(reference.embeddings)
     fitted, places = normalised(reference.embeddings[known.first]), reference.points[known.first]
-    k = max(1, min(whole(settings, "neighbours") - 1, len(fitted)))
+    k = max(1, min(integer_setting(settings, "neighbours") - 1, len(fitted)))
     neighbours, distances = nearest_among(normalised(embeddings[copies.first]), fitted, k)
     weights = memberships(distances)
     weights /= weights.sum(1, keepdims=True)
@@ -155,7 +155,7 @@ def fit_by_library(
 
         model = UMAP(
             n_components=dims,
-            n_neighbors=max(2, min(whole(settings, "neighbours"), len(rows) - 1)),
+            n_neighbors=max(2, min(integer_setting(settings, "neighbours"), len(rows) - 1)),
             min_dist=number(settings, "min_dist"),
             init="spectral" if before is None else np.array(before.points, np.float32),
             random_state=seed,

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.config import ReadingConfig
-from core.errors import ConfigError, TaskError, shown
-from core.messages import N_, listed
+from core.errors import ConfigError, TaskError, quote_value
+from core.messages import N_, join_list
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
@@ -231,7 +231,7 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         if not name:
             continue
         if name not in columns:
-            columns_there = shown(listed(columns))
+            columns_there = quote_value(join_list(columns))
             raise ConfigError(
                 part, name, "the file has the columns {columns}; choose one of them.", columns=columns_there
             )
@@ -308,4 +308,4 @@ def _kind(label: Column, *, paired: bool) -> Kind:
 
 def _missing(part: str, columns: Iterable[str], unread: Mapping[str, str]) -> str:
     names = [*columns, *(f"{name} ({kind})" for name, kind in unread.items())]
-    raise TaskError(MISSING[part], names=shown(listed(names)), part=part)
+    raise TaskError(MISSING[part], names=quote_value(join_list(names)), part=part)

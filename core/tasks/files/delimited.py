@@ -33,13 +33,13 @@ MARKED = re.compile(r"""^"|"\ *$|\\"|^\ +["']""")
 csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
 
-class Unread(tuple[str, ...]):
+class UnreadableRow(tuple[str, ...]):
     """An unreadable row: no fields, and the reason."""
 
     reason: Message
 
     @classmethod
-    def because(cls, reason: Message) -> Unread:
+    def because(cls, reason: Message) -> UnreadableRow:
         row = cls()
         row.reason = reason
         return row
@@ -47,8 +47,10 @@ class Unread(tuple[str, ...]):
 
 Record = tuple[int, tuple[str, ...]]
 
-STRAY_QUOTE = Unread.because(Message("{where} has a misplaced quotation mark"))
-LONG_FIELD = Unread.because(Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS))
+STRAY_QUOTE = UnreadableRow.because(Message("{where} has a misplaced quotation mark"))
+LONG_FIELD = UnreadableRow.because(
+    Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS)
+)
 
 
 class Dialect(NamedTuple):
@@ -105,7 +107,7 @@ def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[
     left = single = 0
     for start, end, fields in rows:
         lines[len(fields)] += end - start
-        left += isinstance(fields, Unread) or sum(MARKED.search(field) is not None for field in fields)
+        left += isinstance(fields, UnreadableRow) or sum(MARKED.search(field) is not None for field in fields)
         single += any(len(field) > 1 and field[0] == field[-1] == "'" for field in fields)
     if not settled and 2 * single >= len(rows):  # occasional apostrophes belong to the text
         left += single
@@ -114,14 +116,14 @@ def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[
 
 
 def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
-    """Yield each row with its first line, from 1. Blank lines are skipped, and an unreadable row is `Unread`.
+    """Yield each row with its first line, from 1. Blank lines are skipped, and an unreadable row is `UnreadableRow`.
 
     Args:
         lines: lines of a file opened with newline="".
     Raises: TaskError, without the name of the file, for a quote that swallows many lines.
     """
     for start, end, fields in _rows(lines, dialect):
-        if isinstance(fields, Unread) and end - start > SWALLOWED_LINES_MAX:
+        if isinstance(fields, UnreadableRow) and end - start > SWALLOWED_LINES_MAX:
             raise TaskError(
                 "{where} has a quotation mark that is not closed in its row: close it, or write {mark}{mark} for a "
                 "quotation mark within a quoted text.",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from core.errors import TaskError
 from core.messages import Message
 from core.settings import PREFIX, Settings
-from core.tasks.files.delimited import Record, Unread
+from core.tasks.files.delimited import Record, UnreadableRow
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -84,7 +84,7 @@ class ParquetFile:
     def records(self, name: str, limits: Settings, used: Collection[int] | None) -> Iterator[Record]:
         """Yield rows with their number, from 1, and texts without surrounding white space.
 
-        A row with an over-long text is `Unread`.
+        A row with an over-long text is `UnreadableRow`.
 
         Args:
             used: indices of the columns to read, None for all; the others are left empty.
@@ -94,7 +94,7 @@ class ParquetFile:
         wanted = [column for place, column in enumerate(self.columns) if used is None or place in used]
         cells = {column: '"' + column.replace('"', '""') + '"' for column in wanted}
         most = max(limits.max_text_chars, limits.max_label_chars)
-        long_row = Unread.because(Message("{where} has a field of more than {most:,} characters", most=most))
+        long_row = UnreadableRow.because(Message("{where} has a field of more than {most:,} characters", most=most))
         long = {
             column: f"coalesce(strlen({cell}), 0) > {UTF8_MAX_BYTES * most}"
             for column, cell in cells.items()

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 from pydantic import PlainSerializer, PlainValidator
 
 from core.config import ReadingConfig
-from core.errors import ConfigError, shown
+from core.errors import ConfigError, quote_value
 from core.messages import N_, Message, dump_text, load_text
 from core.tasks.files.columns import NUMBER, SPLITS
 from core.tasks.rows import Rows, place_words
@@ -169,26 +169,26 @@ def row_problem(
             "{where} has a text of {chars:,} characters, but at most {most:,} are read: {begins}",
             chars=len(longest),
             most=text_max,
-            begins=shown(longest[:text_max]),
+            begins=quote_value(longest[:text_max]),
         )
     if len(label) > label_max:
         return "long_label", Message(
             "{where} has a label of {chars:,} characters, but at most {most:,} are read: {begins}",
             chars=len(label),
             most=label_max,
-            begins=shown(label[:label_max]),
+            begins=quote_value(label[:label_max]),
         )
     if mapping.kind == "similarity" and score(label) is None:
-        return "bad_score", Message("{where} has the score {score}, which is not a number", score=shown(label))
+        return "bad_score", Message("{where} has the score {score}, which is not a number", score=quote_value(label))
     if split is not None and split.casefold() not in SPLITS:
         return "bad_split", Message(
-            "{where} is in the split {split}, which is not train, validation or test", split=shown(split)
+            "{where} is in the split {split}, which is not train, validation or test", split=quote_value(split)
         )
     return None
 
 
 def _nothing_in(column: str | None) -> Message:
-    return Message("{where} has an empty {column}", column=shown(column))
+    return Message("{where} has an empty {column}", column=quote_value(column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class NumberedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class OptionalProblems:
     """Optional problems of one file: the user decides whether to drop such rows.
 
     Attributes:
@@ -233,7 +233,7 @@ SENTENCES = {
 }
 
 
-def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
+def optional_problems(files: Sequence[NumberedRows]) -> list[OptionalProblems]:
     """Find repeated rows, texts with two labels and formulas. A row may repeat one of an earlier file.
 
     Texts are compared in `folded` form, and scores as numbers.
@@ -249,7 +249,7 @@ def optional_problems(files: Sequence[NumberedRows]) -> list[Noted]:
         label, start = _label(places[place]), first.setdefault(text, place)
         if label != _label(places[start]):
             others.setdefault(text, {}).setdefault(label, place)
-    noted = {id(file): Noted() for file in files}
+    noted = {id(file): OptionalProblems() for file in files}
     for place, text in enumerate(texts):
         file, row = here = places[place]
         start, of_text = first[text], others.get(text, {})
@@ -270,7 +270,7 @@ def _label(place: Place) -> Label:
     return file.label(row)
 
 
-def _note(noted: Noted, kind: str, here: Place, other: Place) -> None:
+def _note(noted: OptionalProblems, kind: str, here: Place, other: Place) -> None:
     """Record a problem of a row, with a message that names the other row and, if they differ, the files."""
     (file, row), (other_file, other_row) = here, other
     rows = noted.rows.setdefault(kind, [])
@@ -282,17 +282,17 @@ def _note(noted: Noted, kind: str, here: Place, other: Place) -> None:
     other_words = place_words(other_file.unit, other_file.lines[other_row])
     if not same:
         # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
-        words = Message("{file}, {line},", file=shown(file.name), line=words)
+        words = Message("{file}, {line},", file=quote_value(file.name), line=words)
         # Translators: line 5 of 'train.csv'.
-        other_words = Message("{line} of {file}", line=other_words, file=shown(other_file.name))
+        other_words = Message("{line} of {file}", line=other_words, file=quote_value(other_file.name))
     text, *_, label = cells = file.cells(row)
     message = Message(
         SENTENCES[kind],
         here=words,
         there=other_words,
-        text=shown(text),
-        label=shown(label),
-        other=shown(other_file.cells(other_row)[-1]),
-        cell=shown(next(filter(is_formula, cells), "")),
+        text=quote_value(text),
+        label=quote_value(label),
+        other=quote_value(other_file.cells(other_row)[-1]),
+        cell=quote_value(next(filter(is_formula, cells), "")),
     )
     noted.problems.append(Problem(kind, file.lines[row], message, file.name))

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from core.config import ReadingConfig
 from core.config.describe import value_text
 from core.config.fields import fields_of
-from core.errors import ConfigError, TaskError, shown
-from core.messages import ENGLISH, Message, _, called, clauses, in_language, listed, ngettext
+from core.errors import ConfigError, TaskError, quote_value
+from core.messages import ENGLISH, Message, _, clauses, in_language, join_label, join_list, ngettext
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
-from core.tasks.files.delimited import Dialect, Unread
+from core.tasks.files.delimited import Dialect, UnreadableRow
 from core.tasks.files.problems import (
     PROBLEMS,
     PROBLEMS_LISTED,
@@ -59,7 +59,7 @@ class Source(NamedTuple):
             count = _("a sample of {rows:,} of {total:,} rows", rows=self.rows, total=self.total)
         elif self.total > self.rows:
             count = _("{rows:,} of {total:,} rows", rows=self.rows, total=self.total)
-        return called(" ".join(self.name.split()), clauses([listed(part for part in parts if part), count]))
+        return join_label(" ".join(self.name.split()), clauses([join_list(part for part in parts if part), count]))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class CombinedFiles:
             if gone and len(gone) == len(reading.rows):
                 raise TaskError(
                     "{file} has no rows left after dropping these: choose fewer kinds of problems.",
-                    file=shown(reading.name),
+                    file=quote_value(reading.name),
                 )
             left = [row for row in range(len(reading.rows)) if row not in gone]
             kept.append(reading.rows.take(left) if gone else reading.rows)
@@ -149,7 +149,7 @@ def unusual_names(dialect: Dialect) -> list[str]:
     return [value_text(getattr(dialect, name), READING[name]).lower() for name in ("delimiter", *unusual)]
 
 
-class Found(NamedTuple):
+class UsableRow(NamedTuple):
     """A usable row."""
 
     line: int
@@ -172,9 +172,9 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     Raises: ConfigError for a column that does not exist; TaskError for a table that cannot be read, exceeds a limit, or
         has no usable row.
     """
-    limits, name = settings(), shown(Path(table.name).name)
+    limits, name = settings(), quote_value(Path(table.name).name)
     mapping = _mapping(table, options, name)
-    check, kept = Checks(table, mapping, limits), Sampler(limits.max_rows)
+    check, kept = RowChecker(table, mapping, limits), Sampler(limits.max_rows)
     for row in check.usable_rows():
         if kept.seen == kept.size and limits.excess_rows == "refuse":
             raise TaskError(
@@ -202,7 +202,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
             "check which column holds the labels, or raise {setting}.",
             file=name,
             count=classes,
-            column=shown(mapping.label),
+            column=quote_value(mapping.label),
             most=limits.max_classes,
             setting=f"{PREFIX}MAX_CLASSES",
         )
@@ -254,7 +254,7 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
     return guessed.model_copy(update=facts)
 
 
-class Checks:
+class RowChecker:
     """Checker of a table, which yields the usable rows and counts the problems of the others."""
 
     def __init__(self, table: Table, mapping: ReadingConfig, limits: Settings) -> None:
@@ -264,7 +264,7 @@ class Checks:
         self._table, self._mapping = table, mapping
         self._most = (limits.max_text_chars, limits.max_label_chars)
 
-    def usable_rows(self) -> Iterator[Found]:
+    def usable_rows(self) -> Iterator[UsableRow]:
         """Yield the usable rows. Each of the others adds one problem."""
         table, mapping = self._table, self._mapping
         parts = [mapping.text, mapping.text_b, mapping.label, mapping.split]
@@ -276,7 +276,7 @@ class Checks:
                 unfit = Message(
                     "{where} has {fields}, but there are {columns:,} columns", fields=count, columns=len(table.columns)
                 )
-                self._add("fields", line, fields.reason if isinstance(fields, Unread) else unfit)
+                self._add("fields", line, fields.reason if isinstance(fields, UnreadableRow) else unfit)
                 continue
             text, second, label, split = [None if place is None else fields[place].strip() for place in places]
             assert text is not None
@@ -284,7 +284,7 @@ class Checks:
             if problem := row_problem(text, second, label, split, mapping, self._most):
                 self._add(problem[0], line, problem[1])
                 continue
-            yield Found(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
+            yield UsableRow(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
 
     def _add(self, kind: str, line: int, clause: Message) -> None:
         self.counts[kind] += 1
@@ -317,16 +317,16 @@ class Sampler:
     def __init__(self, size: int) -> None:
         self.seen = 0
         self.size = size
-        self._rows: list[Found] = []
+        self._rows: list[UsableRow] = []
         self._random = random.Random(SAMPLE_SEED)  # noqa: S311 a sample, not a secret
 
-    def add(self, row: Found) -> None:
+    def add(self, row: UsableRow) -> None:
         self.seen += 1
         if self.seen <= self.size:
             self._rows.append(row)
         elif (place := self._random.randrange(self.seen)) < self.size:
             self._rows[place] = row
 
-    def rows(self) -> list[Found]:
+    def rows(self) -> list[UsableRow]:
         """Return the sample in the order of the file."""
         return sorted(self._rows, key=attrgetter("line"))

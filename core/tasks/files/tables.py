@@ -20,11 +20,11 @@ from typing import Annotated, BinaryIO, Literal
 from pydantic import Field
 
 from core.config import ReadingConfig
-from core.errors import TaskError, shown
+from core.errors import TaskError, quote_value
 from core.messages import Message
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, has_header
-from core.tasks.files.delimited import Dialect, Record, Unread, find_dialect, records
+from core.tasks.files.delimited import Dialect, Record, UnreadableRow, find_dialect, records
 from core.tasks.files.encodings import Encoding, codec_of, detect_encoding, empty_file, refused_encoding
 from core.tasks.files.formats import file_family
 from core.tasks.files.parquet import open_parquet
@@ -37,7 +37,7 @@ PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**18
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
-NO_OBJECT = Unread.because(Message("{where} is not a JSON object"))
+NO_OBJECT = UnreadableRow.because(Message("{where} is not a JSON object"))
 # Numbers keep their spelling in the file.
 DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
@@ -70,7 +70,7 @@ class Table:
     def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
         """Yield rows with their line (in a Parquet file, their number), from 1. Only one iteration may run at a time.
 
-        A row may have more or fewer fields than there are columns. An unreadable row is `Unread`.
+        A row may have more or fewer fields than there are columns. An unreadable row is `UnreadableRow`.
 
         Args:
             used: columns to read (None: all); others may be left empty to save time.
@@ -103,7 +103,7 @@ class File:
 
     @property
     def shown_name(self) -> str:
-        return shown(Path(self.name).name)
+        return quote_value(Path(self.name).name)
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -119,7 +119,7 @@ class File:
                 raise TaskError(
                     "{file} was not found in {folder}: check the path.",
                     file=self.shown_name,
-                    folder=shown(str(path.parent)),
+                    folder=quote_value(str(path.parent)),
                 )
             with path.open("rb") as stream:
                 yield stream

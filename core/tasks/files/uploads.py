@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from core.atomic import atomic_write
 from core.config import ReadingConfig
 from core.config.fields import build
-from core.errors import PlaygroundError, StoreError, shown
+from core.errors import PlaygroundError, StoreError, quote_value
 from core.messages import Text
 from core.tasks.files.problems import StoredMessage
 from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
@@ -74,7 +74,9 @@ def store_uploads(folder: Path, request: Mapping[str, Any], contents: Iterable[b
                 partial.write_bytes(content)
         except OSError as error:
             raise StoreError(
-                "{what} could not be written ({reason}): free some disk space.", what=shown(name), reason=error.strerror
+                "{what} could not be written ({reason}): free some disk space.",
+                what=quote_value(name),
+                reason=error.strerror,
             ) from error
 
 

@@ -16,11 +16,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.errors import TaskError, shown
+from core.errors import TaskError, quote_value
 from core.messages import ENGLISH, Message, Text, in_language, ngettext
 from core.settings import settings
 from core.tasks.hub.hub_rows import Row, RowReader, described
-from core.tasks.hub.place import Place, check_columns, check_splits, columns_of, located, plain_errors
+from core.tasks.hub.location import Place, check_columns, check_splits, columns_of, located, plain_errors
 from core.tasks.hub.registry import HubRequest
 from core.tasks.rows import Rows, SplitName
 
@@ -161,8 +161,8 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
     if not read.rows and not read.left_out:
         raise TaskError(
             "Data set {name} has no rows in its split {split}: choose another.",
-            name=shown(request.repository),
-            split=shown(split),
+            name=quote_value(request.repository),
+            split=quote_value(split),
         )
     if not read.rows:
         [(reason, count)] = read.left_out.most_common(1)
@@ -170,7 +170,7 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
             "None of the {total:,} rows of the split {split} can be used; {count:,} of them have {reason}: choose "
             "another split or other columns.",
             total=read.left_out.total(),
-            split=shown(split),
+            split=quote_value(split),
             count=count,
             reason=described(reason),
         )
@@ -223,8 +223,8 @@ def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> S
                 "The first {rows:,} rows of the split {split} all have the label {label}, so it is sorted by label: "
                 "ask for more rows.",
                 rows=len(read.rows),
-                split=shown(split),
-                label=shown(read.rows[0].label),
+                split=quote_value(split),
+                label=quote_value(read.rows[0].label),
             )
     return read
 
@@ -251,7 +251,7 @@ def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
         raise TaskError(
             "The split {split} has {rows}, but at most {most:,} are read: ask for fewer rows, or set "
             "SCL_EXCESS_ROWS=sample.",
-            split=shown(split),
+            split=quote_value(split),
             rows=has,
             most=limits.max_rows,
         )

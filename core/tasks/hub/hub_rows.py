@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from core.errors import TaskError, shown
+from core.errors import TaskError, quote_value
 from core.messages import N_, Message, Text
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
@@ -69,8 +69,8 @@ class RowReader:
         if not isinstance(value, str):
             raise TaskError(
                 "Column {column} of {repository} holds {values}, not text: choose another column.",
-                column=shown(column),
-                repository=shown(self._request.repository),
+                column=quote_value(column),
+                repository=quote_value(self._request.repository),
                 values=_kind_of(value),
             )
         return value.strip()
@@ -87,7 +87,7 @@ class RowReader:
             try:
                 score = float(value)
             except (TypeError, ValueError):
-                raise self._no_label_column(shown(value)) from None
+                raise self._no_label_column(quote_value(value)) from None
             # Six digits, so that a score stored in single precision reads as in its source.
             return f"{score:.6g}" if math.isfinite(score) else None
         if not isinstance(value, str | int | float):
@@ -99,7 +99,7 @@ class RowReader:
         label = " ".join(str(value).split())
         label = self._request.label_names.get(label, label)
         if len(label) > self._limits.max_label_chars:
-            raise self._no_label_column(Message("texts such as {text}", text=shown(label)))
+            raise self._no_label_column(Message("texts such as {text}", text=quote_value(label)))
         self._seen.add(label)
         if len(self._seen) > self._limits.max_classes:
             holds = Message("more than {most} different labels", most=self._limits.max_classes)
@@ -108,7 +108,7 @@ class RowReader:
 
     def _no_label_column(self, holds: Text) -> TaskError:
         message = NO_SCORES if self._request.kind == "similarity" else NO_LABELS
-        column, repository = shown(self._request.label), shown(self._request.repository)
+        column, repository = quote_value(self._request.label), quote_value(self._request.repository)
         return TaskError(message, column=column, repository=repository, values=holds)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from core.config import ReadingConfig
-from core.config.fields import Section, Shown, fields_of
+from core.config.fields import FieldDisplay, Section, fields_of
 from core.errors import ConfigError
 from core.messages import N_
 from core.settings import settings
@@ -68,24 +68,26 @@ class HubRequest(Section):
     config: Annotated[
         str | None,
         Field(title=N_("Configuration"), description=N_("Needed if the data set has several.")),
-        Shown({None: N_("The only one")}),
+        FieldDisplay({None: N_("The only one")}),
     ] = None
     revision: Annotated[
-        str | None, Field(title=N_("Revision"), description=N_("A branch, tag or commit.")), Shown({None: "main"})
+        str | None,
+        Field(title=N_("Revision"), description=N_("A branch, tag or commit.")),
+        FieldDisplay({None: "main"}),
     ] = None
     text: Annotated[str, _as_of_a_file("text", min_length=1)]
-    text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), Shown({None: N_("None")})] = None
+    text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), FieldDisplay({None: N_("None")})] = None
     label: Annotated[str, _as_of_a_file("label", min_length=1)]
     train: Annotated[str, Field(title=N_("Training split"), description=N_("Its name on the Hub."))] = "train"
     validation: Annotated[
         str | None,
         Field(title=N_("Validation split"), description=N_("Its name on the Hub.")),
-        Shown({None: N_("Split from training")}),
+        FieldDisplay({None: N_("Split from training")}),
     ] = None
     test: Annotated[
         str | None,
         Field(title=N_("Test split"), description=N_("Its name on the Hub.")),
-        Shown({None: N_("Split from training")}),
+        FieldDisplay({None: N_("Split from training")}),
     ] = None
     max_rows: Annotated[
         int,
@@ -97,9 +99,11 @@ class HubRequest(Section):
                 "Maximum number of rows read from each split, in shuffled order so that every class occurs."
             ),
         ),
-        Shown(unit="rows"),
+        FieldDisplay(unit="rows"),
     ]
-    kind: Annotated[Kind, _as_of_a_file("kind"), Shown(fields_of(ReadingConfig)["kind"].choices or {})] = "classes"
+    kind: Annotated[Kind, _as_of_a_file("kind"), FieldDisplay(fields_of(ReadingConfig)["kind"].choices or {})] = (
+        "classes"
+    )
     label_names: dict[str, str] = Field(default_factory=dict)
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
 

@@ -238,7 +238,7 @@ class RemoteRun(threading.Thread):
         try:
             with ControlListener(self._store, self._attempt.run_id, self._attempt.number, forward, cancel):
                 self.node_id = str(ray.get(next(reports)))
-                self._attempt.placed(cluster.name_of(self.node_id))
+                self._attempt.record_node(cluster.name_of(self.node_id))
                 has_ended = False
                 while not has_ended:
                     has_ended = self._record(ray.get(next(reports)), recorder)

@@ -23,7 +23,7 @@ import torch
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
 from core.events import Event
-from core.models.source import place
+from core.models.source import register_folder
 from core.tasks import TaskData
 from core.training.fine_tune import Predictions
 from core.weight_files import weight_files
@@ -136,7 +136,7 @@ def _begin(
                 shutil.rmtree(partial)
                 if not target.is_dir():  # another run on this node has not written the files either
                     raise
-        place(model, target)
+        register_folder(model, target)
     (folder / WEIGHTS).mkdir()
     for name, content in parcel.files.items():
         (folder / name).write_bytes(content)

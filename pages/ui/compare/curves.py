@@ -17,7 +17,7 @@ from core.figures.parts import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thin_indices
-from core.messages import N_, _, listed, ngettext, sentences
+from core.messages import N_, _, join_list, ngettext, sentences
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -31,7 +31,7 @@ from pages.ui.text_table import csv_button
 
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to find every measure of every phase.
-LOOKED_AT = 60
+SAMPLED_STEPS = 60
 DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
 AXIS_LABELS: Mapping[str, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
 DESCRIBED: Mapping[Axis, str] = {
@@ -84,7 +84,7 @@ class Record:
 
     def names(self) -> Iterable[str]:
         """Yield the names of the run's measures; a name may come more than once."""
-        looked = [self.steps[i].values for i in thin_indices(len(self.steps), LOOKED_AT)] if self.steps else []
+        looked = [self.steps[i].values for i in thin_indices(len(self.steps), SAMPLED_STEPS)] if self.steps else []
         yield from (name for values in looked for name in values)
         yield from (name for values in self.frames.values() for name in values)
 
@@ -148,7 +148,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         description=_(
             DESCRIBED[axis],
             runs=ngettext("{count} run", "{count} runs", len(names)),
-            measures=listed(labels[name] for name in chosen),
+            measures=join_list(labels[name] for name in chosen),
         ),
     )
     _explain(runs, unlike, smoothing, gathered, axis)
@@ -240,7 +240,7 @@ def _explain(runs: Sequence[Compared], unlike: Sequence[str], smoothing: Smoothi
         heights = _(
             "{losses}: the terms of these runs differ (task, objective, temperature or batch size), so compare the "
             "shape of the curves, not their height.",
-            losses=listed(named),
+            losses=join_list(named),
         )
         scores = _(
             "Validation scores are not comparable either, because the runs were scored on different validation rows."

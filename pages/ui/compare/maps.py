@@ -11,11 +11,11 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.shared_examples import Turn, example_keys, find_shared_rows, find_turn
 from core.figures.map_data import Bundle, box_of, places_bundle
-from core.messages import _, listed, sentences
+from core.messages import _, join_list, sentences
 from core.representation.projections import MapSpec, Points, stable_projections
 from pages.ui.address import Compare
 from pages.ui.bound import bound, segments
-from pages.ui.compare.picking import Linked, Shown
+from pages.ui.compare.picking import Linked, RunFrames
 from pages.ui.explore import run_reads
 from pages.ui.explore.frame_map import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
@@ -40,7 +40,7 @@ def choose_map() -> tuple[MapSpec, str]:
     return MapSpec(method), colour
 
 
-def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
+def maps_of(runs: Sequence[RunFrames], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
     """Return the maps of every run: PCA for all while the wanted maps of any run are still being computed.
 
     Returns: the kind of map, the maps by frame for each run, and whether something is still being computed.
@@ -64,11 +64,13 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
 
 
 def panels_of(
-    runs: Sequence[Shown], examples: Linked, spec: MapSpec, maps: Sequence[Maps], colour: str
+    runs: Sequence[RunFrames], examples: Linked, spec: MapSpec, maps: Sequence[Maps], colour: str
 ) -> tuple[list[Panel], list[Turn]]:
     """Build one map per run. Return the maps and their alignments to the first. Raises: StoreError."""
     every = tuple(one.frames for one in runs)
-    laid, turns = _laid(every, spec, str([(frames.numbers, [*of]) for frames, of in zip(every, maps, strict=True)]))
+    laid, turns = _compute_aligned_maps(
+        every, spec, str([(frames.numbers, [*of]) for frames, of in zip(every, maps, strict=True)])
+    )
     panels = [
         Panel(
             examples=bundle,
@@ -84,7 +86,7 @@ def panels_of(
     return panels, turns
 
 
-def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
+def about(runs: Sequence[RunFrames], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """Describe the maps and their alignment in a few sentences."""
     kind = map_name(spec, _(spec.entry.label))
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, the same scale on all maps.", map=kind)]
@@ -103,14 +105,14 @@ def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence
         )
         words.append(how)
     if counts and apart:
-        words.append(_("No examples in common with the first run: {runs}.", runs=listed(apart)))
+        words.append(_("No examples in common with the first run: {runs}.", runs=join_list(apart)))
     elif apart:
         words.append(_("These runs have no examples in common, so their maps are shown side by side, unlinked."))
     return sentences(words)
 
 
 @run_reads.cached_by_frames(max_entries=12)
-def _laid(every: tuple[Frames, ...], spec: MapSpec, there: str) -> tuple[list[Bundle], list[Turn]]:
+def _compute_aligned_maps(every: tuple[Frames, ...], spec: MapSpec, there: str) -> tuple[list[Bundle], list[Turn]]:
     """Compute the aligned points of every run in one box, and the alignments.
 
     Args:

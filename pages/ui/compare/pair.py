@@ -17,11 +17,11 @@ from core.store import Status, Store
 from pages.ui import state
 from pages.ui.address import Compare
 from pages.ui.bound import bound
-from pages.ui.compare.picking import Compared, Linked, Shown
+from pages.ui.compare.picking import Compared, Linked, RunFrames
 from pages.ui.explore import run_reads
 from pages.ui.parts import escaped
 
-ASKED = "compare.select"
+SELECTION_KEY = "compare.select"
 TABLE_HEIGHT = 320
 COUNT_WIDTH = 150
 # Names of the tests over examples; the other test is over seeds.
@@ -31,7 +31,7 @@ OVER_EXAMPLES = {
 }
 
 
-def pair(runs: Sequence[Shown], examples: Linked) -> None:
+def pair(runs: Sequence[RunFrames], examples: Linked) -> None:
     """Draw the section. A list to select on the maps is stored under ASKED. Raises: StoreError."""
     st.header(_("Compare examples"))
     if len(runs) < 2:
@@ -151,8 +151,8 @@ def _choose(names: Mapping[str, str]) -> tuple[int, int]:
 
 def _list(
     name: str,
-    a: Shown,
-    b: Shown,
+    a: RunFrames,
+    b: RunFrames,
     ids: Sequence[int],
     rows: Sequence[Sequence[int]],
     scores: Sequence[ExampleScores],
@@ -167,7 +167,7 @@ def _list(
             icon=":material/select_all:",
             disabled=not ids,
             on_click=state.remember,
-            args=(ASKED, tuple(ids)),
+            args=(SELECTION_KEY, tuple(ids)),
         )
     if not ids:
         return

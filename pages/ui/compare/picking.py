@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.shared_examples import example_keys, linked_ids
 from core.config import RunConfig
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.figures.map_data import Bundle, examples_bundle
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _
@@ -42,7 +42,7 @@ class Compared:
     frames: Frames | None
 
 
-class Shown(NamedTuple):
+class RunFrames(NamedTuple):
     """A compared run that has frames, and its name."""
 
     name: str
@@ -62,7 +62,7 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
             try:
                 found.append(store.find(part))
             except PlaygroundError:
-                given = escaped(shown(part))
+                given = escaped(quote_value(part))
                 st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
     found = list(dict.fromkeys(found))
     if len(found) > MOST_RUNS:

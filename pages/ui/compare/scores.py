@@ -13,11 +13,11 @@ from core.artifacts.maps import run_request
 from core.artifacts.measures import read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.compare import config_differences
-from core.config.score_source import PROBE_ROWS, scored
+from core.config.score_source import PROBE_ROWS, scored_evaluations
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, in_phrase, notes, table_rows
 from core.experiments.results import TEST, compute_results
-from core.messages import ENGLISH, N_, _, in_language, listed, ngettext, sentences
+from core.messages import ENGLISH, N_, _, in_language, join_list, ngettext, sentences
 from core.quantities import percent
 from core.representation.metrics import METRICS
 from core.store import ExperimentRun, Store
@@ -93,7 +93,7 @@ def _significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str
     for cell, group in enumerate(groups):
         for number in group.runs:
             run = runs[number].run
-            newest = {one.split: one for one in scored(runs[number].config, store.evaluations(run.id))}
+            newest = {one.split: one for one in scored_evaluations(runs[number].config, store.evaluations(run.id))}
             if TEST in newest:
                 scores[run.id] = newest[TEST]
             made.append(
@@ -169,7 +169,7 @@ def _scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     measured: list[int | None] = []
     for one in runs:
         of_run: dict[str, float | None] = {}
-        newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in step order
+        newest = {e.split: e for e in scored_evaluations(one.config, store.evaluations(one.run.id))}  # in step order
         for split, evaluation in newest.items():
             who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
             of_run |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
@@ -319,7 +319,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
         words.append(_("Validation scores have no ★ here, because the runs were scored on different validation rows."))
     gathered = [group for group in found.groups if len(group.runs) > 1]
     if gathered:
-        counts = listed(ngettext("{count} seed", "{count} seeds", _seeds(group, runs)) for group in gathered)
+        counts = join_list(ngettext("{count} seed", "{count} seeds", _seeds(group, runs)) for group in gathered)
         words.append(
             _(
                 "Runs that differ only in the seed share a column: mean ± standard deviation over {seeds}.",
@@ -331,7 +331,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
         words.append(
             _(
                 "Representation measures are of the validation texts on the map, at step {steps}.",
-                steps=listed(f"{step:,}" for step in steps),
+                steps=join_list(f"{step:,}" for step in steps),
             )
         )
     return sentences(words)

@@ -14,7 +14,7 @@ from core.config.schedule import as_launched
 from core.config.vary import Suggestion, TwinSetting, twin_settings
 from core.errors import ConfigError
 from core.figures.run_curves import MOST_RUNS
-from core.messages import N_, _, called, clauses
+from core.messages import N_, _, clauses, join_label
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare
@@ -57,7 +57,7 @@ def twin_form(engine: Engine, runs: Sequence[Compared]) -> None:
     different = config_differences([as_launched(original.config), as_launched(made)])
     if different:
         changes = [(_(one.label), *map(escaped, one.values)) for one in different]
-        lines = [f"- {called(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
+        lines = [f"- {join_label(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
         st.markdown("\n".join([_("Differences:"), "", *lines]))
     else:
         st.markdown(_("Nothing would differ. Choose another value."))
@@ -108,7 +108,7 @@ def _choose(runs: Sequence[Compared]) -> tuple[Compared, TwinSetting, Value | No
     # Last, because repetitions separate luck from effect.
     repetition = TwinSetting(SEED, SEED_FIELD, config.seed, str(config.seed), suggestions)
     changes = {setting.path: setting for setting in (*twin_settings(config), repetition)}
-    labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
+    labels = {path: join_label(_(one.label), one.text) for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # the address has a setting of another run
         Compare.CHANGE.forget()
     with right:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.events import TRAIN, VALIDATION
 from core.figures.panels import frame_at
-from core.messages import N_, _, called, listed, ngettext
+from core.messages import N_, _, join_label, join_list, ngettext
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.store import Status
@@ -21,8 +21,8 @@ from pages.ui.address import Compare
 from pages.ui.bound import bound, segments
 from pages.ui.compare.curves import curves
 from pages.ui.compare.maps import about, choose_map, maps_of, panels_of
-from pages.ui.compare.pair import ASKED, pair
-from pages.ui.compare.picking import Compared, Linked, Shown, link_examples, load_compared
+from pages.ui.compare.pair import SELECTION_KEY, pair
+from pages.ui.compare.picking import Compared, Linked, RunFrames, link_examples, load_compared
 from pages.ui.compare.scores import overview
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore import run_reads
@@ -91,18 +91,18 @@ def view(engine: Engine, ids: tuple[str, ...]) -> None:
 def _maps(runs: Sequence[Compared]) -> bool:
     waiting = [escaped(one.name) for one in runs if one.frames is None]
     if waiting:
-        runs_waiting = listed(waiting)
+        runs_waiting = join_list(waiting)
         st.caption(_("No frames yet: {runs}. The first appears right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
-    shown = [Shown(one.name, one.frames) for one in runs if one.frames is not None]
+    shown = [RunFrames(one.name, one.frames) for one in runs if one.frames is not None]
     wanted, colour = choose_map()
     spec, maps, busy = maps_of(shown, wanted)
     examples = link_examples(tuple(one.frames for one in shown))
     panels, turns = panels_of(shown, examples, spec, maps, colour)
     # The maps keep their last state, or that of the address.
-    asked = state.remembered(ASKED, lambda: None)
-    state.forget(ASKED)
+    asked = state.session_value(SELECTION_KEY, lambda: None)
+    state.forget(SELECTION_KEY)
     steps = sorted({step for panel in panels for step in panel.steps})
     key = f"compare.map.{'.'.join(one.frames.run.id for one in shown)}"
     known = map_now(key) or MapState(
@@ -129,13 +129,13 @@ def _maps(runs: Sequence[Compared]) -> bool:
     st.caption(about(shown, spec, wanted, turns, colour))
     for one in shown:
         if whose := predictions_of(one.frames):
-            st.caption(called(escaped(one.name), whose))
+            st.caption(join_label(escaped(one.name), whose))
     _selection(shown, examples, on_map.selected, on_map.frame)
     pair(shown, examples)
     return busy
 
 
-def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
+def _selection(runs: Sequence[RunFrames], examples: Linked, ids: Sequence[int], step: int | None) -> None:
     """Draw the selected examples, or explain how to select some. Raises: StoreError."""
     chosen = [i for i in ids if i in examples.known]
     if not chosen:
@@ -170,7 +170,7 @@ def _selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step
 
 
 def _rows(
-    runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None
+    runs: Sequence[RunFrames], examples: Linked, ids: Sequence[int], step: int | None
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return the selected examples, with each run's prediction, as rows of the table and of the file.
 

@@ -13,7 +13,7 @@ import streamlit as st
 from core.advice.defaults import DEFAULT_STEPS
 from core.config import FILE_TASK, PhaseConfig, RunConfig
 from core.config.describe import value_text
-from core.config.edit import changed, settings_text
+from core.config.edit import apply_settings, settings_text
 from core.config.fields import build, fields_of
 from core.config.vary import TwinSetting, sweepable
 from core.errors import ConfigError
@@ -30,7 +30,7 @@ from core.experiments.design import (
 )
 from core.experiments.protocols.entry import Protocol
 from core.experiments.shared_settings import shared_settings
-from core.messages import N_, _, called
+from core.messages import N_, _, join_label
 from core.parameters import Parameter, Value
 from pages.ui import reads, state
 from pages.ui.address import Experiments, FineTune, Item, positive_number, split
@@ -75,8 +75,8 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
             right, STEPS, Experiments.STEPS.read(positive_number, steps), key=f"experiment.{key}.steps.{steps}"
         )
         Experiments.STEPS.put(settings["steps"], steps)
-    chosen = changed(base, settings)
-    return chosen.model_copy(update={"task": reads.library().named(chosen.task)})
+    chosen = apply_settings(base, settings)
+    return chosen.model_copy(update={"task": reads.library().with_current_name(chosen.task)})
 
 
 def seeds_field(usual: int, key: str) -> int:
@@ -118,7 +118,7 @@ def with_frames(base: RunConfig) -> RunConfig:
         ),
         **tied.by_value,
     )
-    return changed(base, {name: None if wanted else value for name, value in LEAN.items()})
+    return apply_settings(base, {name: None if wanted else value for name, value in LEAN.items()})
 
 
 def grid_form() -> Design:
@@ -127,7 +127,7 @@ def grid_form() -> Design:
     about = st.container()
     # The draft comes from a link or from Fine-tune's form.
     texts = state.texts_in_url(Experiments.SET.name)
-    draft = draft_of_link(Experiments.SET.name, texts) if texts else state.remembered("draft", RunConfig)
+    draft = draft_of_link(Experiments.SET.name, texts) if texts else state.session_value("draft", RunConfig)
     base = chosen_base(draft, "grid")
     offered = sweepable(base)
     axes: list[Axis] = []
@@ -249,7 +249,7 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
     labels = {NOTHING: _("Nothing")}
     for place, axis in enumerate(axes):
         title = axis_title(axis, base)
-        labels |= {f"{place}.{number}": called(title, level.title) for number, level in enumerate(axis.levels)}
+        labels |= {f"{place}.{number}": join_label(title, level.title) for number, level in enumerate(axis.levels)}
     if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
         labels[AGAINST_CE] = _("Cross-entropy alone, as an extra cell")
     if len(labels) == 1:

@@ -17,7 +17,7 @@ from core.experiments.result_table import (
     score_name,
 )
 from core.experiments.results import CellResult, Results, Verdict
-from core.messages import N_, _, called, ngettext, sentences
+from core.messages import N_, _, join_label, ngettext, sentences
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
 
@@ -146,7 +146,7 @@ def _cell(
     if failed := sum(run.status == Status.FAILED or run.problem is not None for run in runs):
         going = _("{count} failed", count=failed)
     if cell.mean is None:
-        about = called(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
+        about = join_label(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
         return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
     about = sentences([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
     comparison = cell.comparison

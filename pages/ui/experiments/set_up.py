@@ -146,7 +146,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         wrong = field_problem() is not None
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
-            base = draft.model_copy(update={"task": reads.library().named(draft.task)})
+            base = draft.model_copy(update={"task": reads.library().with_current_name(draft.task)})
             given = {"name": base.name or grid_name(base, ()), "base": base.model_dump(mode="json")}
             with show_errors(words=problem_text):
                 design = build(Design, given | {"seeds": list(range(base.seed, base.seed + seeds))})

@@ -11,18 +11,18 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.seeds import SCORES
-from core.artifacts.waiting_time import until_ended
+from core.artifacts.waiting_time import remaining_time
 from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import MOST_SEEDS, Design, axis_title
-from core.experiments.lifecycle import missing
+from core.experiments.lifecycle import find_missing_runs
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.shared_settings import shared_settings
 from core.experiments.vectors import VECTORS, unmeasured, vectors_request
-from core.messages import N_, Text, _, called, listed, ngettext
+from core.messages import N_, Text, _, join_label, join_list, ngettext
 from core.parameters import Parameter
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
@@ -58,13 +58,13 @@ def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) ->
     if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
         st.rerun()
-    polling = _is_going(experiment, design, runs) or state.remembered(MEASURING, bool)
+    polling = _has_unfinished_runs(experiment, design, runs) or state.session_value(MEASURING, bool)
     st.fragment(_view, run_every=POLL_S if polling else IDLE_POLL_S)(engine, experiment_id, polling)
 
 
-def _is_going(experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> bool:
+def _has_unfinished_runs(experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> bool:
     """Return whether runs are unfinished or still to be queued."""
-    return any(not run.ended for run in runs) or (experiment.wanted and bool(missing(design, runs)))
+    return any(not run.ended for run in runs) or (experiment.wanted and bool(find_missing_runs(design, runs)))
 
 
 def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
@@ -77,9 +77,9 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     design, runs = design_of(experiment), found.table.runs(experiment_id)
     found.revive(experiment, design, runs)
     engine.dispatch()
-    actions(engine, experiment, design, runs, going=_is_going(experiment, design, runs))
+    actions(engine, experiment, design, runs, going=_has_unfinished_runs(experiment, design, runs))
     said = " · ".join(chain(*shared_settings(design.base, design.axes)))
-    varied = listed(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
+    varied = join_list(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
     about = _("{settings}; varied: {axes}.", settings=said, axes=varied) if varied else _("{said}.", said=said)
     st.caption(escaped(about))
     show_notice()
@@ -91,7 +91,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
         newest = max(run.ended_at or 0.0 for run in lacking)
         measuring = ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
     state.remember(MEASURING, measuring)
-    if polling != (measuring or _is_going(experiment, design, runs)):
+    if polling != (measuring or _has_unfinished_runs(experiment, design, runs)):
         st.rerun()
     results = results_of(engine, experiment, runs, measure, split)
     with st.container(key="experiment_shown"):
@@ -147,7 +147,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
     words += [_("{count} ended early", count=early)] if early else []
     failed = sum(run.status == Status.FAILED for run in runs)
     words += [_("{count} failed", count=failed)] if failed else []
-    unmade = len(missing(design, runs))
+    unmade = len(find_missing_runs(design, runs))
     if unmade and experiment.wanted:
         words.append(_("{count} not queued yet", count=f"{unmade:,}"))
     if not experiment.wanted and len(finished) < design.runs:
@@ -156,7 +156,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
         unmade_s = unmade * mean(run.seconds for run in finished)
         on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
         if settings().engine == LOCAL and (on_the_way or unmade_s):  # the capacity of a cluster is unknown
-            left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
+            left = remaining_time(store, on_the_way, len(slots()), most_of_visitor())
             if left.seconds is not None and left.others:
                 words.append(ngettext("{count} other run starts first", "{count} other runs start first", left.others))
             if left.seconds is not None:
@@ -173,7 +173,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
             title = design.spoken_title(cells[run.cell])
             reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():
-        st.warning(escaped(called(group_name(where), str(reason))))
+        st.warning(escaped(join_label(group_name(where), str(reason))))
 
 
 def actions(
@@ -195,7 +195,7 @@ def actions(
         resumable = any(run.status is None or run.may_go_on for run in runs)
         if (
             not going
-            and (resumable or missing(design, runs))
+            and (resumable or find_missing_runs(design, runs))
             and st.button(_("Resume"), icon=":material/play_arrow:", key="experiment.resume")
         ):
             run_action(lambda: found.resume(experiment.id))

@@ -14,7 +14,7 @@ from core.artifacts.measures import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.small_multiples import measures_figure
-from core.messages import N_, _, listed, ngettext, pgettext
+from core.messages import N_, _, join_list, ngettext, pgettext
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.metrics import BETTER, METRICS
@@ -175,7 +175,7 @@ def _similarity_task(frames: Frames) -> bool:
         busy = ensure_job("inspect", request, N_("Reading the pairs"), since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
-        values = listed(
+        values = join_list(
             _("step {step}: {value}", step=f"{step:,}", value=_cell(SIMILARITY, value))
             for step, value in known.values.items()
         )

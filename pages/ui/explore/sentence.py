@@ -15,7 +15,7 @@ from core.config.score_source import classifier_learns_from
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.words import confidence_figure
-from core.messages import N_, _, listed, ngettext, sentences
+from core.messages import N_, _, join_list, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
@@ -33,7 +33,7 @@ OWN = "explore.own"
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnText:
     """The visitor's text at every frame of a run."""
 
     text: str
@@ -41,7 +41,7 @@ class Own:
     life: Biography
 
 
-def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
+def ask_sentence(frames: Frames) -> tuple[OwnText | None, bool]:
     """Draw the form. Return the text at every frame once it is known, and whether its job is still running."""
     reads.jobs().warm_up("model")  # before the visitor types
     if frames.layers_at is not None:
@@ -64,7 +64,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         fits = _fits_in_url(text, second)
         Explore.SENTENCE.put(text if fits else None)
         Explore.SECOND.put(second if fits else None)
-    text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
+    text, second = state.session_value(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
         st.caption(_("Type a sentence and see where the encoder places it, from the first frame to the last."))
         return None, False
@@ -78,7 +78,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
             busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
             found = read_inspected(frames.folder, text, second)
         if found is not None:
-            return Own(text, second, _life(frames, frames.extent, text, second, found.stamps, found)), busy
+            return OwnText(text, second, _life(frames, frames.extent, text, second, found.stamps, found)), busy
     return None, busy
 
 
@@ -96,7 +96,7 @@ def _life(
     return life.biography(_found, frames.numbers, read)
 
 
-def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
+def own_point(own: OwnText, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """Return the sentence's point on every frame's map; frames without a map have none."""
     places = _path(frames, spec, str([*maps]), own.text, own.second, str(own.life.exact), own.life, maps)
     return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
@@ -118,7 +118,7 @@ def _path(
     return life.path(_life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
 
 
-def sentence(own: Own, frames: Frames, number: int) -> None:
+def sentence(own: OwnText, frames: Frames, number: int) -> None:
     """Draw the sentence's prediction and neighbours at a frame, and its class probabilities over the steps."""
     life, probe = own.life, frames.probe
     at = life.steps.index(number)
@@ -144,7 +144,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         "Exact at steps {steps}, where weights are stored (filled star). Elsewhere the position follows the "
         "nearest examples (hollow star).",
         len(known),
-        steps=listed(f"{step:,}" for step in known),
+        steps=join_list(f"{step:,}" for step in known),
     )
     st.caption(sentences([*said, where_exact]))
     if predicted:

@@ -22,7 +22,7 @@ from pages.ui.explore.frame_map import Choices
 from pages.ui.explore.measures import measures, movement
 from pages.ui.explore.neighbours import NearOne, choose_near, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
-from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence
+from pages.ui.explore.sentence import OwnText, ask_sentence, own_point, sentence
 from pages.ui.explore.texts import camera_from_text, frame_button, ids_as_text, ids_from_text, texts
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped, show_errors
@@ -149,7 +149,7 @@ def _on_map(frames: Frames) -> MapState:
         {str(i): i for i in ids}.get(Explore.ANCHOR.text or ""),
         Explore.CAMERA.read(camera_from_text, ""),
     )
-    asked = state.remembered("explore.select", lambda: None)
+    asked = state.session_value("explore.select", lambda: None)
     state.forget("explore.select")
     on_map = map_state(
         key=key,
@@ -169,7 +169,7 @@ def _draw_panel(
     rows: tuple[int, ...],
     near: NearOne | None,
     acts: BatchForces | None,
-    own: Own | None,
+    own: OwnText | None,
 ) -> None:
     scores = run_reads.scores(frames, number)
     chosen = None

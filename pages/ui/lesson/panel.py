@@ -9,13 +9,22 @@ from contextlib import suppress
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.lessons.lesson import Check, Lesson, Predict, Try, filled, lessons, placeholders
+from core.lessons.lesson import Check, Lesson, Prediction, TryButtons, fill_placeholders, lessons, placeholders
 from core.lessons.numbers import Number, value_of
-from core.messages import N_, _, called, ngettext
+from core.messages import N_, _, join_label, ngettext
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage
-from pages.ui.lesson.place import TABLES, At, answers, change, continue_navigation, go_to, keep_answers, read_place
+from pages.ui.lesson.position import (
+    TABLES,
+    LessonPosition,
+    answers,
+    change,
+    continue_navigation,
+    go_to,
+    keep_answers,
+    read_place,
+)
 from pages.ui.parts import UI, component, escaped, show_errors
 from pages.ui.reads import cached
 
@@ -112,7 +121,7 @@ def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], V
     """State the right answer, with every number that the question compares."""
     if check.number is not None:
         number = numbers[check.number]
-        written = number.written(value(check.number))
+        written = number.format_value(value(check.number))
         return (
             _("The runs' value is {number}.", number=written)
             if number.run is None
@@ -120,7 +129,9 @@ def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], V
         )
     if not check.by_number:
         return _("According to the runs: {choices}.", choices=" · ".join(right_choices(check, value)))
-    return " · ".join(called(label, numbers[name].written(value(name))) for label, name in check.choices.items())
+    return " · ".join(
+        join_label(label, numbers[name].format_value(value(name))) for label, name in check.choices.items()
+    )
 
 
 def lesson_panel(page: str) -> None:
@@ -148,7 +159,7 @@ def lesson_panel(page: str) -> None:
             _way_on(at)
 
 
-def _draw(at: At) -> None:
+def _draw(at: LessonPosition) -> None:
     part = at.part
     # Translators: the part of a lesson, such as "3 of 5".
     part_of = _("{number} of {count}", number=at.number, count=len(at.lesson.parts))
@@ -165,14 +176,14 @@ def _draw(at: At) -> None:
         match block:
             case str():
                 if block:
-                    known = {name: numbers[name].written(value(name)) for name in placeholders(block)}
-                    st.markdown(filled(block, known))
-            case Try():
+                    known = {name: numbers[name].format_value(value(name)) for name in placeholders(block)}
+                    st.markdown(fill_placeholders(block, known))
+            case TryButtons():
                 st.caption(block.label)
                 with st.container(horizontal=True, gap="small", key=f"{key}.try"):
                     for place, (label, choice) in enumerate(block.choices.items()):
                         st.button(label, key=f"{key}.{place}", on_click=change, args=(choice, part.shown.page))
-            case Predict():
+            case Prediction():
                 if not _predicted(block, key):
                     return
             case Check():
@@ -188,7 +199,7 @@ def number_of(lesson: Lesson, name: str) -> Value:
 def checks_of(lesson: Lesson) -> dict[str, Check]:
     """Return all checks of the lesson, by the keys of their answers."""
     return {
-        f"{At(lesson, number).text}.{place}": block
+        f"{LessonPosition(lesson, number).text}.{place}": block
         for number, part in enumerate(lesson.parts, 1)
         for place, block in enumerate(part.blocks)
         if isinstance(block, Check)
@@ -209,7 +220,7 @@ def _number(store: Store, lesson: str, name: str) -> Value:
     return value_of(store, lessons()[lesson].numbers[name])
 
 
-def _predicted(block: Predict, key: str) -> bool:
+def _predicted(block: Prediction, key: str) -> bool:
     """Ask for a prediction. Returns: whether the visitor has made one."""
     said = answers().predicted.get(key)
     if said is not None and said in range(len(block.choices)):
@@ -228,11 +239,11 @@ def _predicted(block: Predict, key: str) -> bool:
     return False
 
 
-def _way_on(at: At) -> None:
+def _way_on(at: LessonPosition) -> None:
     """Draw the buttons that go back, go on and leave."""
     every = list(lessons().values())
     after = every.index(at.lesson) + 1
-    following = At(every[after], 1) if after < len(every) else None
+    following = LessonPosition(every[after], 1) if after < len(every) else None
     if at.is_last and following is not None:
         # A check is open until its answer is right or revealed.
         still = 0
@@ -281,7 +292,7 @@ MAP = "map_view"
 _mount = component("lesson_pointing", "<div></div>", [UI / "lesson" / "pointing.js"], [UI / "lesson" / "lesson.css"])
 
 
-def outline_target(at: At) -> None:
+def outline_target(at: LessonPosition) -> None:
     """Outline the target of the part, scroll it into view, and hide the controls that the part does not need."""
     shown = at.part.shown
     hidden = [selector(shown.page, name) for name in dict.fromkeys((*at.lesson.hides, *shown.hides))]

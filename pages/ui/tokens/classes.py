@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.messages import N_, _, listed, ngettext, sentences
+from core.messages import N_, _, join_list, ngettext, sentences
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, WordChange, WordStatistics
 from core.tasks.listing import csv_file
 from pages.ui.address import Tokens
@@ -154,10 +154,10 @@ def _changes(known: TokenRun, chosen: Settings, moved: Sequence[WordChange]) -> 
         left = [f"“{escaped(word)}”" for word, change in zip(table[WORD], table[CHANGE], strict=True) if change < 0]
         said = []
         if entered:
-            said.append(_("Selected in more texts: {words}.", words=listed(entered[:NAMED])))
+            said.append(_("Selected in more texts: {words}.", words=join_list(entered[:NAMED])))
         if left:
             # Translators: words that are no longer among the top k of more texts than before
-            said.append(_("Selected in fewer texts: {words}.", words=listed(left[:NAMED])))
+            said.append(_("Selected in fewer texts: {words}.", words=join_list(left[:NAMED])))
         st.caption(sentences(said))
     else:
         st.info(_("The same words are selected equally often at both steps. Choose steps that are farther apart."))

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from core.artifacts.sentence import Deletions, deletions
 from core.artifacts.weights import weight_stamps
-from core.errors import PlaygroundError, shown
+from core.errors import PlaygroundError, quote_value
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
-from core.messages import N_, _, listed, ngettext, sentences, with_more
+from core.messages import N_, _, join_list, ngettext, sentences, with_more
 from core.quantities import percent, signed
 from core.representation.attention import (
     RankAgreement,
@@ -69,7 +69,7 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
                 len(stamps),
                 step=f"{step:,}",
                 wanted=f"{chosen.after:,}",
-                steps=listed(f"{known:,}" for known in stamps),
+                steps=join_list(f"{known:,}" for known in stamps),
             )
         )
     missing_weights(known.run)
@@ -88,7 +88,7 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
             )
         )
         if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
-            start_job("inspect", request, N_("Deleting words of {text}"), text=shown(first))
+            start_job("inspect", request, N_("Deleting words of {text}"), text=quote_value(first))
     elif len(found.read.words) != len(reading.words):
         st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:
@@ -152,7 +152,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
         return sentences([said, _("Deleting any single word does not change this.")])
-    words = listed(
+    words = join_list(
         with_more(f"**{escaped(_short(reading.words[w]))}**", escaped(classes[int(found.deleted[w].argmax())]))
         for w in flips[:FLIPS_SHOWN]
     )

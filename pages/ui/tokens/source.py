@@ -10,8 +10,8 @@ import streamlit as st
 
 from core.artifacts.sentence import check_text, read_inspected, takes_pairs
 from core.artifacts.weights import all_known, weight_stamps
-from core.errors import PlaygroundError, shown
-from core.messages import N_, _, listed, ngettext, sentences, with_more
+from core.errors import PlaygroundError, quote_value
+from core.messages import N_, _, join_list, ngettext, sentences, with_more
 from core.representation.attention import punctuation
 from core.settings import settings
 from pages.ui import state
@@ -192,7 +192,7 @@ def _own(known: TokenRun) -> Reading | None:
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None
-    asked = _asked(known, pair, stamps)
+    asked = _read_address_text(known, pair, stamps)
     if asked is None:
         return None
     request = {"run": known.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
@@ -204,7 +204,7 @@ def _own(known: TokenRun) -> Reading | None:
     if not all_known(known.run, stamps, found.weights):
         st.caption(_("Weights of more steps have been stored since."))
         if st.button(_("Analyse the text with these weights too"), icon=":material/refresh:", key="tokens.more_steps"):
-            start_job("inspect", request, N_("Analysing {text}"), text=shown(asked[0]))
+            start_job("inspect", request, N_("Analysing {text}"), text=quote_value(asked[0]))
     if not found.read.words:
         st.info(_("This encoder's tokenizer does not report word positions, so attention cannot be shown by word."))
         return None
@@ -212,7 +212,7 @@ def _own(known: TokenRun) -> Reading | None:
     return Reading(f"{known.run.id}.own.{key}", found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
-def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
+def _read_address_text(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
     """Draw the form. Return the text of the address, or None if it is not valid; the button replaces it."""
     most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
     items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
@@ -233,12 +233,12 @@ def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str,
                 "Computed with the stored weights of step {steps}.",
                 "Computed with the stored weights of steps {steps}.",
                 len(stamps),
-                steps=listed(f"{step:,}" for step in stamps),
+                steps=join_list(f"{step:,}" for step in stamps),
             )
             st.caption(about, width="stretch")
     missing_weights(known.run)
     # The session stores the request too, because a click right after it still carries the previous address.
-    asked: list[str | None] = state.remembered(f"tokens.asked.{known.run.id}", list)
+    asked: list[str | None] = state.session_value(f"tokens.asked.{known.run.id}", list)
     given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:
         return None
@@ -256,5 +256,5 @@ def _asked(known: TokenRun, pair: bool, stamps: Mapping[int, int]) -> tuple[str,
         request = {"run": known.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
-            start_job("inspect", request, N_("Analysing {text}"), text=shown(sides[0]))
+            start_job("inspect", request, N_("Analysing {text}"), text=quote_value(sides[0]))
     return sides

@@ -54,7 +54,7 @@ def test_a_linear_probe_reads_further_rows_at_every_frame_and_at_the_end(
         prepare(draft(objective=mixed_objective(weight).model_dump(mode="json")), gpu=False) for weight in (1.0, 0.9)
     )
     data, probe = probed[1], probed[0].probe
-    read = mean_tokens(data.train.shown, 32) * 2 * shape.blocks * shape.block_parameters
+    read = mean_tokens(data.train.display_texts, 32) * 2 * shape.blocks * shape.block_parameters
     assert len(data.train) < PROBE_ROWS
     more, less = (estimate(*made, shape, 1e9, measured=False) for made in (probed, plain))
     further = len(probe.frame_steps or ()) * (len(data.train) - (probe.train_size or 0))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from core.artifacts.cache import cached, numbered, numbers, read, write, write_arrays
+from core.artifacts.cache import load_or_compute, numbered, numbers, read, write, write_arrays
 from core.artifacts.measures import SimilarityScores, read_similarity
 from core.errors import StoreError
 from core.events import TokenText, Word
@@ -51,7 +51,7 @@ def test_a_value_is_computed_where_none_is_current(tmp_path: Path) -> None:
         return ANSWER
 
     for is_current in (lambda known: True, lambda known: known.steps == (0, 40), lambda known: False):
-        assert cached(Answer, path, compute, is_current).steps == (0, 40)
+        assert load_or_compute(Answer, path, compute, is_current).steps == (0, 40)
     assert asked[0] is None
     assert len(asked) == 2
     assert asked[1].scores == ANSWER.scores

@@ -35,7 +35,7 @@ def begun_run(store: Store) -> tuple[str, Attempt]:
     run_id = queued_run(store)
     claim = store.claim_next([0])
     attempt = store.attempt(run_id, claim[1])
-    attempt.started(Started(0, 4, "cpu", PROBE, {"train_rows": 10.0}))
+    attempt.record_start(Started(0, 4, "cpu", PROBE, {"train_rows": 10.0}))
     return run_id, attempt
 
 
@@ -101,7 +101,7 @@ class TestWrite:
         run_id, attempt = begun_run(store)
         vectors = np.array([[1e6, 1, 0], [0, 2, -3e5]], np.float32)
         attempt.frame(Frame(0, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
-        attempt.knob_turned(2, "lambda", 0.25)
+        attempt.record_knob_turn(2, "lambda", 0.25)
         attempt.steps([Step(step, {"loss": 0.5}) for step in (1, 2, 3, 4)])
         attempt.end(Status.FINISHED)
         write_replay(store, run_id, tmp_path / "replay.zip")

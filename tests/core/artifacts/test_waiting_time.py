@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.artifacts.waiting_time import Place, places, simulate_queue, until_ended
+from core.artifacts.waiting_time import Place, places, remaining_time, simulate_queue
 from core.config import parse_config
 from core.store import Status, Store, Waiting
 from tests.cases import each
@@ -66,7 +66,7 @@ def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> Non
     config = parse_config({"phases": [{"steps": 1}]})
     for _ in range(14):
         store.create(config, owner=rng.choice(["ada", "bob", "eve"]))
-    line = store.line()
+    line = store.queued_runs()
     expected = simulate_queue(line, {run.id: 10.0 for run in line}, [], 2, most)
     order, going = list[str](), list[str]()
     while len(order) < len(line):
@@ -131,8 +131,8 @@ def test_runs_have_ended_once_the_last_of_them_has_and_whoever_goes_first(
 ) -> None:
     ended = finished(16, 1.0, 2.0, 3.0)
     one, between, two = queued(store, 10), queued(store, 5), queued(store, 10)
-    assert until_ended(store, {one}, 1) == (pytest.approx(24.0), 0)
-    assert until_ended(store, {one, two}, 1) == (pytest.approx(24.0 + 14.0 + 24.0), 1)
-    assert until_ended(store, {between}, 1) == (pytest.approx(24.0 + 14.0), 1)
-    assert until_ended(store, {ended}, 1) == (0.0, 0)
-    assert until_ended(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1).seconds is None
+    assert remaining_time(store, {one}, 1) == (pytest.approx(24.0), 0)
+    assert remaining_time(store, {one, two}, 1) == (pytest.approx(24.0 + 14.0 + 24.0), 1)
+    assert remaining_time(store, {between}, 1) == (pytest.approx(24.0 + 14.0), 1)
+    assert remaining_time(store, {ended}, 1) == (0.0, 0)
+    assert remaining_time(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1).seconds is None

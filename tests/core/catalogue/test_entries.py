@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import core.losses
-from core.catalogue.encoders import CHINESE, ENGLISH, KOREAN, LISTED, MANY, knowing
+from core.catalogue.encoders import CHINESE, ENGLISH, KOREAN, LISTED, MANY, find_encoders
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
@@ -113,6 +113,6 @@ def test_the_encoder_that_needs_no_network_comes_first() -> None:
 
 @each("language", [ENGLISH, CHINESE, KOREAN])
 def test_encoders_of_a_language_come_before_those_of_many(language: str) -> None:
-    languages = [LISTED[name].language for name in knowing(language)]
+    languages = [LISTED[name].language for name in find_encoders(language)]
     assert set(languages) == {language, MANY}
     assert languages == sorted(languages, key=lambda found: found == MANY)

@@ -376,7 +376,7 @@ def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run:
     store, run_id = made(tmp_path)
     store.claim_next(range(100))
     attempt = store.attempt(run_id, 1)
-    attempt.knob_turned(3, "temperature", 0.08)
+    attempt.record_knob_turn(3, "temperature", 0.08)
     attempt.steps([Step(4, {"loss": 1.0})])
     asked = {knobs: parse_config(run("export", run_id, *options)[1]) for knobs, options in KNOBS.items()}
     assert asked["repeated"] == store.effective_config(run_id)

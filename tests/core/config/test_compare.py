@@ -8,7 +8,7 @@ from typing import Any
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.compare import config_differences, config_hash, is_loss, same_loss
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.config.presets import PRESETS
 from tests.cases import each
 
@@ -305,7 +305,7 @@ class TestPrepared:
 
 
 def hashed(**more: Any) -> str:
-    return config_hash(changed(RunConfig(), more).to_json())
+    return config_hash(apply_settings(RunConfig(), more).to_json())
 
 
 @each(
@@ -328,7 +328,7 @@ def test_the_order_of_keys_does_not_count() -> None:
 
 
 def test_a_config_hashes_alike_before_and_after_it_was_kept() -> None:
-    text = changed(RunConfig(), {"preset": "simcse"}).to_json()
+    text = apply_settings(RunConfig(), {"preset": "simcse"}).to_json()
     assert config_hash(parse_config(text).to_json()) == config_hash(text)
 
 

@@ -8,45 +8,45 @@ import pytest
 
 from core.cli.main import draft_from
 from core.config import RunConfig, parse_config
-from core.config.edit import DEFAULT_PRESET, changed, from_settings, settings_text
+from core.config.edit import DEFAULT_PRESET, apply_settings, from_settings, settings_text
 from core.config.presets import PRESETS
 from core.errors import ConfigError
 from tests.cases import each
 
 
 def test_fields_are_set_with_and_without_their_phase() -> None:
-    found = changed(RunConfig(), {"batch_size": 8, "phases.0.steps": 5, "task.train_size": 20, "seed": 3})
+    found = apply_settings(RunConfig(), {"batch_size": 8, "phases.0.steps": 5, "task.train_size": 20, "seed": 3})
     assert (found.phases[0].batch_size, found.phases[0].steps) == (8, 5)
     assert (found.task.train_size, found.seed) == (20, 3)
 
 
 def test_lambda_keeps_a_convex_sum() -> None:
-    objective = changed(RunConfig(), {"lambda": 0.3}).phases[0].objective
+    objective = apply_settings(RunConfig(), {"lambda": 0.3}).phases[0].objective
     assert {term.loss: term.weight for term in objective.terms} == {"supcon": 0.3, "cross_entropy": 0.7}
 
 
 @each("order", [("preset", "temperature", "batch_size"), ("batch_size", "temperature", "preset")])
 def test_a_preset_comes_first_whatever_the_order(order: tuple[str, ...]) -> None:
     wanted: dict[str, Any] = {"preset": "dscl", "temperature": 0.2, "batch_size": 4}
-    phase = changed(RunConfig(), {name: wanted[name] for name in order}).phases[0]
+    phase = apply_settings(RunConfig(), {name: wanted[name] for name in order}).phases[0]
     assert {term.loss for term in phase.objective.terms} == {"dscl", "cross_entropy"}
     assert phase.objective.temperature == 0.2
     assert phase.batch_size == 4
 
 
 def test_a_preset_of_two_phases_shares_the_steps_and_one_of_one_phase_has_them_all() -> None:
-    base = changed(RunConfig(), {"steps": 30, "batch_size": 8})
-    two = changed(base, {"preset": "simcse"})
+    base = apply_settings(RunConfig(), {"steps": 30, "batch_size": 8})
+    two = apply_settings(base, {"preset": "simcse"})
     assert [phase.steps for phase in two.phases] == [15, 15]
     assert [phase.batch_size for phase in two.phases] == [8, 8]
-    assert changed(two, {"preset": "ce"}).phases[0].steps == 30
+    assert apply_settings(two, {"preset": "ce"}).phases[0].steps == 30
 
 
 def test_rows_that_may_change_lose_their_hash() -> None:
     base = RunConfig().model_copy(update={"task": RunConfig().task.model_copy(update={"content_hash": "0" * 64})})
-    assert changed(base, {"batch_size": 4}).task.content_hash == "0" * 64
-    assert changed(base, {"seed": 1}).task.content_hash is None
-    assert changed(base, {"task.label_noise": 0.2}).task.content_hash is None
+    assert apply_settings(base, {"batch_size": 4}).task.content_hash == "0" * 64
+    assert apply_settings(base, {"seed": 1}).task.content_hash is None
+    assert apply_settings(base, {"task.label_noise": 0.2}).task.content_hash is None
 
 
 @each(
@@ -67,35 +67,35 @@ def test_rows_that_may_change_lose_their_hash() -> None:
 )
 def test_what_cannot_be_set_is_one_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
-        changed(RunConfig(), settings)
+        apply_settings(RunConfig(), settings)
     assert sentence in str(error.value)
 
 
 def test_epochs_take_the_place_of_steps() -> None:
-    by_steps = changed(RunConfig(), {"steps": 12})
-    by_epochs = changed(by_steps, {"epochs": 2.0})
+    by_steps = apply_settings(RunConfig(), {"steps": 12})
+    by_epochs = apply_settings(by_steps, {"epochs": 2.0})
     assert (by_epochs.phases[0].steps, by_epochs.phases[0].epochs) == (None, 2.0)
-    assert changed(by_epochs, {"steps": 3}).phases[0].epochs is None
+    assert apply_settings(by_epochs, {"steps": 3}).phases[0].epochs is None
 
 
 def test_epochs_of_a_phase_take_the_place_of_its_steps() -> None:
-    two = changed(RunConfig(), {"preset": "simcse", "steps": 12})
-    found = changed(two, {"phases.1.epochs": 2.0})
+    two = apply_settings(RunConfig(), {"preset": "simcse", "steps": 12})
+    found = apply_settings(two, {"phases.1.epochs": 2.0})
     assert [(phase.steps, phase.epochs) for phase in found.phases] == [(6, None), (None, 2.0)]
 
 
 def test_terms_and_lambda_have_a_path() -> None:
-    found = changed(RunConfig(), {"objective.terms.supcon.temperature": 0.2, "phases.0.objective.lambda": 0.4})
-    assert found == changed(RunConfig(), {"objective.terms.0.temperature": 0.2, "lambda": 0.4})
+    found = apply_settings(RunConfig(), {"objective.terms.supcon.temperature": 0.2, "phases.0.objective.lambda": 0.4})
+    assert found == apply_settings(RunConfig(), {"objective.terms.0.temperature": 0.2, "lambda": 0.4})
     with pytest.raises(ConfigError, match="there is one phase"):
-        changed(RunConfig(), {"phases.1.objective.lambda": 0.4})
+        apply_settings(RunConfig(), {"phases.1.objective.lambda": 0.4})
 
 
 def test_of_two_phases_one_has_to_be_named() -> None:
-    two = changed(RunConfig(), {"preset": "simcse", "steps": 12})
+    two = apply_settings(RunConfig(), {"preset": "simcse", "steps": 12})
     with pytest.raises(ConfigError, match="there are two phases"):
-        changed(two, {"steps": 4})
-    assert changed(two, {"phases.1.steps": 4}).steps == 10
+        apply_settings(two, {"steps": 4})
+    assert apply_settings(two, {"phases.1.steps": 4}).steps == 10
 
 
 def drafted(*settings: str, **options: Any) -> RunConfig:

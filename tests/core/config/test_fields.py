@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from core.cli.main import fit
 from core.config import OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.describe import problem_text
-from core.config.fields import Section, Shown, build, field_at, fields_of
+from core.config.fields import FieldDisplay, Section, build, field_at, fields_of
 from core.errors import ConfigError
 from core.parameters import Parameter
 from core.tasks.hub.registry import HubRequest
@@ -25,10 +25,12 @@ UNTITLED |= {"resources", "terms", "combine", "loss", "weight", "views", "view",
 
 
 class Toy(Section):
-    width: Annotated[float, Field(gt=0, le=9.5, title="Width w", description="Of it."), Shown(unit="metres")] = 1.0
-    count: Annotated[int | None, Field(ge=2, title="Count"), Shown({None: "All"}, listed=True)] = None
-    kind: Annotated[Literal["a", "b"], Field(title="Kind"), Shown({"a": "First"})] = "a"
-    sure: Annotated[bool | None, Field(title="Sure"), Shown({None: "?", True: "Yes", False: "No"})] = None
+    width: Annotated[float, Field(gt=0, le=9.5, title="Width w", description="Of it."), FieldDisplay(unit="metres")] = (
+        1.0
+    )
+    count: Annotated[int | None, Field(ge=2, title="Count"), FieldDisplay({None: "All"}, listed=True)] = None
+    kind: Annotated[Literal["a", "b"], Field(title="Kind"), FieldDisplay({"a": "First"})] = "a"
+    sure: Annotated[bool | None, Field(title="Sure"), FieldDisplay({None: "?", True: "Yes", False: "No"})] = None
     silent: int = 0
 
 

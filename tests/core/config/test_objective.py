@@ -252,38 +252,38 @@ class TestKnobs:
     )
     def test_every_knob_turned_to_where_it_stands_changes_nothing(self, made: ObjectiveConfig) -> None:
         for name, knob in made.knobs.items():
-            assert made.turned(name, knob.value) == made
+            assert made.with_knob(name, knob.value) == made
 
     def test_a_knob_has_the_value_that_it_was_turned_to(self) -> None:
         made = objective(CE, SCL, SCL | {"temperature": 0.2})
         for name, knob in made.knobs.items():
             assert made.value_of(name) == knob.value
             other = knob.value / 2
-            assert made.turned(name, other).value_of(name) == other
+            assert made.with_knob(name, other).value_of(name) == other
         with pytest.raises(ConfigError, match="no such knob"):
             made.value_of("lambda")
 
     def test_lambda_has_a_value_also_where_the_other_weight_was_turned(self) -> None:
-        made = objective(SCL | {"weight": 0.2}, CE).turned("cross_entropy.weight", 0.5)
+        made = objective(SCL | {"weight": 0.2}, CE).with_knob("cross_entropy.weight", 0.5)
         assert "lambda" not in made.knobs
         assert made.value_of("lambda") == 0.2
 
     def test_every_knob_turns_its_own_setting(self) -> None:
         made = objective(CE, SCL, SCL)
-        assert made.turned("supcon_2.temperature", 0.1) == objective(CE, SCL, SCL | {"temperature": 0.1})
-        assert made.turned("supcon.weight", 0.1) == objective(CE, SCL | {"weight": 0.1}, SCL)
+        assert made.with_knob("supcon_2.temperature", 0.1) == objective(CE, SCL, SCL | {"temperature": 0.1})
+        assert made.with_knob("supcon.weight", 0.1) == objective(CE, SCL | {"weight": 0.1}, SCL)
 
 
 def test_a_formula_has_the_classifier_first_wherever_its_term_stands() -> None:
-    assert [key for key, _ in objective(SCL, CE, SCL).as_written] == ["cross_entropy", "supcon", "supcon_2"]
+    assert [key for key, _ in objective(SCL, CE, SCL).formula_terms] == ["cross_entropy", "supcon", "supcon_2"]
 
 
 def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None:
     made = objective(SCL | {"weight": 0.2}, CE)
     assert {"lambda", "cross_entropy.weight"} <= made.knobs.keys()
-    away = made.turned("cross_entropy.weight", 0.5)
+    away = made.with_knob("cross_entropy.weight", 0.5)
     assert {"supcon.weight", "cross_entropy.weight"} <= away.knobs.keys()
-    assert away.turned("cross_entropy.weight", 1.0) == made
+    assert away.with_knob("cross_entropy.weight", 1.0) == made
 
 
 class TestMixedObjective:
@@ -311,7 +311,7 @@ class TestTurned:
     @each("combine", ["convex", "additive"])
     def test_lambda_moves_the_weights_and_keeps_the_temperature(self, combine: Any) -> None:
         before = mixed_objective(0.9, 0.2, combine)
-        assert before.turned("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
+        assert before.with_knob("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
         assert before == mixed_objective(0.9, 0.2, combine)
 
     @each(
@@ -320,25 +320,25 @@ class TestTurned:
     )
     def test_what_is_no_knob_of_a_convex_mix_is_answered_with_those_that_are(self, name: str) -> None:
         with pytest.raises(ConfigError, match=f"knob = '{name}' .* its knobs are learning_rate, lambda, temperature"):
-            ObjectiveConfig().turned(name, 0.5)
+            ObjectiveConfig().with_knob(name, 0.5)
         with pytest.raises(ConfigError, match="its knobs are learning_rate"):
-            objective(CE).turned("lambda", 0.5)
+            objective(CE).with_knob("lambda", 0.5)
 
     def test_a_knob_stays_one_wherever_another_was_turned(self) -> None:
         made = objective(CE | {"weight": 0.5}, SCL | {"weight": 0.5})
-        turned = made.turned("cross_entropy.weight", 1.0).turned("supcon.weight", 0.2)
+        turned = made.with_knob("cross_entropy.weight", 1.0).with_knob("supcon.weight", 0.2)
         assert [t.weight for t in turned.terms] == [1.0, 0.2]
         smoothed = objective(CE | {"label_smoothing": 0.1})
         assert (
-            smoothed.turned("cross_entropy.label_smoothing", 0.0).turned("cross_entropy.label_smoothing", 0.1)
+            smoothed.with_knob("cross_entropy.label_smoothing", 0.0).with_knob("cross_entropy.label_smoothing", 0.1)
             == smoothed
         )
 
     def test_a_turn_into_an_impossible_mix_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="supports no margin"):
-            objective(CE | {"mixup": 0.2}).turned("cross_entropy.margin", 0.5)
+            objective(CE | {"mixup": 0.2}).with_knob("cross_entropy.margin", 0.5)
         with pytest.raises(ConfigError, match="all weights 0"):
-            objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).turned("cross_entropy.weight", 0.0)
+            objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).with_knob("cross_entropy.weight", 0.0)
 
 
 @each(

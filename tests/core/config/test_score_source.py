@@ -14,7 +14,7 @@ from core.config.score_source import (
     classifier_note,
     outcome_sentence,
     predictions_note,
-    scored,
+    scored_evaluations,
     scorers,
 )
 from core.events import Evaluation
@@ -90,7 +90,7 @@ def frame(step: int, rows: int | None = None) -> Evaluation:
 def test_an_evaluation_says_itself_when_a_probe_was_scored() -> None:
     evaluations = [frame(0, 200), frame(4, 200), frame(5), Evaluation(10, "test", {"accuracy": 0.9})]
     assert scorers(run(TWO), evaluations) == ["linear probe", "linear probe", "classifier", "classifier"]
-    assert scored(run(TWO), evaluations) == evaluations
+    assert scored_evaluations(run(TWO), evaluations) == evaluations
 
 
 def test_scores_of_a_random_classifier_mean_nothing() -> None:
@@ -98,9 +98,9 @@ def test_scores_of_a_random_classifier_mean_nothing() -> None:
     baseline = Evaluation(0, "baseline", {"accuracy": 0.8, "train_rows": 500.0})
     old = [frame(0), baseline, frame(4), frame(5), Evaluation(10, "test", {"accuracy": 0.5})]
     assert scorers(mixed(1.0), old) == [None, "linear probe", None, None, None]
-    assert scored(mixed(1.0), old) == [baseline]
-    assert scored(run(TWO), old) == [baseline, *old[3:]]
-    assert scored(mixed(0.5), old) == old
+    assert scored_evaluations(mixed(1.0), old) == [baseline]
+    assert scored_evaluations(run(TWO), old) == [baseline, *old[3:]]
+    assert scored_evaluations(mixed(0.5), old) == old
 
 
 def test_the_note_before_launch_names_the_source_of_scores() -> None:

@@ -9,7 +9,7 @@ import pytest
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.compare import config_differences
-from core.config.edit import PRESET, changed, twin
+from core.config.edit import PRESET, apply_settings, twin
 from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
 from core.config.vary import OBJECTIVE_PATH, TwinSetting, sweepable, twin_settings
@@ -157,15 +157,15 @@ def test_the_part_that_learns_has_its_size() -> None:
 
 @each("name", PRESETS)
 def test_every_suggestion_can_be_set(name: str) -> None:
-    base = changed(RunConfig(), {"preset": name, "steps": 20})
+    base = apply_settings(RunConfig(), {"preset": name, "steps": 20})
     for path, setting in sweepable(base).items():
         for suggestion in setting.suggestions:
-            assert changed(base, {path: suggestion.value}) != base, path
+            assert apply_settings(base, {path: suggestion.value}) != base, path
 
 
 @each("name", ["ce-scl", "simcse", "token-scl", "dscl"])
 def test_every_path_leads_to_a_field(name: str) -> None:
-    base = changed(RunConfig(), {"preset": name, "steps": 20})
+    base = apply_settings(RunConfig(), {"preset": name, "steps": 20})
     given = base.model_dump(mode="json")
     for path in sweepable(base):
         if path == PRESET or path.endswith(".lambda"):
@@ -188,5 +188,5 @@ def test_it_has_all_that_a_twin_is_offered_and_every_label_once() -> None:
 
 
 def test_a_run_of_two_phases_names_them() -> None:
-    found = sweepable(changed(RunConfig(), {"preset": "simcse", "steps": 20}))
+    found = sweepable(apply_settings(RunConfig(), {"preset": "simcse", "steps": 20}))
     assert found["phases.1.batch_size"].label == "Phase 2: Batch size"

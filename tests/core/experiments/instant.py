@@ -49,7 +49,7 @@ class InstantEngine(Engine):
         self.carried_out.append(run_id)
         attempt, config = self.store.attempt(run_id, number), self.store.run(run_id).config
         attempt.register()
-        attempt.started(Started(0, config.steps, "cpu", PROBE, {}))
+        attempt.record_start(Started(0, config.steps, "cpu", PROBE, {}))
         if self.probe_right is not None:
             probe = classification_scores(logits_of(self.probe_right), LABELS)
             attempt.evaluation(0, BASELINE_TEST, probe | {"train_rows": 8.0})

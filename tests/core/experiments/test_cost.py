@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.advice.estimate import assumed_flops, estimate
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.errors import ConfigError, TaskError
 from core.experiments.cost import cost
 from core.models.source import encoder_shape
@@ -42,13 +42,13 @@ def test_cells_that_do_not_apply_are_named_and_not_counted(engine: InstantEngine
 
 
 def test_where_nothing_can_be_run_it_says_why(engine: InstantEngine, design: Make) -> None:
-    lost = changed(design().base, {"task.path": "/no/such.csv"})
+    lost = apply_settings(design().base, {"task.path": "/no/such.csv"})
     with pytest.raises(TaskError, match=r"such\.csv"):
         cost(engine, design(base=lost.model_dump(mode="json")))
 
 
 def test_frames_and_snapshots_take_room(engine: InstantEngine, design: Make) -> None:
-    lean = changed(design().base, {"probe.frame_steps": [], "checkpoint.snapshot_steps": []})
+    lean = apply_settings(design().base, {"probe.frame_steps": [], "checkpoint.snapshot_steps": []})
     assert cost(engine, design(base=lean.model_dump(mode="json"))).disk_bytes < cost(engine, design()).disk_bytes
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
-from core.experiments.lifecycle import FILL, Experiments, is_complete, is_over, make_runs, missing
+from core.experiments.lifecycle import FILL, Experiments, find_missing_runs, is_complete, is_over, make_runs
 from core.store import ExperimentTable, Status, Store
 from core.store.job_table import JobTable
 from core.workers import LocalEngine
@@ -45,7 +45,7 @@ def test_a_run_whose_knobs_were_turned_is_another(experiments: Here, engine: Ins
     turned = engine.store.create(engine.prepared(made.draft(made.cells[0], 0))[0])
     claim = engine.store.claim_next(range(1))
     attempt = engine.store.attempt(turned, claim[1])
-    attempt.knob_turned(3, "lambda", 0.5)
+    attempt.record_knob_turn(3, "lambda", 0.5)
     attempt.end(Status.FINISHED)
     experiment_id = experiments.begin(made)
     assert turned not in {run.run_id for run in experiments.table.runs(experiment_id)}
@@ -56,7 +56,7 @@ def test_runs_of_an_experiment_wait_behind_those_of_people(
 ) -> None:
     engine.holding = True
     experiments.begin(design())
-    by_hand = engine.submit(changed(design().base, {"steps": 3}))
+    by_hand = engine.submit(apply_settings(design().base, {"steps": 3}))
     engine.holding = False
     engine.dispatch()
     assert engine.carried_out[0] == by_hand
@@ -64,11 +64,11 @@ def test_runs_of_an_experiment_wait_behind_those_of_people(
 
 
 def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make) -> None:
-    lost = changed(design().base, {"task.path": "lost.csv"})
+    lost = apply_settings(design().base, {"task.path": "lost.csv"})
     with pytest.raises(TaskError, match=r"lost\.csv"):
         experiments.begin(design(base=lost.model_dump(mode="json")))
     with pytest.raises(ConfigError, match="there is no such run"):
-        experiments.engine.submit(changed(design().base, {"start": "abcdefghijkm"}))
+        experiments.engine.submit(apply_settings(design().base, {"start": "abcdefghijkm"}))
     assert experiments.table.experiments() == []
     assert experiments.engine.store.runs() == []
 
@@ -119,7 +119,7 @@ def test_a_stopped_experiment_makes_no_more_runs_until_it_goes_on(
 ) -> None:
     made = design()
     experiment_id = experiments.table.create("", made.to_json())
-    experiments.table.want(experiment_id, False)
+    experiments.table.set_wanted(experiment_id, False)
     assert make_runs(engine, experiment_id, lambda *_: None) == 0
     assert experiments.table.runs(experiment_id) == []
     engine.holding = True
@@ -167,7 +167,7 @@ def test_reviving_an_experiment_makes_its_missing_runs(experiments: Here, engine
     made = design()
     experiment_id = experiments.table.create("", made.to_json())
     experiments.revive(experiments.table.experiment(experiment_id), made, [])
-    assert missing(made, experiments.table.runs(experiment_id)) == []
+    assert find_missing_runs(made, experiments.table.runs(experiment_id)) == []
     assert len(engine.carried_out) == 4
 
 
@@ -210,7 +210,7 @@ def test_a_run_knows_its_experiments(experiments: Here, engine: InstantEngine, d
     first, second = experiments.begin(design()), experiments.begin(design(seeds=1))
     run_id = experiments.table.runs(second)[0].run_id or ""
     assert [one.id for one in experiments.table.of_run(run_id)] == [second, first]
-    assert experiments.table.of_run(engine.submit(changed(design().base, {"steps": 3}))) == []
+    assert experiments.table.of_run(engine.submit(apply_settings(design().base, {"steps": 3}))) == []
 
 
 def test_an_experiment_that_does_not_exist_is_one_sentence(experiments: Here) -> None:
@@ -238,7 +238,7 @@ def test_runs_start_from_the_sources_of_their_seeds(experiments: Here, engine: I
 @pytest.mark.slow
 def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, design: Make) -> None:
     start = {"name": "Start", "levels": [{"label": "First", "settings": {"start": "First"}}]}
-    base = changed(design().base, {"steps": 2}).model_dump(mode="json")
+    base = apply_settings(design().base, {"steps": 2}).model_dump(mode="json")
     sources = [{"label": "First", "settings": {"steps": 3}}]
     made = design(base=base, axes=[start], sources=sources, baseline={}, seeds=2)
     experiments = Experiments(LocalEngine(store))

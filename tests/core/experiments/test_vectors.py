@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.experiments.design import parse_design
 from core.experiments.lifecycle import make_runs
 from core.experiments.results import results
@@ -29,7 +29,7 @@ class HereEngine(LocalEngine):
 @pytest.fixture
 def trained(store: Store, design: Make) -> tuple[Store, str]:
     """Return the store and the id of an experiment of one cell, whose two runs were trained."""
-    base = changed(design().base, {"steps": 2, "probe.frame_steps": []})
+    base = apply_settings(design().base, {"steps": 2, "probe.frame_steps": []})
     made = design(axes=[], baseline={}, base=base.model_dump(mode="json"))
     experiment_id = ExperimentTable(store.folder).create("", made.to_json())
     make_runs(HereEngine(store), experiment_id, lambda *_: None)

@@ -13,7 +13,7 @@ from core.experiments.design import Axis, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
-from core.messages import ENGLISH, Message, in_language, listed
+from core.messages import ENGLISH, Message, in_language, join_list
 from tests.catalogues import TRANSLATED
 from tests.core.experiments.conftest import Here, Make, shown
 
@@ -32,7 +32,7 @@ def test_a_run_is_called_in_english_and_its_cell_in_the_language_that_is_spoken(
     made = design(axes=[{"setting": "lambda", "values": [0.1, 0.9]}, {"setting": "batch_size", "values": [4, 8]}])
     cell = made.cells[0]
     assert made.draft(cell, 3).name == f"{made.title_of(cell)}, seed 3" == "λ 0.1, Batch size 4, seed 3"
-    assert made.spoken_title(cell) == listed(["λ «0.1»", "«Batch size» «4»"])
+    assert made.spoken_title(cell) == join_list(["λ «0.1»", "«Batch size» «4»"])
     assert design(axes=[], baseline={}).spoken_title(cell._replace(levels=())) == "«all runs»"
 
 

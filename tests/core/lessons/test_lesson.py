@@ -8,10 +8,20 @@ from pathlib import Path
 import pytest
 
 from core.errors import StoreError
-from core.lessons.lesson import FOLDER, Check, Lesson, Predict, Try, filled, lessons, placeholders, read_lesson
+from core.lessons.lesson import (
+    FOLDER,
+    Check,
+    Lesson,
+    Prediction,
+    TryButtons,
+    fill_placeholders,
+    lessons,
+    placeholders,
+    read_lesson,
+)
 from core.lessons.numbers import run_id_of, value_of
 from core.store import Store
-from pages.ui.lesson.place import TABLES
+from pages.ui.lesson.position import TABLES
 
 WHOLE = """---
 title: A title
@@ -62,7 +72,7 @@ def test_a_file_is_parts_of_blocks_in_their_order(tmp_path: Path) -> None:
     lesson = read_lesson(written(tmp_path, WHOLE))
     first, second = lesson.parts
     assert (lesson.name, lesson.title, first.title, second.title) == ("made", "A title", "First", "Second")
-    assert [type(block) for block in first.blocks] == [str, Try, Predict, str]
+    assert [type(block) for block in first.blocks] == [str, TryButtons, Prediction, str]
     assert first.texts == ["Before {{ one }}.", "After."]
     assert [type(block) for block in second.blocks] == [Check]
     assert second.shown == first.shown
@@ -95,7 +105,7 @@ def test_what_is_wrong_is_named_with_the_file(tmp_path: Path, old: str, new: str
 
 
 def test_numbers_are_filled_in() -> None:
-    assert filled("It is {{ one }}, $x_{i}$.", {"one": "88.9%"}) == "It is 88.9%, $x_{i}$."
+    assert fill_placeholders("It is {{ one }}, $x_{i}$.", {"one": "88.9%"}) == "It is 88.9%, $x_{i}$."
     assert placeholders("{{ one }} and {{ two }}") == {"one", "two"}
 
 
@@ -120,7 +130,7 @@ class TestEach:
         for name, number in lesson.numbers.items():
             value = value_of(store, number)
             assert value is not None, name
-            assert number.written(value) not in ("", "–", "nan")
+            assert number.format_value(value) not in ("", "–", "nan")
 
     def test_every_check_has_one_right_answer_and_a_wrong_one(self, lesson: Lesson, store: Store) -> None:
         for check in (check for part in lesson.parts for check in part.checks):
@@ -135,7 +145,9 @@ class TestEach:
     def test_it_says_only_what_addresses_can_say(self, lesson: Lesson) -> None:
         for part in lesson.parts:
             known = TABLES[part.shown.page].items()
-            tries = [choice for block in part.blocks if isinstance(block, Try) for choice in block.choices.values()]
+            tries = [
+                choice for block in part.blocks if isinstance(block, TryButtons) for choice in block.choices.values()
+            ]
             for address in (part.shown.address, *tries):
                 assert set(address) <= set(known), part.title
 

@@ -186,4 +186,4 @@ def test_what_cannot_be_read_is_one_sentence(store: Store, fields: dict[str, obj
     ],
 )
 def test_numbers_are_written_for_people(form: str, value: float | str, text: str) -> None:
-    assert build(Number, {"run": "ce", "step": "loss", "form": form}).written(value) == text
+    assert build(Number, {"run": "ce", "step": "loss", "form": form}).format_value(value) == text

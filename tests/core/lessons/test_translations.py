@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.lessons.lesson import FOLDER, Check, Lesson, Predict, Try, lessons, placeholders, read_lesson
+from core.lessons.lesson import FOLDER, Check, Lesson, Prediction, TryButtons, lessons, placeholders, read_lesson
 from core.messages import ENGLISH, in_language
 from tests.cases import each
 from tests.catalogues import TRANSLATED
@@ -64,16 +64,16 @@ def skeleton(lesson: Lesson) -> dict[str, object]:
     return {name: getattr(lesson, name) for name in ("place", "minutes", "hides", "numbers")} | {"parts": parts}
 
 
-def built(block: str | Try | Predict | Check) -> tuple[object, ...]:
+def built(block: str | TryButtons | Prediction | Check) -> tuple[object, ...]:
     """Return the structure of a block. Answers are identified by their position."""
     words: tuple[str, ...] = ()
     beside: tuple[object, ...] = ()
     match block:
         case str():
             words = (block,)
-        case Try():
+        case TryButtons():
             words, beside = (block.label, *block.choices), (*block.choices.values(),)
-        case Predict():
+        case Prediction():
             words, beside = (block.question, *block.choices), (len(block.choices),)
         case Check():
             words = (block.question, block.hint, *block.choices)

@@ -180,7 +180,7 @@ def test_jobs_of_every_end_and_a_paused_run_are_carried_over(tmp_path: Path) -> 
         ("job1", "interrupted", lost),
         ("job0", "queued", "starting"),
     ]
-    assert table.awaiting("maps") == ["job0"]
+    assert table.find_pending_ids("maps") == ["job0"]
     with closing(Store(tmp_path / "runs")) as store:
         assert store.run(paused).status == Status.INTERRUPTED
 

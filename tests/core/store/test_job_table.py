@@ -27,8 +27,8 @@ def test_jobs_of_a_line_are_claimed_once_each_the_oldest_first(table: JobTable) 
     with ThreadPoolExecutor(4) as pool:
         claimed = list(pool.map(lambda _: JobTable(table.folder).claim_next(range(30), line="maps"), range(22)))
     assert sorted(claim.id for claim in claimed if claim) == sorted(ids[1:])
-    assert table.awaiting("maps") == []
-    assert len(table.awaiting("model")) == 1
+    assert table.find_pending_ids("maps") == []
+    assert len(table.find_pending_ids("model")) == 1
 
 
 def test_what_goes_wrong_in_a_transaction_leaves_nothing(table: JobTable) -> None:
@@ -69,7 +69,7 @@ def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: J
     table.report(job_id, 2, 4, "half")
     job = table.job(job_id)
     assert job is not None
-    assert (job.done, job.total, str(job.message), job.keeping) == (2, 4, "half", False)
+    assert (job.done, job.total, str(job.message), job.is_storing_result) == (2, 4, "half", False)
     table.end(job_id, Status.FINISHED, "", {"rows": 4})
     table.report(job_id, 4, 4, "late")
     table.end(job_id, Status.FAILED, "late")

@@ -76,7 +76,7 @@ def test_nothing_is_starved_and_nothing_begun_twice(store: Store) -> None:
     for turn in range(120):
         for _ in range(rng.randint(0, 2)):
             queued(store, rng.choice(people))
-        waiting = {run.owner for run in store.line()}
+        waiting = {run.owner for run in store.queued_runs()}
         found = store.claim_next(range(1_000))
         if found is None:
             continue

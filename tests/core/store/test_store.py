@@ -70,7 +70,7 @@ def test_a_new_run_is_queued_with_its_config(store: Store) -> None:
 
 def test_another_store_object_reads_what_the_first_wrote(store: Store) -> None:
     attempt = claimed(store)
-    attempt.started(started())
+    attempt.record_start(started())
     attempt.steps([Step(1, {"loss": 1.5}), Step(2, {"loss": 1.25})])
     attempt.evaluation(2, "validation", {"accuracy": 0.5})
     other = Store(store.folder)
@@ -122,7 +122,7 @@ def test_neither_a_pause_nor_the_time_between_attempts_counts_as_work(store: Sto
     attempt = claimed(store)
     run_id = attempt.run_id
     assert store.run(run_id).elapsed_s == 0
-    attempt.started(started())
+    attempt.record_start(started())
     set_back(store, run_id, 100)
     assert store.run(run_id).elapsed_s == pytest.approx(100, abs=5)
     store.send(run_id, "pause")
@@ -144,7 +144,7 @@ def test_neither_a_pause_nor_the_time_between_attempts_counts_as_work(store: Sto
     second = store.attempt(run_id, again[1])
     second.register()
     assert store.run(run_id).working_since is None
-    second.started(started())
+    second.record_start(started())
     set_back(store, run_id, 10)
     second.end(Status.FINISHED)
     assert store.run(run_id).elapsed_s == pytest.approx(130, abs=5)
@@ -192,7 +192,7 @@ def test_a_run_handed_to_a_process_belongs_to_that_process(store: Store) -> None
     assert store.run(run_id).status == Status.STARTING
     with pytest.raises(EngineError, match="only a stopped"):
         store.requeue(run_id)
-    store.attempt(run_id, 1).started(started())
+    store.attempt(run_id, 1).record_start(started())
     store.hand_over(Claim(run_id, 1, 0), DEAD)  # too late, the worker has reported: ignored
     assert store.run(run_id).status == Status.RUNNING
 
@@ -208,11 +208,11 @@ def test_writes_of_an_older_attempt_are_refused(store: Store) -> None:
     for write in (
         lambda: old.steps([Step(1, {"loss": 1.0})]),
         old.heartbeat,
-        lambda: old.started(started()),
+        lambda: old.record_start(started()),
         lambda: old.evaluation(1, "validation", {}),
         lambda: old.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0))),
         lambda: old.end(Status.FINISHED),
-        lambda: old.knob_turned(1, "lambda", 0.5),
+        lambda: old.record_knob_turn(1, "lambda", 0.5),
     ):
         with pytest.raises(StaleAttemptError):
             write()
@@ -235,12 +235,12 @@ def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint_once_it_begins(st
     run_id = store.create(parse_config({"phases": [{"steps": 9}], "checkpoint": {"snapshot_steps": [2, 6]}}))
     store.claim_next(SLOTS, liveness_of())
     attempt, folder = store.attempt(run_id, 1), store.run_folder(run_id)
-    attempt.started(started())
+    attempt.record_start(started())
     for step in range(1, 7):
         attempt.steps([Step(step, {"loss": float(step)})])
         attempt.evaluation(step, "validation", {"accuracy": 0.5})
         add_frame(attempt, step)
-    attempt.knob_turned(5, "lambda", 0.5)
+    attempt.record_knob_turn(5, "lambda", 0.5)
     for step in (2, 4, 6):  # a stop wrote that of step 4
         (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
     for name in ("maps-pca-steps-1", "measures-1", "layers"):
@@ -254,7 +254,7 @@ def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint_once_it_begins(st
     assert (store.run(run_id).attempt, store.run(run_id).begun_attempt) == (2, 1)
     assert store.frame_steps(run_id) == [1, 2, 3, 4, 5, 6]
     assert {*folder.iterdir()} == before
-    second.started(started(4))
+    second.record_start(started(4))
     assert store.run(run_id).begun_attempt == 2
     assert [s.step for s in store.steps(run_id)] == [1, 2, 3, 4]
     assert store.frame_steps(run_id) == [1, 2, 3, 4]
@@ -327,7 +327,7 @@ def test_damaged_tokens_and_predictions_are_a_plain_message(store: Store) -> Non
 
 def test_frames_tokens_and_predictions_come_back_as_they_were(store: Store) -> None:
     attempt = claimed(store)
-    attempt.started(started())
+    attempt.record_start(started())
     assert store.tokens(attempt.run_id) == Tokens((), ())
     assert store.predictions(attempt.run_id) is None
     text = TokenText(("naïve “film”", "二"), (Word(0, 0, 5, (1, 2)), Word(1, 0, 1, (5,))), 7)
@@ -448,7 +448,7 @@ def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) ->
     assert (turn.kind, turn.name, turn.value) == ("turn", "lambda", 0.25)
     assert pause.kind == "pause"
     assert attempt.take_controls(after=pause.number) == []
-    attempt.started(started())  # the encoder has been loaded
+    attempt.record_start(started())  # the encoder has been loaded
     assert store.run(attempt.run_id).status == Status.PAUSED
     store.send(attempt.run_id, "stop")
     store.send(attempt.run_id, "resume")
@@ -469,7 +469,7 @@ def test_of_the_controls_a_turn_alone_outlives_its_attempt_until_a_step_has_used
     store.claim_next(SLOTS, liveness_of())
     again = store.attempt(attempt.run_id, 2)
     assert [(control.kind, control.value) for control in again.take_controls()] == [("turn", 0.25)]
-    again.knob_turned(1, "lambda", 0.25)
+    again.record_knob_turn(1, "lambda", 0.25)
     assert again.take_controls() == []
     assert store.pending_turns(attempt.run_id) == {}
 
@@ -480,11 +480,11 @@ def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Sto
     claim = store.claim_next(SLOTS, liveness_of())
     assert claim is not None
     attempt = store.attempt(run_id, claim[1])
-    attempt.started(started())
+    attempt.record_start(started())
     assert store.knob_turns(run_id) == []
     attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2)])
     assert store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.5)]
-    attempt.knob_turned(3, "lambda", 0.25)  # before its step is reported
+    attempt.record_knob_turn(3, "lambda", 0.25)  # before its step is reported
     assert [turn.step for turn in store.knob_turns(run_id)] == [2, 3]
     attempt.steps([Step(step, {"loss": 1.0}) for step in (3, 4)])
     assert [turn.value for turn in store.knob_turns(run_id)] == [0.5, 0.25, 0.1]
@@ -496,12 +496,12 @@ def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -
     (heard,) = attempt.take_controls()
     store.send(attempt.run_id, "turn", "lambda", 0.5)
     store.send(attempt.run_id, "turn", "lambda", 0.25)
-    attempt.knob_turned(1, "lambda", 0.25)  # the first turn; the worker has not received the others yet
+    attempt.record_knob_turn(1, "lambda", 0.25)  # the first turn; the worker has not received the others yet
     assert [control.value for control in attempt.take_controls(after=heard.number)] == [0.5, 0.25]
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
-    attempt.knob_turned(2, "lambda", 0.5)
+    attempt.record_knob_turn(2, "lambda", 0.5)
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
-    attempt.knob_turned(2, "lambda", 0.25)
+    attempt.record_knob_turn(2, "lambda", 0.25)
     assert store.pending_turns(attempt.run_id) == {}
 
 
@@ -509,7 +509,7 @@ def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> No
     attempt = claimed(store)
     store.send(attempt.run_id, "turn", "temperature", 0.1)
     store.send(attempt.run_id, "turn", "lambda", 0.5)
-    attempt.turn_refused("temperature", 0.1, "this objective has no such knob.")
+    attempt.record_refused_turn("temperature", 0.1, "this objective has no such knob.")
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.5}
     assert str(store.run(attempt.run_id).message) == "this objective has no such knob."
     assert store.knob_turns(attempt.run_id) == []
@@ -541,7 +541,7 @@ def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) 
     with pytest.raises(ConfigError, match="temperature"):
         store.send(run_id, "turn", "supcon_2.temperature", 0.0)
     assert store.pending_turns(run_id) == {"temperature": 0.1, "supcon_2.temperature": 0.2}
-    attempt.knob_turned(4, "supcon_2.temperature", 0.2)
+    attempt.record_knob_turn(4, "supcon_2.temperature", 0.2)
     turn = KnobTurn(step=4, name="supcon_2.temperature", value=0.2)
     assert store.effective_config(run_id).knob_turns == (turn,)
     parse_config(store.effective_config(run_id).model_dump(mode="json"))
@@ -552,8 +552,8 @@ def test_the_effective_config_has_planned_turns_and_those_that_were_made(store: 
     run_id, other = store.create(planned), store.create(config())
     store.claim_next(range(100))
     attempt = store.attempt(run_id, 1)
-    attempt.knob_turned(4, "temperature", 0.1 + 0.2)
-    attempt.knob_turned(2, "lambda", 0.25)
+    attempt.record_knob_turn(4, "temperature", 0.1 + 0.2)
+    attempt.record_knob_turn(2, "lambda", 0.25)
     for run in (next(run for run in store.runs() if run.id == run_id), store.run(run_id)):
         assert run.config == planned
         turns = [(turn.step, turn.name, turn.value) for turn in run.effective.knob_turns]
@@ -572,7 +572,7 @@ def test_a_list_of_runs_takes_as_many_queries_however_long_it_is(store: Store) -
         return len(asked)
 
     attempt = claimed(store)
-    attempt.knob_turned(4, "temperature", 0.1)
+    attempt.record_knob_turn(4, "temperature", 0.1)
     of_one = queries()
     for _ in range(5):
         store.create(config())
@@ -635,7 +635,7 @@ class TestAdoption:
     def test_one_that_is_being_adopted_is_not_adopted_twice_and_then_brought_back(self, store: Store) -> None:
         assert not store.bring_back(self.RUN_ID)
         attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
-        attempt.started(started())
+        attempt.record_start(started())
         with pytest.raises(StoreError, match="is being opened: try again in a moment"):
             store.bring_back(self.RUN_ID)
         with pytest.raises(StoreError, match="exists already"):

@@ -45,7 +45,7 @@ def test_settings_of_the_claimer_are_kept_no_longer_than_needed(
     store: Store, leave: Callable[[Store, Claim], object]
 ) -> None:
     claim = claimed(store)
-    assert store.handed_to(RUNS, liveness_of()) == (claim, SETTINGS)
+    assert store.find_held_work(RUNS, liveness_of()) == (claim, SETTINGS)
     leave(store, claim)
     assert [row["request"] for row in store.all("SELECT request FROM work")] == ["{}"]
 
@@ -60,6 +60,6 @@ def test_what_was_handed_to_a_process_that_died_keeps_its_slot_for_the_next(stor
     assert store.claim_next(range(1), me) is None
     store.name_warm_process(RUNS, WarmProcess(me, NOTHING))
     assert store.run(first).status == Status.STARTING
-    found = store.handed_to(RUNS, me)
+    found = store.find_held_work(RUNS, me)
     assert found is not None
     assert found[0].id == first != second

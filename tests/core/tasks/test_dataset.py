@@ -23,8 +23,8 @@ class TestSplit:
         assert PAIRS.inputs == (("a", "x"), ("b", "y"), ("c", "z"))
 
     def test_each_row_is_shown_on_one_line(self) -> None:
-        assert SINGLE.shown == SINGLE.texts
-        assert PAIRS.shown == ("a ↔ x", "b ↔ y", "c ↔ z")
+        assert SINGLE.display_texts == SINGLE.texts
+        assert PAIRS.display_texts == ("a ↔ x", "b ↔ y", "c ↔ z")
 
     def test_some_rows_keep_their_seconds_and_labels(self) -> None:
         assert PAIRS.take([2, 0]) == Split(("c", "a"), (0, 0), ("z", "x"))

@@ -17,7 +17,7 @@ from core.messages import in_language
 from core.store import TaskLibrary
 from core.tasks import TaskData, load_task
 from core.tasks.dataset import Split
-from core.tasks.load import joined, split_rows
+from core.tasks.load import join_rows, split_rows
 from core.tasks.rows import Rows
 from tests.cases import each
 from tests.conftest import write_csv
@@ -256,7 +256,7 @@ class TestSplitsOfTheSource:
 
     def test_a_test_file_beside_a_test_split_is_refused(self) -> None:
         with pytest.raises(TaskError, match=r"'a\.csv' has its own test split: leave out the test file 'b.csv'"):
-            joined([self.rows(60, 0, 10), Rows(("x",), ("a",))], ["a.csv", "b.csv"])
+            join_rows([self.rows(60, 0, 10), Rows(("x",), ("a",))], ["a.csv", "b.csv"])
 
 
 class TestRepeatedTexts:

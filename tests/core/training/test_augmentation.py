@@ -10,7 +10,7 @@ import torch
 
 from core.advice.prepare import prepare
 from core.config import RunConfig
-from core.config.edit import changed
+from core.config.edit import apply_settings
 from core.events import Started, Step
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
@@ -32,7 +32,7 @@ def translated(
     draft: Draft, translators: list[str], temperature: float | None = 0.7, **more: Any
 ) -> tuple[RunConfig, TaskData]:
     asked = {"task.back_translation": temperature, "task.translators": translators, "task.train_size": 20}
-    return prepare(changed(draft(), asked | more), gpu=False)
+    return prepare(apply_settings(draft(), asked | more), gpu=False)
 
 
 def test_back_translations_follow_the_original_rows_with_the_same_labels(draft: Draft, translators: list[str]) -> None:

@@ -16,7 +16,7 @@ from core.errors import TrainingError
 from core.events import Step
 from core.tasks import TaskData
 from core.training import fine_tune
-from core.training.checkpoints import Checkpoints, Trained, load_learned
+from core.training.checkpoints import Checkpoints, TrainedModel, load_learned
 from core.training.fine_tune import halve_weights, to_half
 from core.training.loop import train
 from core.weight_files import checkpoint_path, checkpoint_step, snapshot_path
@@ -160,7 +160,7 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
     config, data = prepare(draft(more=alone_weights, trainable={"part": part}), gpu=False)
     stored = {}
     for name in ("memory", "file"):
-        checkpoints, trained = Checkpoints(tmp_path / name), Trained() if name == "memory" else None
+        checkpoints, trained = Checkpoints(tmp_path / name), TrainedModel() if name == "memory" else None
         list(train(config, data, checkpoints=checkpoints, trained=trained))
         with monkeypatch.context() as patch:
             if trained is not None:
@@ -176,7 +176,7 @@ def test_weights_in_memory_are_stored_as_those_of_a_file(
 def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The encoder in memory has weights of a later step."""
     config, data = prepare(draft(more=MORE), gpu=False)
-    checkpoints, trained, loads = Checkpoints(tmp_path), Trained(), list[str]()
+    checkpoints, trained, loads = Checkpoints(tmp_path), TrainedModel(), list[str]()
     list(train(config, data, checkpoints=checkpoints, trained=trained))
     load = fine_tune.load_encoder
     monkeypatch.setattr(fine_tune, "load_encoder", lambda name, **more: loads.append(name) or load(name, **more))
@@ -186,7 +186,7 @@ def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monke
 
 def test_a_run_that_stops_leaves_no_encoder(draft: Draft, tmp_path: Path) -> None:
     config, data = prepare(draft(), gpu=False)
-    trained = Trained()
+    trained = TrainedModel()
     controls = StopAt(3)
     for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path), trained=trained):
         controls.step = event.step if isinstance(event, Step) else controls.step

@@ -33,7 +33,7 @@ from core.events import (
     TurnRefused,
 )
 from core.tasks import TaskData
-from core.training import frozen
+from core.training import row_cache
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
 from core.training.untrained import FolderCache, MemoryCache
@@ -435,7 +435,7 @@ def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     """The cache holds only a few of the 24 rows."""
-    monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
+    monkeypatch.setattr(row_cache.RowCache.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
     made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
     config, data = prepared(made)
     whole = list(train(config, data, cache=UNTRAINED))

@@ -320,7 +320,7 @@ def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
     def gradients(launched: float, turned: float) -> list[torch.Tensor]:
         term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}
         made = build_phase(draft(objective=objective(term)), dropout=0.0)
-        made.set_objective(made.objective_config.turned("temperature", turned))
+        made.set_objective(made.objective_config.with_knob("temperature", turned))
         return made.batch(1).gradients[1]
 
     expected = gradients(0.05, 0.05)

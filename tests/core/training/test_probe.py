@@ -65,8 +65,8 @@ def test_the_probe_is_validation_rows_and_then_training_rows(plain: Plain) -> No
     assert probe.ids == tuple(range(10))
     assert probe.splits == (VALIDATION,) * 6 + (TRAIN,) * 4
     assert probe.held_out == 6
-    assert probe.texts[:6] == data.validation.shown[:6]
-    rows = [data.train.shown.index(text) for text in probe.texts[6:]]
+    assert probe.texts[:6] == data.validation.display_texts[:6]
+    rows = [data.train.display_texts.index(text) for text in probe.texts[6:]]
     assert rows == sorted(set(rows))
     assert probe.labels[6:] == tuple(data.train.labels[row] for row in rows)
 

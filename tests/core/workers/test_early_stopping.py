@@ -104,7 +104,7 @@ def test_a_run_that_another_experiment_needs_whole_goes_on(other: str, store: St
     if other != "none":
         second = table.create("whole", "{}")
         table.put_run(second, 0, 1, poor)
-        table.want(second, other == "whole")
+        table.set_wanted(second, other == "whole")
     store.attempt(good, 1).evaluation(4, "validation", {"accuracy": 0.9})
     store.attempt(poor, 1).evaluation(4, "validation", {"accuracy": 0.1})
     assert (reason_to_end(store, poor, 4, 10) is None) is (other == "whole")

@@ -284,10 +284,10 @@ def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any
         "import sys, time\n"
         "from pathlib import Path\n"
         "from core.config import parse_config\n"
-        "from core.workers import chosen_engine\n"
+        "from core.workers import build_engine\n"
         "from core.store import Store\n"
         "draft = parse_config(Path(sys.argv[2]).read_text())\n"
-        "print(chosen_engine(Store(sys.argv[1])).submit(draft), flush=True)\n"
+        "print(build_engine(Store(sys.argv[1])).submit(draft), flush=True)\n"
         "time.sleep(600)\n"
     )
     command = [sys.executable, "-c", script, str(engine.store.folder), str(config)]

@@ -16,7 +16,7 @@ from core.errors import ConfigError
 from core.models.source import encoder_shape
 from core.store import Status, Store
 from core.workers import LocalEngine, memory
-from core.workers.failures import requeued_with_less
+from core.workers.failures import requeue_after_memory_error
 
 Draft = Callable[..., RunConfig]
 ADVERSARIAL = {"loss": "supcon", "views": [{"view": "adversarial"}]}
@@ -90,7 +90,7 @@ class TestRetry:
         config, _ = prepare(draft(batch_size=8), gpu=False)
         run_id, number = claimed(store, config)
         waiting = store.create(config)
-        assert requeued_with_less(store.attempt(run_id, number), store.run(run_id))
+        assert requeue_after_memory_error(store.attempt(run_id, number), store.run(run_id))
         run = store.run(run_id)
         assert (run.status, run.config.phases[0].micro_batch, run.config.phases[0].batch_size) == (
             Status.QUEUED,
@@ -106,7 +106,7 @@ class TestRetry:
         assert found[:2] == (run_id, number + 1)
         assert str(store.run(run_id).message) == str(run.message)  # the message stays while the run continues
         store.attempt(run_id, number + 1).register()
-        assert not requeued_with_less(store.attempt(run_id, number + 1), store.run(run_id))
+        assert not requeue_after_memory_error(store.attempt(run_id, number + 1), store.run(run_id))
         assert store.run(run_id).status == Status.STARTING
         assert store.run(waiting).status == Status.QUEUED
 
@@ -116,7 +116,7 @@ class TestRetry:
     ) -> None:
         config, _ = prepare(draft(**phase), gpu=False)
         run_id, number = claimed(store, config)
-        assert not requeued_with_less(store.attempt(run_id, number), store.run(run_id))
+        assert not requeue_after_memory_error(store.attempt(run_id, number), store.run(run_id))
 
     def test_a_run_that_really_runs_out_goes_on_by_itself(
         self, store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch

@@ -381,7 +381,7 @@ class TestEnd:
         until.touch()
         # No other process checks: the old one starts its successor.
         table = JobTable(own_jobs.folder)
-        wait_for(lambda: table.awaiting("one") == [])
+        wait_for(lambda: table.find_pending_ids("one") == [])
         assert result_of(own_jobs, waiting)["pid"] != result_of(own_jobs, first)["pid"]
 
     def test_it_does_not_outlive_its_store(self, own_jobs: Jobs) -> None:

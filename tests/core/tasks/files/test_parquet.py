@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
-from core.tasks.files.delimited import Unread
+from core.tasks.files.delimited import UnreadableRow
 from core.tasks.files.parquet import open_parquet
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import open_table
@@ -188,7 +188,7 @@ class TestLimits:
         source = stream(pa.table({"text": ["a" * 40, "a" * 41, None, "b"], "label": ["x", "x", "y", "é" * 21]}))
         rows = [fields for _, fields in open_table(source, "rows.parquet").records()]
         assert rows == [("a" * 40, "x"), (), ("", "y"), ()]
-        assert isinstance(rows[1], Unread)
+        assert isinstance(rows[1], UnreadableRow)
         assert str(rows[1].reason.fill(where="Row 2")) == "Row 2 has a field of more than 10 characters"
 
     def test_long_cells_are_cut_in_the_preview_only(self) -> None:

@@ -8,8 +8,8 @@ import unicodedata
 
 from core.tasks.files.problems import (
     PROBLEMS,
-    Noted,
     NumberedRows,
+    OptionalProblems,
     is_formula,
     optional_problems,
     runs_in_a_spreadsheet,
@@ -266,7 +266,7 @@ class TestMessages:
 
 def test_no_rows_have_no_problems() -> None:
     assert optional_problems([]) == []
-    assert optional_problems([part([], [])]) == [Noted()]
+    assert optional_problems([part([], [])]) == [OptionalProblems()]
 
 
 @each("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327", "\u0327", "猫", "😀", "\u1100\u1161"])

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import CombinedFiles, Found, Reading, Sampler, combine_readings, read_file, read_rows
+from core.tasks.files.reading import CombinedFiles, Reading, Sampler, UsableRow, combine_readings, read_file, read_rows
 from core.tasks.files.tables import open_table
 from core.tasks.rows import Rows
 from tests.cases import each
@@ -409,7 +409,7 @@ def test_every_row_is_sampled_equally_often(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
         sampler = Sampler(size)
         for line in range(rows):
-            sampler.add(Found(line, "", "", "", None))
+            sampler.add(UsableRow(line, "", "", "", None))
         lines = [row.line for row in sampler.rows()]
         assert len(lines) == size
         assert lines == sorted(set(lines))

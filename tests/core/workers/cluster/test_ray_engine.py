@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 from core.errors import ConfigError
 from core.store import RunRecord, Status, Store
 from core.weight_files import weight_files
-from core.workers import LocalEngine, chosen_engine
+from core.workers import LocalEngine, build_engine
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
@@ -47,7 +47,7 @@ def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture
 def engine(nodes: DemoCluster, module_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayEngine]:
     monkeypatch.setenv("SCL_ENGINE", nodes.address)
-    made = chosen_engine(module_store)
+    made = build_engine(module_store)
     assert isinstance(made, RayEngine)
     yield made
     for run in module_store.runs():
@@ -185,7 +185,7 @@ def test_a_cluster_that_does_not_answer_is_named_on_the_runs_that_wait(
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("SCL_ENGINE", address)
-    engine = chosen_engine(store)
+    engine = build_engine(store)
     run_id = engine.submit(draft())
     try:
         run = wait_until(store, run_id, lambda r: r.message is not None)
@@ -199,11 +199,11 @@ def test_a_cluster_that_does_not_answer_is_named_on_the_runs_that_wait(
 def test_an_engine_that_does_not_exist_is_refused(address: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCL_ENGINE", address)
     with pytest.raises(ConfigError, match="give local, auto, or HOST:PORT"):
-        chosen_engine(store)
+        build_engine(store)
 
 
 def test_without_ray_the_setting_says_how_to_get_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCL_ENGINE", "head:6379")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="requirements-ray"):
-        chosen_engine(store)
+        build_engine(store)

@@ -10,7 +10,7 @@ from core.config.plan import KEPT_BYTES
 Item = TypeVar("Item")
 
 
-class OncePerRow(Generic[Item]):
+class RowCache(Generic[Item]):
     """A cache of one item per row, up to a size limit.
 
     A row's item is computed together with those of the rows that first appear in the same step. These groups depend on

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from core.errors import ConfigError, TaskError
-from core.tasks.hub.place import CONVERTED, plain_errors
+from core.tasks.hub.location import CONVERTED, plain_errors
 from core.tasks.hub.registry import HubRequest
 from tests.cases import each
 

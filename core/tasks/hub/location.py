@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import PlaygroundError, TaskError, shown
+from core.errors import PlaygroundError, TaskError, quote_value
 from core.messages import Message
 from core.models.source import hub_answers
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
@@ -112,7 +112,7 @@ def _converted(request: HubRequest) -> Place:
         raise TaskError(
             "Data set {name} holds a script or unsupported files, and the Hub has no Parquet files of it: choose "
             "another repository of the same data.",
-            name=shown(repository),
+            name=quote_value(repository),
         )
     config = request.config or ("default" if "default" in configs else None)
     if config is None and len(configs) == 1:
@@ -127,14 +127,14 @@ def _check_config(request: HubRequest, known: Sequence[str]) -> None:
     if request.config is None and len(known) > 1:
         raise TaskError(
             "Data set {name} has several configurations: choose one of {names}.",
-            name=shown(request.repository),
+            name=quote_value(request.repository),
             names=_listed(known),
         )
     if request.config is not None and request.config not in known:
         raise TaskError(
             "Data set {name} has no configuration {config}: choose {names}.",
-            name=shown(request.repository),
-            config=shown(request.config),
+            name=quote_value(request.repository),
+            config=quote_value(request.config),
             names=_listed(known),
         )
 
@@ -144,8 +144,8 @@ def check_splits(request: HubRequest, place: Place) -> None:
     if missing is not None:
         raise TaskError(
             "Data set {name} has no split {split}: choose {names}.",
-            name=shown(request.repository),
-            split=shown(missing),
+            name=quote_value(request.repository),
+            split=quote_value(missing),
             names=_listed(list(place.files)),
         )
 
@@ -155,8 +155,8 @@ def check_columns(request: HubRequest, known: Sequence[str]) -> None:
     if missing is not None:
         raise TaskError(
             "Data set {name} has no column {column}: choose {names}.",
-            name=shown(request.repository),
-            column=shown(missing),
+            name=quote_value(request.repository),
+            column=quote_value(missing),
             names=_listed(known),
         )
 
@@ -192,7 +192,7 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
     Args:
         chain: the raised error, followed by its causes.
     """
-    error, name = chain[0], shown(request.repository)
+    error, name = chain[0], quote_value(request.repository)
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
     if "GatedRepoError" in kinds or "gated dataset" in str(error):
         return Message(
@@ -206,7 +206,7 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> Message:
         return Message(
             "Data set {name} has no revision {revision}: leave it empty, or give a branch, tag or commit.",
             name=name,
-            revision=shown(request.revision),
+            revision=quote_value(request.revision),
         )
     if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
         return Message(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.training.frozen import OncePerRow
+from core.training.row_cache import RowCache
 from tests.cases import each
 
 BATCHES = {1: [4, 2], 2: [0, 4], 3: [1, 3], 4: [2, 0], 5: [3, 5], 6: [5, 4]}
@@ -16,7 +16,7 @@ class Recorded:
     def __init__(self, batches: dict[int, list[int]] | None = None, limit: int = 100, size: int = 10) -> None:
         self.groups: list[tuple[int, ...]] = []
         self.batches = batches or BATCHES
-        self.kept = OncePerRow(self.batches.__getitem__, self.compute, lambda _: size, limit)
+        self.kept = RowCache(self.batches.__getitem__, self.compute, lambda _: size, limit)
 
     def compute(self, rows: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
         self.groups.append(tuple(rows))
@@ -66,7 +66,7 @@ def test_a_full_cache_rejects_even_a_smaller_row() -> None:
         groups.append(list(rows))
         return list(rows)
 
-    kept = OncePerRow(lambda step: [step - 1], compute, sizes.__getitem__, 10)
+    kept = RowCache(lambda step: [step - 1], compute, sizes.__getitem__, 10)
     for step in (1, 2, 3, 4, 3, 1):
         kept.items(step, [step - 1])
     assert groups == [[0], [1], [2], [3], [2]]

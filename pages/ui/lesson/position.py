@@ -45,7 +45,7 @@ MOST_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class LessonPosition:
     """A part of a lesson; `number` counts from 1."""
 
     lesson: Lesson
@@ -64,8 +64,8 @@ class At:
     def is_last(self) -> bool:
         return self.number == len(self.lesson.parts)
 
-    def go(self, steps: int) -> At:
-        return At(self.lesson, self.number + steps)
+    def go(self, steps: int) -> LessonPosition:
+        return LessonPosition(self.lesson, self.number + steps)
 
 
 @dataclass
@@ -82,25 +82,25 @@ class Answers:
     shown: set[str] = field(default_factory=set)
 
 
-def read_place(text: str) -> At | None:
+def read_place(text: str) -> LessonPosition | None:
     """Parse the text of a part; None if there is no such part."""
     name, _, number = text.partition(BETWEEN)
     lesson = lessons().get(name)
     if lesson is None or not number.isdecimal() or not 1 <= int(number) <= len(lesson.parts):
         return None
-    return At(lesson, int(number))
+    return LessonPosition(lesson, int(number))
 
 
 def answers() -> Answers:
-    return state.remembered(ANSWERS, Answers)
+    return state.session_value(ANSWERS, Answers)
 
 
-def go_to(at: At) -> None:
+def go_to(at: LessonPosition) -> None:
     """Request a part. This is a callback: the click survives when another click interrupts the rerun."""
     state.remember(GOING, (at.text, time.monotonic()))
 
 
-def continue_navigation(at: At | None) -> None:
+def continue_navigation(at: LessonPosition | None) -> None:
     """Switch to the requested part, on every rerun until the visitor has arrived or GOING_S seconds have passed.
 
     It repeats because a late event of the previous page, such as a changed control, can bring that page back.
@@ -108,7 +108,7 @@ def continue_navigation(at: At | None) -> None:
     Args:
         at: the current part.
     """
-    text, since = state.remembered(GOING, lambda: ("", 0.0))
+    text, since = state.session_value(GOING, lambda: ("", 0.0))
     going = read_place(text)
     if going is None:
         return
@@ -128,7 +128,7 @@ def cancel_navigation() -> None:
     state.forget(GOING)
 
 
-def open_beside(at: At) -> None:
+def open_beside(at: LessonPosition) -> None:
     """Switch to the part's page. Raises: PlaygroundError if a run that it shows cannot be opened."""
     shown = at.part.shown
     store = reads.open_engine().store
@@ -190,7 +190,7 @@ _mount = component(
 def keep_answers() -> None:
     """Merge the answers that the browser has stored, and make it store later ones. Draws nothing."""
     given = (state.widget_value(KEEPING) or {}).get("kept")
-    if given is not None and given != state.remembered(TAKEN, lambda: None):
+    if given is not None and given != state.session_value(TAKEN, lambda: None):
         # Answers of this session take precedence.
         found, meanwhile = parse_stored(str(given)), answers()
         joined = Answers(
@@ -198,12 +198,12 @@ def keep_answers() -> None:
             found.answers.checked | meanwhile.checked,
             found.answers.shown | meanwhile.shown,
         )
-        last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
+        last = state.session_value(LAST, str) or (found.last if read_place(found.last) else "")
         _put(StoredAnswers(joined, last))
         state.remember(TAKEN, str(given))
     # The texts that the browser may hold by now.
-    known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
-    now = StoredAnswers(answers(), state.remembered(LAST, str))
+    known = [text for name in (TAKEN, SENT) if (text := state.session_value(name, lambda: None)) is not None]
+    now = StoredAnswers(answers(), state.session_value(LAST, str))
     text = KEPT.dump_json(now).decode() if now != StoredAnswers() else ""
     if known:
         state.remember(SENT, text)
@@ -222,10 +222,10 @@ def forget_button() -> None:
     """Draw the button that deletes all answers, for the next user of this computer, or restores those just deleted."""
 
     def forget_all() -> None:
-        state.remember(FORGOTTEN, StoredAnswers(answers(), state.remembered(LAST, str)))
+        state.remember(FORGOTTEN, StoredAnswers(answers(), state.session_value(LAST, str)))
         _put(StoredAnswers())
 
-    gone: StoredAnswers | None = state.remembered(FORGOTTEN, lambda: None)
+    gone: StoredAnswers | None = state.session_value(FORGOTTEN, lambda: None)
     if answers() != Answers():
         st.button(_("Forget my answers"), type="tertiary", icon=":material/restart_alt:", on_click=forget_all)
     elif gone is not None:
