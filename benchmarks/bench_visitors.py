@@ -90,8 +90,8 @@ class Visitor:
             message = ForwardMsg()
             message.ParseFromString(raw)
             kind = message.WhichOneof("type")
-            if kind == "new_session":
-                self._page = message.new_session.page_script_hash
+            if kind == "navigation":  # after `new_session`, which has the hash of the whole app
+                self._page = message.navigation.page_script_hash
             elif kind == "delta":
                 found = self._beat(message) or found
                 element = message.delta.new_element
