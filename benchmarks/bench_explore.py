@@ -21,7 +21,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -237,14 +238,13 @@ class UmapAtWork:
         print(f"UMAP used {share:.0%} of a core, and is at {job and job.done} of {job and job.total} frames")
 
 
-def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, repeats: int) -> dict[str, Found]:
-    names = COLOURINGS
+def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, names: Iterator[str], repeats: int) -> dict[str, Found]:
     found = {
         "click": repeated(repeats, "click beside UMAP", lambda _: umap.measure_during(clicks.next_ms)),
         "colours": repeated(
             repeats,
             "colours beside UMAP",
-            lambda i: umap.measure_during(lambda: change_colours_ms(clicks.page, names[i % len(names)])),
+            lambda _: umap.measure_during(lambda: change_colours_ms(clicks.page, next(names))),
         ),
     }
     umap.report()
@@ -272,15 +272,16 @@ def measure(browser: Browser, url: str, folder: Path, repeats: int, frames: int,
     clicks = Clicks(open_clicked(browser, url, run, clicked), store, run)
     title = f"{clicked:,} points × {CLICKED_WIDTH}"
     tell_answers(f"click to neighbours, {title}", measure_clicks(clicks, repeats), "≤ 100")
-    for name in COLOURINGS:  # the first use of each is slower
-        change_colours_ms(clicks.page, name)
+    names = cycle(COLOURINGS)  # of one series, because a colouring that is set already changes nothing
+    for _ in COLOURINGS:  # the first use of each is slower
+        change_colours_ms(clicks.page, next(names))
     tell_answers(
         f"colours, {title}",
-        repeated(repeats, "colours", lambda i: change_colours_ms(clicks.page, COLOURINGS[i % len(COLOURINGS)])),
+        repeated(repeats, "colours", lambda _: change_colours_ms(clicks.page, next(names))),
         "–",
     )
     umap = UmapAtWork(browser, url, folder, other)
-    found = measure_beside_umap(clicks, umap, repeats)
+    found = measure_beside_umap(clicks, umap, names, repeats)
     tell_answers(f"click to neighbours while UMAP computes, {title}", found["click"], "≤ 300")
     tell_answers(f"colours while UMAP computes, {title}", found["colours"], "≤ 300")
     store.close()

@@ -92,8 +92,8 @@ def test_the_probe_encodes_a_few_texts_between_steps(draft: Draft) -> None:
 
 def test_the_probe_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, events = run_draft(draft(steps=12))
-    monkeypatch.setattr(Baseline, "between_steps", lambda self: iter(()))
-    monkeypatch.setattr(Baseline, "to_the_end", lambda self: iter(()))
+    monkeypatch.setattr(Baseline, "encode_next", lambda self: iter(()))
+    monkeypatch.setattr(Baseline, "encode_remaining", lambda self: iter(()))
     _, _, without = run_draft(draft(steps=12))
     assert curve(events) == curve(without)
 
