@@ -79,7 +79,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         st.caption(
             _(
                 "{train} training, {validation} validation and {test} test texts; {classes} classes. The map shows "
-                "the validation texts, which are scored at every frame.",
+                "validation texts, which are scored at every frame, and some training texts.",
                 train=f"{len(data.train):,}",
                 validation=f"{len(data.validation):,}",
                 test=f"{len(data.test):,}",

@@ -213,7 +213,9 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         # If the classifier learns from step 1, turned knobs do not change which scores are meaningful.
         config = run.config if classifier_learns_from(run.config) == 1 else store.effective_config(run.id)
         scores[run.id] = {
-            evaluation.split: evaluation for evaluation in scored_evaluations(config, last.get(run.id, []))
+            evaluation.split: evaluation
+            for evaluation in scored_evaluations(config, last.get(run.id, []))
+            if evaluation.step or not run.last_step  # a run that learns has left its first score behind
         }
     # Both splits of a finished run have the same scorer.
     newest = [scores[run.id].get("test") or scores[run.id].get("validation") for run in runs]

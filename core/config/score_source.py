@@ -169,6 +169,10 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     known = {"comparison": comparison, "low": percent(low), "high": percent(high)}
     sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
     if low <= start <= high and score != start:
-        sentence = _("{comparison}; the difference may be chance (95% interval {low} to {high}).", **known)
+        sentence = _(
+            "{comparison}. The score’s 95% interval, {low} to {high}, includes that of the probe, so the "
+            "difference may be chance.",
+            **known,
+        )
     remedy = [_("More steps or a higher learning rate may help.")] if start > high and not by_probe else []
     return sentences([sentence, *remedy])

@@ -310,8 +310,8 @@ class OptimiserConfig(Section):
         None,
         N_("Learning rate"),
         N_(
-            "Peak of a linear warm-up over a tenth of the steps and a linear decay. The default depends on the "
-            "trained weights and the encoder’s size."
+            "Peak value: the rate rises linearly over the first tenth of the steps, then falls linearly to 0. The "
+            "default depends on the trained weights and the encoder’s size."
         ),
         {None: N_("The default")},
         gt=0.0,

@@ -203,6 +203,8 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
             draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
             new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
         except PlaygroundError as error:
+            if not table.is_wanted(experiment_id):
+                break
             table.put_run(experiment_id, cell.number, seed, None, error.message)
     report(len(todo), len(todo), "done")
     return new

@@ -152,9 +152,9 @@ def findings(results: Results) -> list[str]:
         cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
         # The sentence speaks of means only, because no test compares a cell with the probe.
         found.append(
-            _("Means above this probe: {cells}.", cells=cells)
+            _("Cells whose mean is above the untrained probe: {cells}.", cells=cells)
             if results.measure.better == "lower"
-            else _("Means below this probe: {cells}.", cells=cells)
+            else _("Cells whose mean is below the untrained probe: {cells}.", cells=cells)
         )
     return [*found, *(_main_effect(results, effect) for effect in results.main_effects)]
 
@@ -201,11 +201,11 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
         "others": join_list(in_phrase(axis_title(other, design.base)) for other in design.axes if other is not axis),
     }
     if not known["others"]:
-        return _("Main effect of {axis}: {scores} (mean over seeds).", **known)
+        return _("Means by {axis}: {scores} (over seeds).", **known)
     if effect.combinations == effect.of:
-        return _("Main effect of {axis}: {scores} (mean over {others} and seeds).", **known)
+        return _("Means by {axis}: {scores} (over {others} and seeds).", **known)
     return _(
-        "Main effect of {axis}: {scores} (mean over seeds and {used} of {total} levels of {others}, those with a score "
+        "Means by {axis}: {scores} (over seeds and {used} of {total} levels of {others}, those with a score "
         "everywhere).",
         used=effect.combinations,
         total=effect.of,
@@ -270,8 +270,8 @@ def cautions(results: Results) -> list[str]:
         if least > LEVEL:
             found.append(
                 _(
-                    "With {seeds} and {comparisons}, p is at least {least}, so no difference can be significant. "
-                    "{needed} seeds are needed.",
+                    "With {seeds} and {comparisons}, p cannot fall below {least}, so no difference can be "
+                    "significant. That takes at least {needed} seeds.",
                     seeds=ngettext("{count} seed", "{count} seeds", seeds),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", count),
                     least=f"{least:.3g}",
@@ -326,8 +326,8 @@ def notes(results: Results) -> list[str]:
         )
         found.append(
             _(
-                "A difference that is not shown may still exist. “Seeds needed” is the number of seeds that would "
-                "show this difference with a power of 80%."
+                "A difference may exist even if the test does not show it. “Seeds needed” is the number of seeds with "
+                "which the test would show a difference of this size in 80% of cases."
             )
         )
     if results.measure.better is not None:

@@ -77,7 +77,7 @@ SENTENCES: Mapping[Outcome, str] = {
         "between them are similar, and nearly every validation text gets the same prediction."
     ),
     # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
-    Outcome.LEARNING: N_("The contrastive loss is falling: {covered}."),
+    Outcome.LEARNING: N_("The contrastive loss is below its collapse line: {covered}."),
     # Translators: {covered} is "it has covered 90.0% of the way from its collapse line to its lower bound"
     Outcome.NEAR_BOUND: N_(
         "The contrastive loss is close to its lowest possible value on training batches: {covered}."
@@ -170,7 +170,7 @@ def verdict(
             outcome = Outcome.NOT_APART
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
-        said.append(_("The map shows vectors other than those that the loss compares."))
+        said.append(_("The map shows the pooled vectors, which are not the ones that the loss compares."))
     return Verdict(outcome, sentences(said), _numbers(now, start))
 
 

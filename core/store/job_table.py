@@ -117,7 +117,7 @@ class JobTable(WorkTable):
     def _waiting_message(self, line: str, job_id: str) -> Message:
         process, awaiting = self.warm_process(line), self.find_pending_ids(line)
         if process is not None and process.doing == LOADING:
-            return Message("loading libraries (first use only)")
+            return Message("loading libraries")
         before = (awaiting.index(job_id) if job_id in awaiting else 0) + (process is not None and bool(process.doing))
         return waiting_words(before) if before else BEGINS
 

@@ -18,7 +18,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError
 from core.messages import Message
 from core.settings import LOCAL, PREFIX, settings
-from core.store import Status, Store
+from core.store import ExperimentTable, Status, Store
 from core.store.liveness import host_name, liveness_of
 from core.store.work import LOADING, RUNS, Claim
 from core.tasks import TaskData
@@ -117,14 +117,16 @@ class Engine(ABC):
 
         Args:
             cell, owner: see `Store.create`.
-        Raises: ConfigError or EngineError if the owner exceeds a limit; TaskError or StoreError. No run was created
-            then.
+        Raises: ConfigError or EngineError if the owner exceeds a limit or the cell's experiment was stopped;
+            TaskError or StoreError. No run was created then.
         """
         check_steps(config, owner)
         store_rows(self.store.folder, data)
         with self.store.transaction():
             if cell is None:
                 check_waiting(self.store, owner)
+            elif not ExperimentTable(self.store.folder).is_wanted(cell[0]):
+                raise EngineError("The experiment was stopped.")
             return self.store.create(config, cell, owner)
 
     def stop(self, run_id: str) -> None:

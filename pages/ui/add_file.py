@@ -99,7 +99,9 @@ def _accepted() -> str:
     limits = settings()
     rows = f"{limits.max_rows:,}"
     if limits.excess_rows == "sample":
-        excess = _("From a file with more than {rows} rows, a seeded sample is kept.", rows=rows)
+        excess = _(
+            "If a file has more than {rows} rows, a random sample of that size is kept, the same each time.", rows=rows
+        )
     else:
         excess = _("A file with more than {rows} rows is refused.", rows=rows)
     said = [

@@ -233,7 +233,7 @@ class Tokens(Address):
 class Compare(Address):
     """Parameters of Compare."""
 
-    RUNS = Item("runs", list)
+    RUNS = Item("runs", list, problem=N_("there is no such run"))
     SHOW = Item("show", str, "scores", N_("there is no such view"))
     A = Item("a", str, problem=N_("this run is not among those compared"), of="runs compared")
     B = Item("b", str, problem=N_("this run is not among those compared"), of="runs compared")

@@ -196,7 +196,7 @@ def offer_undo_of_runs(engine: Engine) -> None:
     for at, group in groupby(own, key=lambda run: run.at):
         runs = list(group)
         words = _(
-            "Deleted {names}. You can undo this for {minutes}; then {size} are freed.",
+            "Deleted {names}. You can undo this for {minutes}; then its disk space is freed ({size}).",
             names=join_list(f"“{escaped(run.title)}”" for run in runs),
             minutes=_time_left(at),
             size=size_text(sum(run.size for run in runs)),

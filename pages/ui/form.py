@@ -197,7 +197,11 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         frames = max(2, len(given))
     summary = [
         _("Seed {seed}", seed=state.widget_value(state.form_key("seed"), start.seed)),
-        ngettext("{count} frame", "{count} frames", state.widget_value(state.form_key("frames"), frames) or 0),
+        ngettext(
+            "{count} frame",
+            "{count} frames",
+            len(default_frame_steps(steps, max(2, state.widget_value(state.form_key("frames"), frames) or 0))),
+        ),
         _("name, classifier, precision and processes"),
     ]
 

@@ -42,7 +42,11 @@ def draw_map(now: RunNow, method: str) -> None:
     assert run.probe is not None
     frames = frames_of(now.store, run, None)
     if not frames.numbers:
-        st.caption(_("The first frame appears right after the first step."))
+        st.caption(
+            _("Computing the first frame.")
+            if run.last_step
+            else _("The first frame appears right after the first step.")
+        )
         return
     spec, about = LIVE, _("First two principal components of the normalised vectors.")
     try:

@@ -152,6 +152,13 @@ def test_two_runs_of_one_task_are_compared_where_the_address_names_none(opened: 
     assert ids(opened()) == [newer, older]
 
 
+def test_a_link_that_names_no_run_says_so_and_shows_the_newest(opened: Opened, made: Made) -> None:
+    older, newer = made("a"), made("b")
+    app = opened(runs="zzzz")
+    assert any("runs = 'zzzz', but there is no such run" in warning.value for warning in app.warning)
+    assert ids(app) == [newer, older]
+
+
 def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Opened, made: Made) -> None:
     one, other = made("a"), made("b")
     app = opened(runs=f"{one},<script>,{other}")

@@ -401,7 +401,7 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: Tas
 def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
-    assert "looks like a label column" in said(app)
+    assert "no column looks like labels" in said(app)
     assert "Choose the" in said(app)
     assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
     if part(app, "text").value is None:

@@ -219,7 +219,7 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     )
     app.radio[0].set_value(0).run()
     app.button[0].click().run()
-    assert [element.value for element in app.warning] == ["Not quite: A. Look."]
+    assert [element.value for element in app.warning] == ["A is not the answer. Look."]
     app.radio[0].set_value(1).run()
     app.button[0].click().run()
     assert not app.exception

@@ -134,7 +134,7 @@ def test_the_form_opens_with_defaults_that_can_be_launched(opened: Pages) -> Non
     app = opened("fine_tune")
     assert not button(app, "Launch").disabled
     assert "1,080 training, 120 validation and 400 test texts" in words(app)
-    assert "The map shows the validation texts, which are scored at every frame." in words(app)
+    assert "The map shows validation texts, which are scored at every frame" in words(app)
 
 
 def equations(app: AppTest) -> str:

@@ -71,10 +71,11 @@ TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
 MISSING = {
     "text": N_(
-        "none of {names} looks like a text column: choose the {part} column, or name it {part} in the first line."
+        "no column looks like texts (there is {names}): choose the {part} column, or name it {part} in the first line."
     ),
     "label": N_(
-        "none of {names} looks like a label column: choose the {part} column, or name it {part} in the first line."
+        "no column looks like labels (there is {names}): choose the {part} column, name it {part} in the first line, "
+        "or add one."
     ),
 }
 # Digits match in one way only, so that long runs of them are fast.

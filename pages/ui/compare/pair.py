@@ -96,8 +96,8 @@ def mcnemar_sentence(found: PairAgreement) -> str:
     if not differing:
         return _("Both runs are right and wrong on the same texts, so there is nothing to test.")
     return _(
-        "McNemar's exact test: p = {p}, the probability that two equally good runs split {texts}, on which only "
-        "one is right, at least as unevenly as {first} to {second}.",
+        "Exactly one run is right on {texts}: {first} to {second}. If both runs were equally good, a split at least "
+        "this uneven would have probability p = {p} (McNemar's exact test).",
         p=f"{found.mcnemar_p:.3g}",
         texts=ngettext("{count} text", "{count} texts", differing),
         first=f"{found.only_first:,}",
@@ -122,7 +122,10 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
 def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
     """Describe the paired test of two runs in sentences. Args: first, second: the runs' names."""
     if found is None:
-        return _("No row was predicted by both runs. Compare runs of the same task, or run an older one again.")
+        return _(
+            "No row was predicted by both runs. Compare runs of the same task. A run from before this app stored "
+            "predictions has none; run it again."
+        )
     rows = found.both + found.only_first + found.only_second + found.neither
     right = _(
         "{first} is right on {first_share} of {rows}, {second} on {second_share}.",

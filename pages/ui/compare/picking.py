@@ -52,18 +52,20 @@ class RunFrames(NamedTuple):
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
     """Draw the list of runs in the page's first line. Return the ids of the chosen runs, in the order of choice."""
     text = Compare.RUNS.text
-    if text is None:  # the newest run that has frames, and one of its task
+    found, missing = [], []
+    for part in dict.fromkeys(split(text or "")):
+        try:
+            found.append(store.find(part))
+        except PlaygroundError:
+            missing.append(escaped(quote_value(part)))
+    if missing and not found:
+        state.complain(Compare.RUNS.name, text or "", Compare.RUNS.problem)
+    for given in missing if found else []:
+        st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
+    if text is None or (missing and not found):  # the newest run that has frames, and one of its task
         seen = [run for run in runs if run.probe_known]
         same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
         found = [run.id for run in (*seen[:1], *(same or seen[1:])[:1])]
-    else:
-        found = []
-        for part in dict.fromkeys(split(text)):
-            try:
-                found.append(store.find(part))
-            except PlaygroundError:
-                given = escaped(quote_value(part))
-                st.warning(_("The link asks for runs = {given}, but no run has this id; it was left out.", given=given))
     found = list(dict.fromkeys(found))
     if len(found) > MOST_RUNS:
         st.warning(

@@ -246,7 +246,7 @@ def _text(value: Value | None) -> str:
 
 def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
     """Draw the choice of a baseline: nothing, a level of an axis, or plain cross-entropy. Return its design fields."""
-    labels = {NOTHING: _("Nothing")}
+    labels = {NOTHING: _("None")}
     for place, axis in enumerate(axes):
         title = axis_title(axis, base)
         labels |= {f"{place}.{number}": join_label(title, level.title) for number, level in enumerate(axis.levels)}

@@ -104,8 +104,8 @@ def _launch_card(engine: Engine, design: Design | None, problem: str) -> None:
         if comparisons and len(design.seeds) < (needed := fewest_seeds(LEVEL / comparisons)):
             st.info(
                 _(
-                    "With {seeds} and {comparisons}, no difference can be significant at the 5% level, however "
-                    "large: {needed} seeds are needed. You can add seeds later.",
+                    "With {seeds} and {comparisons}, no difference can be significant at the 5% level, however large. "
+                    "That takes at least {needed} seeds; you can add seeds later.",
                     seeds=ngettext("{count} seed", "{count} seeds", len(design.seeds)),
                     comparisons=ngettext("{count} comparison", "{count} comparisons", comparisons),
                     needed=needed,

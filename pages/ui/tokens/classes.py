@@ -99,8 +99,9 @@ def _selected(known: TokenRun, chosen: Settings, label: int | None, found: WordS
         st.info(_("No word is selected in {texts} or more. Lower this number or raise k.", texts=texts))
     about = [
         _(
-            "Lift: how many times more often texts in which the word is selected have this label, compared with "
-            "all texts; 1 means no relation. Smoothed by {prior:g} example. Occurs: texts that contain the word.",
+            "Lift: the share of this label among texts where the word is selected, divided by its share among all "
+            "texts; 1 means no relation. Counts are smoothed with {prior:g} extra example. Occurs: texts that contain "
+            "the word.",
             prior=PRIOR_EXAMPLES,
         )
     ]

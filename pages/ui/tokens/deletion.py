@@ -37,8 +37,9 @@ Doubles = NDArray[np.float64]
 COMPARED = 5
 FLIPS_SHOWN = 12
 SOURCES = N_(
-    "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186) compare attention with leaving words out; "
-    "[Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626) discuss what such a comparison does not show."
+    "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186) compare attention with the effect of deleting "
+    "words; [Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626) discuss what such a comparison does not "
+    "show."
 )
 WORD, ATTENTION, RANK, DROP = N_("Word"), N_("Attention"), N_("Rank"), N_("Drop")
 RANK_OF_CHANGE, PREDICTION = N_("Rank by change"), N_("Prediction without it")
@@ -108,7 +109,9 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
             highlighted_html(
                 reading.read,
                 effects,
-                title=_("Drop of “{label}” without each word, step {step}", label=classes[target], step=f"{step:,}"),
+                title=_(
+                    "Fall of P({label}) when each word is deleted, step {step}", label=classes[target], step=f"{step:,}"
+                ),
                 # Translators: how far a probability falls, in front of its value
                 measure=_("drop"),
                 chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)).words,

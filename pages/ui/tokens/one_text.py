@@ -57,8 +57,8 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
         st.caption(
             _(
                 "{settings}. Attention on special tokens such as [CLS] and [SEP]: {special_before} before, "
-                "{special_after} after. The rest is spread over an effective {words_before:.1f} words before "
-                "and {words_after:.1f} after.",
+                "{special_after} after. The remaining attention is spread over about {words_before:.0f} words before "
+                "and {words_after:.0f} after (effective number).",
                 settings=_capital(chosen.sentence),
                 special_before=special[0],
                 special_after=special[1],

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
 from core.experiments.lifecycle import FILL, Experiments, find_missing_runs, is_complete, is_over, make_runs
 from core.store import ExperimentTable, Status, Store
 from core.store.job_table import JobTable
+from core.tasks import TaskData
 from core.workers import LocalEngine
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
@@ -129,6 +131,22 @@ def test_a_stopped_experiment_makes_no_more_runs_until_it_goes_on(
     experiments.resume(experiment_id)
     assert is_complete(made, experiments.table.runs(experiment_id))
     assert len(engine.store.runs()) == 4
+
+
+def test_a_run_that_is_being_prepared_during_a_stop_is_not_queued(
+    experiments: Here, engine: InstantEngine, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment_id = experiments.table.create("", design().to_json())
+    prepare = engine.prepared
+
+    def prepare_while_the_visitor_stops(draft: RunConfig) -> tuple[RunConfig, TaskData]:
+        experiments.stop(experiment_id)
+        return prepare(draft)
+
+    monkeypatch.setattr(engine, "prepared", prepare_while_the_visitor_stops)
+    assert make_runs(engine, experiment_id, lambda *_: None) == 0
+    assert experiments.table.runs(experiment_id) == []
+    assert engine.store.runs() == []
 
 
 def test_more_seeds_add_runs_and_keep_those_that_are_there(experiments: Here, design: Make) -> None:

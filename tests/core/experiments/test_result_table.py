@@ -93,9 +93,9 @@ def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here,
                 for score in cell.scores.values()
             ]
             assert mean == pytest.approx(sum(scores) / len(scores))
-    first, second = [text for text in findings(found) if "Main effect" in text]
-    assert first == "Main effect of weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over temperature τ and seeds)."
-    assert second.startswith("Main effect of temperature τ: 65.0% at 0.1; 65.0% at 0.3 (mean over weight λ")
+    first, second = [text for text in findings(found) if "Means by" in text]
+    assert first == "Means by weight λ: 55.0% at 0.1; 75.0% at 0.9 (over temperature τ and seeds)."
+    assert second.startswith("Means by temperature τ: 65.0% at 0.1; 65.0% at 0.3 (over weight λ")
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_label_is_lower_case_inside_a_phrase_unless_it_is_a_name(label: str, i
 def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, design: Make) -> None:
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
     experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
-    [effect] = [text for text in findings(shown(experiments)) if "Main effect" in text]
-    assert effect.startswith("Main effect of temperature τ: 72.5% at 0.1; 72.5% at 0.3 (mean over seeds and 1 of 2 ")
+    [effect] = [text for text in findings(shown(experiments)) if "Means by" in text]
+    assert effect.startswith("Means by temperature τ: 72.5% at 0.1; 72.5% at 0.3 (over seeds and 1 of 2 ")
 
 
 def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
@@ -143,9 +143,9 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
         experiments.begin(design(seeds=seeds))
         return " ".join(cautions(shown(experiments)))
 
-    assert "With 5 seeds and 1 comparison, p is at least 0.0625" in warned(5)
+    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
     assert "6 seeds are needed." in warned(5)
-    assert "p is at least" not in warned(6)
+    assert "p cannot fall below" not in warned(6)
     assert "rely on p" in warned(7)
     assert warned(8) == ""
     assert "paired over seeds and examples" in " ".join(notes(shown(experiments)))

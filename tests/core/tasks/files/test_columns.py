@@ -188,7 +188,7 @@ def test_second_text_and_split_can_be_switched_off() -> None:
 )
 def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | None) -> None:
     if part is None:
-        with pytest.raises(TaskError, match="looks like a text column"):
+        with pytest.raises(TaskError, match="no column looks like texts"):
             guess({"text": TEXT, "label": LABEL}, ReadingConfig(**given))
         return
     with pytest.raises(ConfigError) as caught:
@@ -199,13 +199,13 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | N
 @each(
     ("columns", "part"),
     [
-        ({"one": TEXT}, "none of 'one' looks like a label column: choose the label column"),
-        ({"one": TEXT, "two": TEXT}, "none of 'one, two' looks like a label column"),
+        ({"one": TEXT}, "no column looks like labels (there is 'one'): choose the label column"),
+        ({"one": TEXT, "two": TEXT}, "no column looks like labels (there is 'one, two')"),
         (
             {"a": ID, "b": ID, "label": LABEL},
-            "none of 'a, b, label' looks like a text column: choose the text column",
+            "no column looks like texts (there is 'a, b, label'): choose the text column",
         ),
-        ({"label": LABEL}, "looks like a text column"),
+        ({"label": LABEL}, "no column looks like texts"),
     ],
 )
 def test_an_unrecognised_column_raises_and_asks_for_it(columns: dict[str, str], part: str) -> None:
@@ -244,7 +244,7 @@ def test_columns_that_are_not_read_are_named() -> None:
     assert guess_columns(("title", "stars"), rows, unread=unread).text == "title"
     with pytest.raises(
         TaskError,
-        match=r"none of 'stars, text \(BLOB\), vectors \(FLOAT\[\]\)' looks like a text column: choose the text",
+        match=r"no column looks like texts \(there is 'stars, text \(BLOB\), vectors \(FLOAT\[\]\)'\): choose the text",
     ):
         guess_columns(("stars",), [row[1:] for row in rows], unread=unread)
     with pytest.raises(ConfigError) as caught:

@@ -429,8 +429,8 @@ class TestRefusals:
                 HEADER + b",x\n,y\nb,\n",
                 "no usable row: of 3, 2 are rows without a text (line 2 has an empty 'text').",
             ),
-            (b"id,stars\n1,5\n2,4\n", "'rows.csv': none of 'id, stars' looks like a text column"),
-            (b"just words\nand more\n", "looks like a label column"),
+            (b"id,stars\n1,5\n2,4\n", "'rows.csv': no column looks like texts (there is 'id, stars')"),
+            (b"just words\nand more\n", "no column looks like labels"),
             (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
         ],
     )
