@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -34,13 +35,15 @@ LOG_BYTES = 8_000
 
 def live_view(engine: Engine, run_id: str, *, polling: bool, waiting: bool) -> None:
     """Draw the page of one run. It is a fragment, repeated until the run ends and once more then."""
+    began = time.thread_time()
     with st.container(key="live"):
         steps = _draw(engine, run_id, polling, waiting)
     if polling:
         # Poll no faster than steps arrive: most other redraws would show nothing new.
         recent = [step.values["step_s"] for step in steps[-RECENT_STEPS:] if "step_s" in step.values]
         pace_s = min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
-        rerun_later(WAITING_POLL_S if waiting else pace_s, key="live.beat")
+        cost_s = time.thread_time() - began
+        rerun_later(WAITING_POLL_S if waiting else pace_s, key="live.beat", cost_s=cost_s)
 
 
 def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence[Step]:

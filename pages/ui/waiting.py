@@ -22,8 +22,10 @@ from pages.ui.visitor import visitor
 POLLING, POLL_S = "explore.polling", 1.0
 # Interval on a page that otherwise reruns only on input.
 FOLLOW_S = 0.7
-# A poll takes about 25 ms of one core. All pages together may take a third of a core from training.
-BETWEEN_LOOKS_S = 1 / 13
+# All pages together may take this share of a core from training. A poll takes 25 ms of a core or more.
+SHARE_OF_CORE, BETWEEN_LOOKS_S = 1 / 3, 1 / 13
+# Weight of the newest poll in the mean of their cost.
+NEWEST_SHARE = 0.1
 
 _mount = component("beat", '<span class="beat" hidden></span>', [UI / "beat.js"])
 
@@ -159,16 +161,24 @@ class PollSchedule:
 
     def __init__(self) -> None:
         self._taken: list[float] = []
+        self._between_s = BETWEEN_LOOKS_S
         self._lock = threading.Lock()
 
-    def next_s(self, after_s: float, now: float) -> float:
-        """Return the seconds until a page's next turn: `after_s`, or more if turns are taken. Args: now: in seconds."""
+    def next_s(self, after_s: float, now: float, cost_s: float = 0.0) -> float:
+        """Return the seconds until a page's next turn: `after_s`, or more if turns are taken.
+
+        Args:
+            now: in seconds.
+            cost_s: CPU time of this poll. The slower the machine, the larger the distance between turns.
+        """
         with self._lock:
-            self._taken = [at for at in self._taken if at > now - BETWEEN_LOOKS_S]
+            wanted = max(BETWEEN_LOOKS_S, cost_s / SHARE_OF_CORE)
+            self._between_s += NEWEST_SHARE * (wanted - self._between_s)
+            self._taken = [at for at in self._taken if at > now - self._between_s]
             turn = now + after_s
             for at in self._taken:
-                if abs(at - turn) < BETWEEN_LOOKS_S:
-                    turn = at + BETWEEN_LOOKS_S
+                if abs(at - turn) < self._between_s:
+                    turn = at + self._between_s
             bisect.insort(self._taken, turn)
             return turn - now
 
@@ -176,13 +186,16 @@ class PollSchedule:
 _turns = st.cache_resource(show_spinner=False)(PollSchedule)
 
 
-def rerun_later(after_s: float, *, key: str) -> None:
+def rerun_later(after_s: float, *, key: str, cost_s: float) -> None:
     """Rerun the calling fragment `after_s` seconds after its response has reached the browser.
 
     It reruns only while its page is visible, and later if many pages poll: a class should not take the machine from
     the run that it watches. `st.fragment(run_every=…)` also reruns in hidden tabs, and always at the same pace.
+
+    Args:
+        cost_s: CPU time that drawing the fragment took.
     """
-    after_s = _turns().next_s(after_s, time.monotonic())
+    after_s = _turns().next_s(after_s, time.monotonic(), cost_s)
     # A new number each time: without a change, the browser would not restart its timer.
     data = {"after_ms": round(1000 * after_s), "number": time.monotonic_ns() // 1000}
     _mount(key=key, data=data, on_beat_change=lambda: None, height="content")

@@ -33,6 +33,19 @@ def test_many_pages_take_turns_and_each_has_as_many() -> None:
     assert {sum(page == one for _, page in looks) for one in range(count)} == {10}
 
 
+def test_the_slower_the_machine_the_rarer_the_polls() -> None:
+    """Fifty pages whose polls cost 0.1 s of a core each take a third of it."""
+    turns, count, cost_s = PollSchedule(), 50, 0.1
+    due = {page: turns.next_s(1.0, 0.0, cost_s) for page in range(count)}
+    looks: list[float] = []
+    while len(looks) < 10 * count:
+        page = min(due, key=due.__getitem__)
+        looks.append(due[page])
+        due[page] += turns.next_s(1.0, due[page], cost_s)
+    last = looks[-3 * count :]
+    assert len(last) * cost_s / (last[-1] - last[0]) == pytest.approx(1 / 3, rel=0.05)
+
+
 def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
     turns = PollSchedule()
     turns.next_s(3.0, 0.0)
