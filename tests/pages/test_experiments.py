@@ -200,7 +200,7 @@ class TestView:
             text = words(app).replace("\\", "")
         assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
-        assert "Means below this probe: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
+        assert "Cells whose mean is below the untrained probe: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Means by weight λ: 55.0% at 0.1; 75.0% at 0.9 (over seeds)." in text
         assert not app.error
         if show == "table":

@@ -536,7 +536,7 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
 
 @pytest.mark.parametrize(
     ("probed", "reported"),
-    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "is falling: it has covered")],
+    [({}, "the classes are not separated"), ({"train_rows": 80.0}, "below its collapse line: it has covered")],
 )
 def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
     opened: Pages,
@@ -764,8 +764,8 @@ class TestUndo:
         app = opened("runs")
         lines = [text.value for text in app.markdown if text.value.startswith("Deleted")]
         assert lines == [
-            "Deleted “Run 3”. You can undo this for 10 minutes; then 3.5 MB are freed.",
-            "Deleted “Run 2”, “Run 1”. You can undo this for 10 minutes; then 7.0 MB are freed.",
+            "Deleted “Run 3”. You can undo this for 10 minutes; then its disk space is freed (3.5 MB).",
+            "Deleted “Run 2”, “Run 1”. You can undo this for 10 minutes; then its disk space is freed (7.0 MB).",
         ]
         [_, together] = [one for one in app.button if one.label == "Undo"]
         together.click().run()

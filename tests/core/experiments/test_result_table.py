@@ -73,9 +73,9 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     said = " ".join(findings(found))
     assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in said
     assert "Test accuracy of the majority class: 50.0%." in said
-    assert "Means below this probe: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
+    assert "Cells whose mean is below the untrained probe: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
     of_nats = " ".join(findings(shown(experiments, "cross_entropy")))
-    assert "Means above this probe: λ 0.1 (" in of_nats
+    assert "Cells whose mean is above the untrained probe: λ 0.1 (" in of_nats
     of_validation = " ".join(findings(shown(experiments, split="validation")))
     assert "65.0%" not in of_validation  # 65 % is the probe's test accuracy
 
@@ -144,7 +144,7 @@ def test_few_seeds_are_said_to_show_nothing_or_to_have_intervals_that_are_too_na
         return " ".join(cautions(shown(experiments)))
 
     assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in warned(5)
-    assert "6 seeds are needed." in warned(5)
+    assert "That takes at least 6 seeds." in warned(5)
     assert "p cannot fall below" not in warned(6)
     assert "rely on p" in warned(7)
     assert warned(8) == ""

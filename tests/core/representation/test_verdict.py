@@ -143,7 +143,7 @@ def test_before_the_first_frame_or_of_other_vectors_it_says_less(now: np.ndarray
     elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
     found = verdict(elsewhere, looked_at(now), looked_at(SPREAD))
     assert found.outcome == Outcome.AT_LINE
-    assert "vectors other than those" in found.sentence
+    assert "are not the ones that the loss compares" in found.sentence
 
 
 def test_of_vectors_that_the_map_does_not_show_nothing_is_said_of_their_classes() -> None:
@@ -182,7 +182,7 @@ def test_every_outcome_has_one_short_text() -> None:
 def test_a_loss_that_learns_is_said_in_one_sentence() -> None:
     mean = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.5, 2, shown=False, steps=10)
     assert verdict(mean, looked_at(SPREAD), looked_at(SPREAD)).sentence == (
-        "The contrastive loss is falling: it has covered 50.0% of the way from its collapse line to its lower "
+        "The contrastive loss is below its collapse line: it has covered 50.0% of the way from its collapse line to its lower "
         "bound (mean of the last 10 steps). The map shows the pooled vectors, which are not the ones that the loss "
         "compares."
     )
