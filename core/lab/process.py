@@ -67,7 +67,7 @@ class LabProcess:
         """Start the process unless it is running. Raises: EngineError if it cannot be started."""
         if self._process is not None and self._process.poll() is None:
             return
-        self._warm.clear()
+        self._end()  # closes the pipe of one that has exited
         self._lines = queue.Queue()
         try:
             self._process = subprocess.Popen(

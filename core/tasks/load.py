@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -52,7 +52,12 @@ class Library(Protocol):
         ...
 
 
-def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> TaskData:
+# The rows of each file, and the source and number of used rows of each file that is used only in part.
+FileRows = tuple[Rows, tuple[tuple[Source, int], ...]]
+ReadFiles = Callable[[tuple[Path, ...], ReadingConfig, tuple[str, ...]], FileRows]
+
+
+def load_task(config: TaskConfig, seed: int, library: Library | None = None, read: ReadFiles | None = None) -> TaskData:
     """Read, check and split a task. `seed` affects the few-shot sample and the noise only.
 
     The validation split is in stratified order, so that its first rows serve as the probe set. Files are cached in
@@ -60,6 +65,7 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
 
     Args:
         library: holds added tasks; not needed for bundled tasks and files.
+        read: reads files; the default, `read_rows_of`, reads them in this process.
     Raises: TaskError or ConfigError naming file, line or field, value and remedy.
     """
     if is_own(config.id):
@@ -71,7 +77,7 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
             raise ConfigError("test_path", config.test_path, "a task of the library has its own rows; leave it out.")
         return _load(config, seed, library.name(config.id), IdentityKey(library.rows(config.id)))
     name, files = _files(config)
-    rows, used = _read(files, tuple(map(file_stamp, files)), config.reading, config.drop)
+    rows, used = _read(read or read_rows_of, files, tuple(map(file_stamp, files)), config.reading, config.drop)
     data = _load(config, seed, name, IdentityKey(rows))
     notes = [
         Message("{source}, {used:,} of them used.", source=source.sentence, used=count)
@@ -118,9 +124,17 @@ class IdentityKey:
 
 @lru_cache(maxsize=4)
 def _read(
-    files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
-) -> tuple[Rows, tuple[tuple[Source, int], ...]]:
-    """Return the rows of the files, and the source and number of used rows of each file that is used only in part."""
+    read: ReadFiles,
+    files: tuple[Path, ...],
+    stamps: tuple[Stamp, ...],
+    options: ReadingConfig,
+    drop: tuple[str, ...],
+) -> FileRows:
+    return read(files, options, drop)
+
+
+def read_rows_of(files: tuple[Path, ...], options: ReadingConfig, drop: tuple[str, ...]) -> FileRows:
+    """Return the rows of a training file and perhaps a test file. Raises: see `read_rows` and `usable_rows`."""
     together = read_files(files, options)
     parts = usable_rows(together, drop)
     used = tuple(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from core.config import TaskConfig
-from core.errors import PlaygroundError, StoreError, TaskError
+from core.config import ReadingConfig, TaskConfig
+from core.errors import PlaygroundError, StoreError, TaskError, quote_value
 from core.events import VALIDATION
 from core.store import RunRecord, TaskLibrary, rows_path
 from core.tasks import TaskData, load_task
 from core.tasks.dataset import read_data, write_data
+from core.tasks.load import FileRows, read_rows_of
+from core.tasks.rows import file_stamp
+from core.workers.processes import ROOT
+
+# The size from which files are read in another process, because this one may serve visitors meanwhile.
+LARGE_BYTES = 2**20
 
 
 class TaskSource:
@@ -25,7 +34,7 @@ class TaskSource:
     def __call__(self, config: TaskConfig, seed: int) -> TaskData:
         """Load the rows from the task, or else stored ones. Raises: errors of `load_task` if both fail."""
         try:
-            return load_task(config, seed, TaskLibrary(self._folder))
+            return load_task(config, seed, TaskLibrary(self._folder), read_large_apart)
         except (TaskError, StoreError):
             if (stored := self._stored(config)) is None:
                 raise
@@ -78,3 +87,35 @@ def store_rows(folder: Path, data: TaskData) -> None:
         write_data(path, data)  # not stored yet, or damaged
     else:
         os.utime(path)  # marks the file as new, so that it is not purged before the run exists
+
+
+def read_large_apart(files: tuple[Path, ...], options: ReadingConfig, drop: tuple[str, ...]) -> FileRows:
+    """Read the rows of files as `read_rows_of` does, but large files in another process. Raises: as it does."""
+    if sum(file_stamp(file)[1] for file in files) < LARGE_BYTES:
+        return read_rows_of(files, options, drop)
+    done = subprocess.run(
+        [sys.executable, "-c", f"from {__name__} import answer_reader; answer_reader()"],
+        cwd=ROOT,
+        input=pickle.dumps((files, options, drop)),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        raise TaskError(
+            "{file} could not be read because the process that reads it ended: give fewer rows, or close programs "
+            "that need memory.",
+            file=quote_value(files[0].name),
+        )
+    found: FileRows | PlaygroundError = pickle.loads(done.stdout)  # noqa: S301 - written by this code
+    if isinstance(found, PlaygroundError):
+        raise found
+    return found
+
+
+def answer_reader() -> None:
+    """Read the files that `read_large_apart` names on standard input; write their rows or the error."""
+    try:
+        found: FileRows | PlaygroundError = read_rows_of(*pickle.load(sys.stdin.buffer))  # noqa: S301 - see above
+    except PlaygroundError as error:
+        found = error
+    sys.stdout.buffer.write(pickle.dumps(found))

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import ReadingConfig
-from core.errors import StoreError
+from core.config import ReadingConfig, TaskConfig
+from core.errors import ConfigError, StoreError, TaskError
 from core.store import Store
+from core.tasks import load_task
 from core.tasks.files import uploads
 from core.tasks.files.uploads import FOLDER
-from core.workers import Jobs
+from core.workers import Jobs, run_rows
 from pages.ui import add_file
 from tests.attacks.conftest import page
 
@@ -76,6 +77,33 @@ def test_a_large_test_file_is_read_with_it(add: Any, shared: Store) -> None:
     drawn = add(csv_of(20_000), csv_of(2_000))
     assert [text.value.rpartition(" ")[0].rpartition(" ")[2] for text in drawn.caption[:2]] == ["20,000", "2,000"]
     assert len(Jobs(shared.folder).jobs()) == 2
+
+
+def test_a_large_file_that_a_config_names_is_read_outside_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_rows, "read_rows_of", lambda *_: pytest.fail("the server read the file"))
+    source, path = run_rows.TaskSource(tmp_path / "runs"), tmp_path / "rows.csv"
+    path.write_bytes(csv_of(200_000, open_quote=20_000))  # 11 MB
+    named = TaskConfig(id="file", path=str(path), validation_size=20)
+    with pytest.raises(TaskError, match=r"'rows\.csv', line 20,002 has a quotation mark that is not closed"):
+        source(named, 0)
+    with pytest.raises(ConfigError, match="the file has the columns 'text, label'") as refused:
+        source(named.model_copy(update={"reading": ReadingConfig(text="body")}), 0)
+    assert refused.value.value == "body"
+    path.write_bytes(csv_of(20_000))
+    assert source(named, 0).content_hash == load_task(named, 0).content_hash
+
+
+def test_a_reader_that_is_killed_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = tmp_path / "python"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    killed.chmod(0o700)
+    monkeypatch.setattr(run_rows.sys, "executable", str(killed))
+    path = tmp_path / "rows.csv"
+    path.write_bytes(csv_of(20_000))
+    with pytest.raises(TaskError, match=r"'rows\.csv' could not be read because the process that reads it ended"):
+        run_rows.TaskSource(tmp_path / "runs")(TaskConfig(id="file", path=str(path)), 0)
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, shared: Store) -> None:

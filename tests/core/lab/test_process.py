@@ -88,10 +88,14 @@ def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monk
 
 def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
     lab.ask(QUESTION)
-    before = pid(lab)
+    before, process = pid(lab), lab._process
+    assert process is not None
+    assert process.stdin is not None
     psutil.Process(before).kill()
+    process.wait()
     assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
     assert pid(lab) != before
+    assert process.stdin.closed
 
 
 def test_a_failure_is_reported_in_one_sentence(
