@@ -25,7 +25,7 @@ run: $(VENV)/.ready
 
 # Run the app on a Ray cluster of two nodes on this machine.
 ray-demo: $(VENV)/.ready-ray
-	$(BIN)/python -m core.workers.cluster.demo
+	$(BIN)/python -m tests.ray_cluster
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium

@@ -26,9 +26,9 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import FolderCache
 from core.workers import LocalEngine
-from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
+from tests.ray_cluster import DemoCluster
 
 POLL_S = 0.25
 TIMEOUT_S = 900.0

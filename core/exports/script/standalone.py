@@ -6,7 +6,7 @@ import argparse
 import csv
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,16 @@ class ScriptEncoder(PlainEncoder):
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
         """Return one vector per text, [B, H] float32."""
-        groups = self._groups(texts)
-        found = torch.cat([self._pooled([texts[i] for i in members]) for members in groups])
-        return found[torch.tensor([i for members in groups for i in members], device=found.device).argsort()]
-
-    def _pooled(self, texts: Sequence[Tokens]) -> Tensor:
-        batch = self._batch(texts)
+        groups, found = self._groups(texts), []
         first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa
-        with ExitStack() as stack:
-            if first_only:  # other tokens of the last block are not used
-                stack.enter_context(first_tokens_only(self.blocks[-1], batch.first))
-            hidden = self._last_hidden(batch)
-        return hidden[:, 0].float() if first_only else pooled_vectors(hidden, batch, self.pooling)
+        for members in groups:
+            batch = self._batch([texts[i] for i in members])
+            # Other tokens of the last block are not used.
+            with first_tokens_only(self.blocks[-1], batch.first) if first_only else nullcontext():
+                hidden = self._last_hidden(batch)
+            found.append(hidden[:, 0].float() if first_only else pooled_vectors(hidden, batch, self.pooling))
+        order = torch.tensor([i for members in groups for i in members], device=found[0].device)
+        return torch.cat(found)[order.argsort()]
 
     def learning(self, part: str, blocks: int) -> list[nn.Module]:
         """Return the outermost modules of a part: "all", "last_blocks" with the classifier, or "classifier"."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from importlib.metadata import version
 from pprint import pformat
-from typing import Any
 
 from core import __version__
 from core.config import RunConfig, phase_steps
@@ -37,8 +36,6 @@ KNOWN = {
     "OptimiserConfig": "OptimiserConfig = argparse.Namespace",
     "Tokenizer": "Tokenizer = Callable[..., Any]",
 }
-# Maximum number of characters of text in a script; editors cannot open much larger files.
-MOST_CHARS = 20_000_000
 WIDTH = 120
 HEAD = '''"""{title}
 
@@ -80,7 +77,7 @@ MAIN = '''def main() -> None:
     finish(given, steps, LOSSES)
 '''
 PHASE = """    learning = encoder.learning{part}
-    optimiser = argparse.Namespace({optimiser})
+    optimiser = {optimiser!r}
     steps += train(encoder, rows, BATCHES[{place}], terms_{place}, {readings}, learning, optimiser, autocast)
 """
 FITTED = """    learned = [rows[row] for row in LEARNED]
@@ -126,8 +123,7 @@ def run_script(store: Store, run: RunRecord) -> str:
         plans = [plan_phase(phase.objective, len(encoder.blocks)) for phase in config.phases]
         safe = any(encoder.folder.glob("*.safetensors"))  # scripts read only safetensors
         if safe and all(set(plan.layers) <= {len(encoder.blocks)} for plan in plans):
-            # The source of a plug-in loss may not fit into one file, and the texts may be too long.
-            with suppress(SourceError):
+            with suppress(SourceError):  # the source of a plug-in loss may not fit into one file
                 return _standalone(store, run, plans, encoder, data)
     values = _assigned("CONFIG", json.loads(without_folders(config).to_json()))
     return LIBRARY.format(title=_plain(run.title), name=file_stem(run), version=__version__, config=values)
@@ -167,45 +163,43 @@ def _standalone(store: Store, run: RunRecord, plans: Sequence[Plan], encoder: En
     for module, names in {**USED, encoder.family.head.__module__: ("Family", encoder.family.head.__name__)}.items():
         for name in names:
             sources.add(module, name)
-    rows, batches = _rows(config, data)
-    terms = [_terms(number, plan, sources) for number, plan in enumerate(plans)]
-    phases = [
-        PHASE.format(
-            place=number,
-            readings=len(plan.passes),
-            part=(phase.trainable.part, phase.trainable.blocks),
-            optimiser=_given(phase.optimiser.model_dump()),
-        )
-        for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
-    ]
-    if config.classifier_start == "probe":
-        sources.add("core.training.trainable", "fit_classifier")
-        phases.insert(0, FITTED)
-        own["LEARNED"] = learned_rows(config, data.train.labels)
-    known = {one.name: getattr(encoder.family, one.name) for one in fields(Family) if one.name != "head"}
-    family = f'"{encoder.model.config.model_type}", Family({encoder.family.head.__name__}, {_given(known)})'
-    found = f'installed("{BUNDLED_PACKAGE}") or ENCODER' if bundled else "ENCODER"
-    main = MAIN.format(encoder=found, family=family, phases="".join(phases).rstrip())
-    losses = [step.values[LOSS] for step in store.steps(run.id)]
-    settings = [_assigned(name, value) for name, value in own.items()]
-    imports = [f"{origin} {', '.join(sorted(names))}".rstrip() for origin, names in sorted(sources.imports.items())]
-    begin = "\n".join([_head(run), *imports, "", *settings])
-    last = [_assigned("BATCHES", batches), _assigned("LOSSES", losses), _assigned("ROWS", rows)]
-    end = "\n".join([*last, '\nif __name__ == "__main__":\n    main()\n'])
-    return "\n\n\n".join([begin, *terms, main.rstrip(), *sources.texts.values(), end])
-
-
-def _rows(config: RunConfig, data: TaskData) -> tuple[dict[int, tuple[int, Any]], list[list[list[int]]]]:
-    """Return the class and text of each row used, and the rows of each step of each phase."""
     labels, batches = data.train.labels, []
     for phase in config.phases:
         sampler = make_sampler(config.task.sampler, labels, phase.batch_size, config.seed)
         batches.append([list(sampler.rows(step)) for step in range(1, phase_steps(phase) + 1)])
     numbers = sorted({row for of_phase in batches for batch in of_phase for row in batch})
     rows = {row: (labels[row], data.train.inputs[row]) for row in numbers}
-    if sum(len("".join(text)) for _, text in rows.values()) > MOST_CHARS:
-        raise SourceError("more text than people open in a file")
-    return rows, batches
+    terms = [_terms(number, plan, sources) for number, plan in enumerate(plans)]
+    phases = [
+        PHASE.format(
+            place=number,
+            readings=len(plan.passes),
+            part=(phase.trainable.part, phase.trainable.blocks),
+            optimiser=phase.optimiser,
+        )
+        for number, (phase, plan) in enumerate(zip(config.phases, plans, strict=True))
+    ]
+    if config.classifier_start == "probe":
+        sources.add("core.training.trainable", "fit_classifier")
+        phases.insert(0, FITTED)
+        own["LEARNED"] = learned_rows(config, labels)
+    kind = [f"{one.name}={getattr(encoder.family, one.name)!r}" for one in fields(Family) if one.name != "head"]
+    family = f'"{encoder.model.config.model_type}", Family({encoder.family.head.__name__}, {", ".join(kind)})'
+    found = f'installed("{BUNDLED_PACKAGE}") or ENCODER' if bundled else "ENCODER"
+    main = MAIN.format(encoder=found, family=family, phases="".join(phases).rstrip())
+    losses = [step.values[LOSS] for step in store.steps(run.id)]
+    settings = [_assigned(name, value) for name, value in own.items()]
+    imports = [f"{origin} {', '.join(sorted(names))}".rstrip() for origin, names in sorted(sources.imports.items())]
+    about = PROMISE.format(version=__version__, torch=version("torch"), transformers=version("transformers"))
+    if run.last_step < config.steps:
+        about += f" The run ended after step {run.last_step:,}; this goes on to step {config.steps:,}."
+    about = textwrap.fill(about + PACKAGED * bundled, WIDTH, break_on_hyphens=False)
+    option = "--encoder FOLDER" if is_local(config.encoder.id) else "[--encoder FOLDER]"
+    head = HEAD.format(title=_plain(run.title), name=file_stem(run), encoder=option, about=about)
+    begin = "\n".join([head, *imports, "", *settings])
+    last = [_assigned("BATCHES", batches), _assigned("LOSSES", losses), _assigned("ROWS", rows)]
+    end = "\n".join([*last, '\nif __name__ == "__main__":\n    main()\n'])
+    return "\n\n\n".join([begin, *terms, main.rstrip(), *sources.texts.values(), end])
 
 
 def _terms(number: int, plan: Plan, sources: Sources) -> str:
@@ -232,23 +226,9 @@ def _terms(number: int, plan: Plan, sources: Sources) -> str:
     return "\n".join([*lines, f"    return [{', '.join(pairs)}]"])
 
 
-def _given(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
-
-
 def _plain(text: str) -> str:
     """Remove characters that could end a string, begin a line or change the text direction."""
     return "".join(sign for sign in text if sign.isprintable()).replace("\\", "/").replace('"', "'")
-
-
-def _head(run: RunRecord) -> str:
-    config = run.effective
-    about = PROMISE.format(version=__version__, torch=version("torch"), transformers=version("transformers"))
-    if run.last_step < config.steps:
-        about += f" The run ended after step {run.last_step:,}; this goes on to step {config.steps:,}."
-    about = textwrap.fill(about + PACKAGED * (config.encoder.id == BUNDLED), WIDTH, break_on_hyphens=False)
-    encoder = "--encoder FOLDER" if is_local(config.encoder.id) else "[--encoder FOLDER]"
-    return HEAD.format(title=_plain(run.title), name=file_stem(run), encoder=encoder, about=about)
 
 
 def _assigned(name: str, value: object) -> str:

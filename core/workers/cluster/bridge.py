@@ -27,7 +27,7 @@ from core.store.records import Liveness
 from core.store.work import Claim
 from core.weight_files import weight_files
 from core.workers.cluster.node import START, TRANSLATIONS, WEIGHTS, Parcel, Report, SentFile
-from core.workers.cluster.ray_cluster import RayCluster, models_of
+from core.workers.cluster.ray_cluster import RayCluster
 from core.workers.cluster.ray_engine import Resources, fits, identity_of_settings, refusal, requested
 from core.workers.failures import end_with_error
 from core.workers.limits import most_of_visitor
@@ -150,9 +150,6 @@ class RemoteRun(threading.Thread):
                 has_begun = self._execute()
         except StaleAttemptError as error:
             self._log(str(error))
-        except BaseException:
-            self._log(traceback.format_exc())
-            raise
         finally:
             make_room(self._store)
             self._store.close()
@@ -207,14 +204,14 @@ class RemoteRun(threading.Thread):
             self._attempt.end(Status.FAILED, message)
             return False
         node = Message("Node {name}", name=run.place) if run.place else Message("Its node")
-        message = Message("{node} was lost at step {step}. The run continued elsewhere from the start.")
-        if run.checkpoint_step:
-            message = Message(
-                "{node} was lost at step {step}. The run continued elsewhere from the checkpoint of step {checkpoint}.",
-                checkpoint=run.checkpoint_step,
-            )
+        message = Message(
+            "{node} was lost at step {step}. The run continued elsewhere from step {saved}.",
+            node=node,
+            step=run.last_step,
+            saved=run.checkpoint_step or 0,
+        )
         self.node_id = None
-        self._attempt = self._attempt.restart_after_node_loss(message.fill(node=node, step=run.last_step))
+        self._attempt = self._attempt.restart_after_node_loss(message)
         return True
 
     def _submit(self) -> None:
@@ -279,16 +276,15 @@ class RemoteRun(threading.Thread):
         files = {f"{WEIGHTS}/{path.name}": path.read_bytes() for path in weight_files(attempt.folder)}
         if (start := start_of(store, config)) is not None:
             files[START] = start.read_bytes()
-        translations, stored = None, store.cache_folder / TRANSLATIONS
+        stored = store.cache_folder / TRANSLATIONS
         if translation_models(config) and stored.exists():
             with contextlib.closing(sqlite3.connect(stored)) as db:
-                translations = db.serialize()
+                files[TRANSLATIONS] = db.serialize()
         return Parcel(
             key=f"{attempt.run_id}.{attempt.number}",
             config=config.to_json(),
             data=TaskSource(store.folder).rows_of(config.task, config.seed),
             files=files,
             known=known_predictions(store, attempt.run_id),
-            translations=translations,
-            models={model.name: (model.key, self._cluster.files_of(model)) for model in models_of(config)},
+            models=self._cluster.models(config),
         )

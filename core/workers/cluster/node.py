@@ -5,13 +5,12 @@ A node needs no disk shared with the app.
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import ray
 import torch
 
+from core.atomic import atomic_write
 from core.config import RunConfig, parse_config
 from core.errors import TrainingError
 from core.events import Event
@@ -53,11 +53,10 @@ class Parcel:
         key: the run's id and the number of the attempt.
         config: the effective config as JSON.
         files: contents by path in the run's folder on the node: checkpoint and snapshots in WEIGHTS; START if the run
-            starts from the weights of another run.
+            starts from the weights of another run; TRANSLATIONS if it uses stored back-translations.
         known: see `core.training.fine_tune`.
-        translations: content of the file of stored back-translations, if the run uses any.
-        models: key of each model that it loads, by name, and references to its files. Ray does not resolve references
-            in a dataclass, so a node that has the files fetches nothing.
+        models: key of each model that it loads, by name, and a reference to each of its files, by path. Ray does not
+            resolve references in a dataclass, so a node that has a file does not fetch it.
     """
 
     key: str
@@ -65,17 +64,11 @@ class Parcel:
     data: TaskData
     files: Mapping[str, bytes]
     known: Mapping[int, Predictions]
-    translations: bytes | None
-    models: Mapping[str, tuple[str, Sequence[Any]]]
+    models: Mapping[str, tuple[str, Mapping[str, Any]]]
 
 
 # A node reports its id first. A string is a line for the run's log; an exception is the error that ended the run.
 Report = str | SentFile | Event | MemoryError | TrainingError
-
-
-def warm() -> None:
-    """Import the libraries of a run in a process of a node, ahead of its first run."""
-    importlib.import_module("transformers.models.auto.modeling_auto")
 
 
 def work(parcel: Parcel, board: Any) -> Iterator[Report]:
@@ -122,27 +115,21 @@ def _begin(
     if config.resources.cpus is not None:
         torch.set_num_threads(max(1, int(config.resources.cpus)))
     for model, (key, references) in parcel.models.items():
-        target = desk / f"model-{key}"
-        if not target.is_dir():
-            partial = Path(tempfile.mkdtemp(dir=desk))
-            for file in ray.get(list(references)):
-                path = partial / file.name
+        for name, reference in references.items():
+            path = desk / f"model-{key}" / name
+            if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(file.content)
-                os.utime(path, ns=(file.changed_ns, file.changed_ns))
-            try:
-                partial.rename(target)
-            except OSError:
-                shutil.rmtree(partial)
-                if not target.is_dir():  # another run on this node has not written the files either
-                    raise
-        register_folder(model, target)
+                with atomic_write(path) as partial:  # other runs on this node may write it as well
+                    file = ray.get(reference)
+                    partial.write_bytes(file.content)
+                    os.utime(partial, ns=(file.changed_ns, file.changed_ns))
+        register_folder(model, desk / f"model-{key}")
     (folder / WEIGHTS).mkdir()
     for name, content in parcel.files.items():
         (folder / name).write_bytes(content)
-    translations = desk / TRANSLATIONS
-    if parcel.translations is not None and not translations.exists():
-        translations.write_bytes(parcel.translations)
+    translations = desk / TRANSLATIONS  # runs on this node share them
+    if TRANSLATIONS in parcel.files and not translations.exists():
+        (folder / TRANSLATIONS).rename(translations)
     return training_events(
         config,
         parcel.data,

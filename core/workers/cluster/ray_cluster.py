@@ -6,12 +6,8 @@ import asyncio
 import hashlib
 import json
 import logging
-import shutil
 import socket
-import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +20,16 @@ from core.errors import EngineError, first_line
 from core.messages import N_
 from core.models.source import SAFE_WEIGHTS, SMALL_FILES, TORCH_WEIGHTS, encoder_folder, has_safe_weights, model_folder
 from core.settings import AUTO
-from core.workers.cluster.node import Parcel, SentFile, warm, work
+from core.workers.cluster.node import Parcel, SentFile, work
 from core.workers.cluster.ray_engine import Resources
 from core.workers.processes import PATIENT, ROOT
 
 CONNECT_S = 3.0
 # Limit on unread messages, at which a node waits for the bridge.
 MOST_WAITING = 64
-# Folders of the app that a node needs.
-CODE = ("core", "assets")
-NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
-
+# Patterns of .gitignore: nodes need only two folders of the app.
+NOT_SENT = ["/*", "!.", "!/core", "!/assets", "__pycache__", "/assets/replays"]
 POLL_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An encoder or translation model on this machine.
-
-    Attributes:
-        name: as in the run's config.
-        key: hash of the names, sizes and times of its files.
-        paths: its files, by path relative to the model's folder.
-    """
-
-    name: str
-    key: str
-    paths: Mapping[str, Path]
 
 
 class Switchboard:
@@ -92,34 +71,23 @@ class RayCluster:
                     "The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause
                 ) from error
         logging.getLogger("ray").setLevel(logging.ERROR)
-        with tempfile.TemporaryDirectory() as staged:
-            for name in CODE:
-                shutil.copytree(ROOT / name, Path(staged) / name, ignore=NOT_SENT)
-            try:
-                ray.init(
-                    address=address,
-                    namespace="scl",
-                    runtime_env={"working_dir": staged, "env_vars": {**PATIENT, "HF_HUB_OFFLINE": "1"}},
-                    log_to_driver=False,
-                )
-            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise EngineError(
-                    "The Ray cluster at {address} cannot be joined ({reason}).",
-                    address=address,
-                    reason=first_line(error).rstrip("."),
-                ) from error
+        variables = {**PATIENT, "HF_HUB_OFFLINE": "1"}
+        code = {"working_dir": str(ROOT), "excludes": NOT_SENT, "env_vars": variables}
+        try:
+            ray.init(address=address, namespace="scl", runtime_env=code, log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise EngineError(
+                "The Ray cluster at {address} cannot be joined ({reason}).",
+                address=address,
+                reason=first_line(error).rstrip("."),
+            ) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.board: Any = ray.remote(Switchboard).options(num_cpus=0, scheduling_strategy=here).remote()
         # No retries by Ray: after a node loss, the bridge resumes the run from its checkpoint.
         # Ray's type hints lack streaming generators and their backpressure option.
         options: Any = {"num_returns": "streaming", "_generator_backpressure_num_objects": MOST_WAITING}
         self._work: Any = ray.remote(max_retries=0, **options)(work)
-        self._models: dict[str, list[Any]] = {}
-        # Warm up a process on each node, without waiting for it.
-        for node_id, has in self.nodes().items():
-            if has.cpus:
-                there = NodeAffinitySchedulingStrategy(node_id, soft=True)
-                ray.remote(warm).options(num_cpus=0, scheduling_strategy=there).remote()
+        self._models: dict[str, dict[str, Any]] = {}
 
     def nodes(self) -> dict[str, Resources]:
         """Return the total resources of each living node, by id."""
@@ -134,14 +102,21 @@ class RayCluster:
                 return str(address) if name in ("", address) else f"{name} ({address})"
         return node_id[:8]
 
-    def files_of(self, model: Model) -> list[Any]:
-        """Return references to the files of a model, which are sent to a node once."""
-        if model.key not in self._models:
-            self._models[model.key] = [
-                ray.put(SentFile(name, path.read_bytes(), path.stat().st_mtime_ns))
-                for name, path in model.paths.items()
-            ]
-        return self._models[model.key]
+    def models(self, config: RunConfig) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the models that a run loads, as in `Parcel`. A file is sent to a node once.
+
+        Raises: EncoderError if a model is unavailable.
+        """
+        found = {}
+        for name, paths in models_of(config).items():
+            stamps = {file: (path.stat().st_size, path.stat().st_mtime_ns) for file, path in paths.items()}
+            key = hashlib.sha256(json.dumps(sorted(stamps.items())).encode()).hexdigest()[:16]
+            if key not in self._models:
+                self._models[key] = {
+                    file: ray.put(SentFile(file, path.read_bytes(), stamps[file][1])) for file, path in paths.items()
+                }
+            found[name] = (key, self._models[key])
+        return found
 
     def start(self, parcel: Parcel, asked: Resources) -> Any:
         """Submit a run, which Ray starts once a node has free resources. Returns: a stream of report references."""
@@ -149,15 +124,16 @@ class RayCluster:
         return self._work.options(**options).remote(parcel, self.board)
 
 
-def models_of(config: RunConfig) -> list[Model]:
-    """Return the models that a run loads. Raises: EncoderError if one is unavailable."""
+def models_of(config: RunConfig) -> dict[str, dict[str, Path]]:
+    """Return the files of each model that a run loads, by name and path in its folder.
+
+    Raises: EncoderError if a model is unavailable.
+    """
     folders = {config.encoder.id: encoder_folder(config.encoder.id)}
     for name in translation_models(config):
         folders[name] = model_folder(name, what=N_("Translation model"), check=lambda _: None)
-    models = []
+    models = {}
     for name, folder in folders.items():
         patterns = (*SMALL_FILES, "*.spm", SAFE_WEIGHTS if has_safe_weights(folder) else TORCH_WEIGHTS)
-        paths = {str(path.relative_to(folder)): path for pattern in patterns for path in sorted(folder.rglob(pattern))}
-        stamps = [[file, path.stat().st_size, path.stat().st_mtime_ns] for file, path in sorted(paths.items())]
-        models.append(Model(name, hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], paths))
+        models[name] = {str(path.relative_to(folder)): path for one in patterns for path in sorted(folder.rglob(one))}
     return models

@@ -30,9 +30,6 @@ class Resources:
         """Return True if these resources cover a request."""
         return self.cpus + TOLERANCE >= asked.cpus and self.gpus + TOLERANCE >= asked.gpus
 
-    def without(self, taken: Resources) -> Resources:
-        return Resources(self.cpus - taken.cpus, self.gpus - taken.gpus)
-
     @property
     def text(self) -> Message:
         cores = Message("{cpus} CPU core", "{cpus} CPU cores", count=1 if self.cpus == 1 else 2, cpus=f"{self.cpus:g}")
@@ -91,7 +88,7 @@ def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Res
         if place is None:
             return False  # this run is already waiting for a node
         if place in free:
-            free[place] = free[place].without(taken)
+            free[place] = Resources(free[place].cpus - taken.cpus, free[place].gpus - taken.gpus)
     return any(left.holds(asked) for left in free.values())
 
 

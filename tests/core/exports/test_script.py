@@ -412,10 +412,3 @@ class TestEnds:
     ) -> None:
         monkeypatch.setitem(LOSSES, "triplet", TRIPLET)
         repeats({"objective": objective({"loss": "triplet", "weight": 0.5, "margin": 0.4}, CE)})
-
-    def test_more_text_than_a_script_holds_is_read_from_the_task(
-        self, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("core.exports.script.writing.MOST_CHARS", 100)
-        write_export(EXPORTS["script"], plain.store, plain.run.id, tmp_path / "script.py")
-        assert "from core.training.loop import train" in (tmp_path / "script.py").read_text(encoding="utf-8")

@@ -24,12 +24,12 @@ from core.errors import PlaygroundError
 from core.store import ExperimentTable, Status, Store, rows_path
 from core.store.work import LOADING, RUNS
 from core.workers import Engine, LocalEngine, failures, run_worker
-from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 from tests.cases import slow_but
 from tests.core.workers.following_runs import curve, going, wait_until
 from tests.core.workers.watching import wait_for
+from tests.ray_cluster import DemoCluster
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0

@@ -19,11 +19,11 @@ from core.errors import ConfigError
 from core.store import RunRecord, Status, Store
 from core.weight_files import weight_files
 from core.workers import LocalEngine, build_engine
-from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 from core.workers.processes import free_port
 from tests.core.workers.following_runs import curve, going, wait_until
+from tests.ray_cluster import DemoCluster
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(engine: RayEngine, nodes:
     assert (run.status, run.attempt, node_of(run)) == (Status.FINISHED, began.attempt + 1, "three")
     assert run.message is not None
     assert str(run.message).startswith(f"Node {began.place} was lost at step ")
-    assert "The run continued elsewhere from the checkpoint of step " in str(run.message)
+    assert "The run continued elsewhere from step " in str(run.message)
     assert curve(store, lost) == curve(store, whole)
     assert store.frame_steps(lost) == store.frame_steps(whole)
     for step in store.frame_steps(whole):

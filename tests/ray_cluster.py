@@ -21,7 +21,7 @@ from core.workers.processes import ROOT, free_port
 
 START_S = 60.0
 # Exists on Linux and macOS; mkdtemp creates a private folder in it.
-SHORT = "/tmp"  # noqa: S108
+SHORT = "/tmp"
 NAMES = ("one", "two", "three", "four")
 OBJECT_STORE_BYTES = 512 * 2**20
 
