@@ -25,8 +25,8 @@ from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig, peak_rates
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig
+from core.config.plan import learning_rate_factor
 from core.config.presets import PRESETS
-from core.config.schedule import learning_rate_factor
 from core.encoders.model import load_encoder
 from core.losses import scl_objective
 from core.tasks import TaskData

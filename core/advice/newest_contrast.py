@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from core.config.objective import ObjectiveConfig
-from core.config.term import TermConfig
+from core.config.objective import ObjectiveConfig, TermConfig
 from core.events import OfTerm, Step
 from core.parameters import number
 from core.representation.verdict import Contrast

@@ -28,8 +28,7 @@ from core.config import (
     RunConfig,
     TaskConfig,
 )
-from core.config.plan import Plan, plan_phase
-from core.config.schedule import default_frame_steps, frame_steps
+from core.config.plan import Plan, default_frame_steps, frame_steps, plan_phase
 from core.errors import ConfigError, TaskError, quote_value
 from core.messages import Message, Text
 from core.models.own_pooling import own_pooling

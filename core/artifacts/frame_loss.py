@@ -14,9 +14,8 @@ import numpy as np
 from core.catalogue.loss_entry import ForceLaw
 from core.catalogue.losses import SUPCON
 from core.config import RunConfig
-from core.config.objective import ObjectiveConfig
-from core.config.schedule import objective_at
-from core.config.term import TermConfig
+from core.config.objective import ObjectiveConfig, TermConfig
+from core.config.plan import objective_at
 from core.messages import N_, _, join_list, join_phrase, ngettext
 from core.parameters import integer_setting, resolve_layers
 

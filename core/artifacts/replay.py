@@ -22,7 +22,7 @@ from core.artifacts import replay_file
 from core.artifacts.packed import write_members
 from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS
 from core.config import RunConfig
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.config.score_source import scored_evaluations
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step

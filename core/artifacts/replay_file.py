@@ -21,7 +21,7 @@ from pydantic import Field
 from core.artifacts import packed
 from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parse_member
 from core.config import RunConfig, parse_config
-from core.config.folders import is_path, named_models, without_folders
+from core.config.run import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, quote_value
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
 from core.messages import N_, join_list

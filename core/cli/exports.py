@@ -11,7 +11,7 @@ import click
 
 from core.artifacts.replay import open_replay
 from core.cli.options import json_option, plain_text, print_json, runs_option, say
-from core.config.schedule import as_ended, as_launched
+from core.config.plan import as_ended, as_launched
 from core.errors import StoreError
 from core.exports.entry import text_writer, write_export
 from core.exports.recipes import config_json

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from core.config import EncoderConfig, ReadingConfig, RunConfig
 from core.config.describe import value_text
 from core.config.fields import fields_of
-from core.config.folders import with_paths
+from core.config.run import with_paths
 from core.tasks.files.problems import PROBLEMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from pathlib import PureWindowsPath
 
 from core.config import RunConfig
 from core.config.describe import ABSENT, Setting, in_phase, phase_settings, settings
-from core.config.schedule import stages
+from core.config.plan import stages
 from core.messages import with_more
 
 SEED = "seed"

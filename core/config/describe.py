@@ -9,9 +9,8 @@ from pathlib import Path
 
 from core.config import OptimiserConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.fields import Section, field_at, fields_of
-from core.config.objective import ObjectiveConfig, numbered, setting_of, with_number
-from core.config.schedule import settings_at_end, stages
-from core.config.term import TermConfig
+from core.config.objective import ObjectiveConfig, TermConfig, numbered, setting_of, with_number
+from core.config.plan import settings_at_end, stages
 from core.errors import ConfigError, PlaygroundError
 from core.messages import N_, Message, _, clauses, join_list, ngettext
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value, integer_setting

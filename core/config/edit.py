@@ -13,8 +13,8 @@ from core.config.compare import SEED, config_differences
 from core.config.describe import settings
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig, numbered
+from core.config.plan import as_launched
 from core.config.presets import PRESETS, preset
-from core.config.schedule import as_launched
 from core.errors import ConfigError
 from core.messages import ENGLISH, N_, Message, in_language
 from core.parameters import did_you_mean

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from core.config import RunConfig
-from core.config.schedule import objective_at
+from core.config.plan import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
 from core.messages import ENGLISH, N_, Message, Text, _, sentences
 from core.quantities import percent

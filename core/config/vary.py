@@ -10,9 +10,8 @@ from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, 
 from core.config.describe import in_phase, term_names, value_text
 from core.config.edit import PRESET, twin
 from core.config.fields import Section, fields_of
-from core.config.objective import Knob, ObjectiveConfig, setting_of
+from core.config.objective import WEIGHT_MAX, Knob, ObjectiveConfig, setting_of
 from core.config.presets import PRESETS, SHOWING
-from core.config.term import WEIGHT_MAX
 from core.errors import ConfigError
 from core.messages import N_, _, language
 from core.parameters import Parameter, Value

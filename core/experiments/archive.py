@@ -25,7 +25,7 @@ from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, d
 from core.artifacts.replay import ID_CHARS, finish_adopted_run, made_with, predictions_of
 from core.artifacts.replay_file import ScoresForm, Seconds, Value, Values, check_evaluations, complete_config
 from core.config import RunConfig
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.errors import PlaygroundError, StoreError
 from core.events import Step
 from core.experiments.design import Design, parse_design

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core import __version__
 from core.config.describe import settings
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.config.score_source import classifier_learns_from, scored_evaluations
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem

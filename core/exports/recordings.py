@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.artifacts.replay import write_replay
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.events import Evaluation, Step
 from core.exports.entry import Export, refuse_unended, text_writer
 from core.exports.recipes import config_json

@@ -24,7 +24,7 @@ from scipy.special import softmax
 from core import __version__
 from core.artifacts.shared_examples import example_keys, find_shared_rows, find_turn, linked_ids
 from core.config.describe import Setting, objective_label, settings
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.config.score_source import score_notes_of, scored_evaluations
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe

@@ -14,7 +14,7 @@ import torch
 
 from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, starving_sentences
 from core.config import KnobTurn, RunConfig, check_turn
-from core.config.schedule import objective_at
+from core.config.plan import objective_at
 from core.config.score_source import classifier_learned, classifier_note
 from core.encoders.model import load_encoder
 from core.errors import ConfigError, TrainingError

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
-from core.config.plan import Plan, plan_phase
-from core.config.schedule import learning_rate_factor
+from core.config.plan import Plan, learning_rate_factor, plan_phase
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term

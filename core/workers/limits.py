@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.config import RunConfig
-from core.config.folders import is_path, named_paths
+from core.config.run import is_path, named_paths
 from core.errors import ConfigError, EngineError
 from core.messages import Message
 from core.settings import settings

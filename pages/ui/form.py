@@ -15,7 +15,7 @@ from core.catalogue.encoders import ENGLISH, LISTED
 from core.config import FILE_TASK, EncoderConfig, ProbeConfig, RunConfig, TaskConfig, parse_config
 from core.config.describe import row_labels
 from core.config.fields import fields_of
-from core.config.schedule import DEFAULT_FRAMES, default_frame_steps
+from core.config.plan import DEFAULT_FRAMES, default_frame_steps
 from core.errors import PlaygroundError, quote_value
 from core.messages import N_, _, ngettext, with_more
 from core.models.own_pooling import known_pooling

@@ -11,7 +11,7 @@ from core.advice.defaults import DEFAULT_STEPS, Usual, usual
 from core.config import RunConfig, TaskConfig, parse_config
 from core.config.compare import config_differences
 from core.config.edit import from_settings, settings_text
-from core.config.schedule import as_ended, as_launched, default_frame_steps, rate_carries_over, settings_at_end
+from core.config.plan import as_ended, as_launched, default_frame_steps, rate_carries_over, settings_at_end
 from core.errors import PlaygroundError
 from core.messages import N_, _, clauses, sentences
 from core.store import RunRecord

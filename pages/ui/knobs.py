@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.config import RATE
 from core.config.objective import Knob
-from core.config.schedule import SettingsAt, objective_at
+from core.config.plan import SettingsAt, objective_at
 from core.errors import PlaygroundError
 from core.messages import N_, _, sentences
 from core.store import RunRecord

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.advice.newest_contrast import newest_contrast
 from core.artifacts.maps import LIVE, map_request
-from core.config.schedule import objective_at
+from core.config.plan import objective_at
 from core.config.score_source import scorers
 from core.errors import StoreError
 from core.events import VALIDATION

@@ -10,7 +10,7 @@ from core.advice.idle_terms import STEPS_IN_A_ROW, starving_sentences
 from core.advice.pace import PACE_STEPS, closing_work, pace
 from core.artifacts.waiting_time import Place, places
 from core.config.describe import objective_label, value_text
-from core.config.schedule import objective_at
+from core.config.plan import objective_at
 from core.config.score_source import (
     classifier_learned,
     classifier_learns_from,

@@ -13,8 +13,7 @@ from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
 from core.config.describe import term_latex, term_words, total_latex
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig
-from core.config.term import ViewConfig
+from core.config.objective import ObjectiveConfig, ViewConfig
 from core.glossary import GLOSSARY
 from core.messages import N_, _, join_label, sentences
 from core.parameters import Parameter

@@ -15,9 +15,8 @@ from core.catalogue.losses import LOSSES
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
 from core.config.describe import number_text, part_label
 from core.config.fields import build, fields_of
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, TermConfig
 from core.config.presets import PRESETS, SHOWING
-from core.config.term import TermConfig
 from core.errors import PlaygroundError
 from core.messages import N_, _, join_label, ngettext
 from core.models.source import EncoderShape, encoder_shape

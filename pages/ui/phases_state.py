@@ -11,9 +11,8 @@ from typing import Any
 from core.advice.defaults import Usual, usual
 from core.catalogue.losses import LOSSES
 from core.config.fields import build
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, TermConfig
 from core.config.presets import OWN_RATES, PRESETS, SHOWING
-from core.config.term import TermConfig
 from pages.ui import state
 
 JSON = dict[str, Any]

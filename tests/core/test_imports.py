@@ -180,7 +180,7 @@ def test_the_rules_catch_an_arrow_that_runs_back() -> None:
     assert not is_allowed("config", "core.advice.prepare")
     assert is_allowed("config", "core.catalogue.losses.LOSSES")
     assert is_allowed("views", "core.encoders.packing.Tokens")
-    assert is_allowed("training", "core.config.schedule.frame_steps")
+    assert is_allowed("training", "core.config.plan.frame_steps")
 
 
 def test_every_room_of_core_has_a_rule() -> None:

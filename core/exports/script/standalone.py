@@ -15,7 +15,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from core.config.schedule import learning_rate_factor
+from core.config.plan import learning_rate_factor
 from core.encoders.model import PlainEncoder
 from core.encoders.packing import Tokens
 from core.encoders.partial import first_tokens_only

@@ -12,8 +12,8 @@ from pprint import pformat
 
 from core import __version__
 from core.config import RunConfig, phase_steps
-from core.config.folders import without_folders
 from core.config.plan import Plan, plan_phase
+from core.config.run import without_folders
 from core.encoders.families import Family
 from core.encoders.model import Encoder, load_encoder
 from core.events import LOSS

@@ -16,7 +16,7 @@ import ray
 
 from core.atomic import atomic_write
 from core.config import RunConfig
-from core.config.folders import translation_models
+from core.config.run import translation_models
 from core.errors import EngineError, StaleAttemptError, TrainingError
 from core.events import Finished
 from core.messages import Message

@@ -15,7 +15,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.config import RunConfig
-from core.config.folders import translation_models
+from core.config.run import translation_models
 from core.errors import EngineError, first_line
 from core.messages import N_
 from core.models.source import SAFE_WEIGHTS, SMALL_FILES, TORCH_WEIGHTS, encoder_folder, has_safe_weights, model_folder

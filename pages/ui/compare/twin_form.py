@@ -10,7 +10,7 @@ import streamlit as st
 from core.config import LARGEST_SEED
 from core.config.compare import SEED, config_differences
 from core.config.edit import twin, twin_name
-from core.config.schedule import as_launched
+from core.config.plan import as_launched
 from core.config.vary import Suggestion, TwinSetting, twin_settings
 from core.errors import ConfigError
 from core.figures.run_curves import MOST_RUNS

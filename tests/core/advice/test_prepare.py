@@ -14,8 +14,8 @@ import pytest
 from core.advice.defaults import DEFAULT_STEPS
 from core.advice.prepare import PROBE_ON_CPU, prepare
 from core.config import RunConfig, parse_config
+from core.config.plan import default_frame_steps
 from core.config.presets import PRESETS
-from core.config.schedule import default_frame_steps
 from core.errors import ConfigError, EncoderError, TaskError
 from core.tasks import load_task
 from tests.conftest import made_rows, write_csv

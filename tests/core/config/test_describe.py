@@ -23,9 +23,8 @@ from core.config.describe import (
     value_text,
 )
 from core.config.fields import build, fields_of
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, TermConfig
 from core.config.presets import PRESETS
-from core.config.term import TermConfig
 from tests.cases import each
 
 # Fields without effect on the weights, or described by another field.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.config import RunConfig, parse_config
-from core.config.folders import is_path, named_models, translation_models, without_folders
+from core.config.run import is_path, named_models, translation_models, without_folders
 from tests.cases import each
 
 THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"

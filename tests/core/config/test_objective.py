@@ -10,8 +10,7 @@ import pytest
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS
 from core.config.fields import build
-from core.config.objective import Knob, ObjectiveConfig, mixed_objective
-from core.config.term import TermConfig, ViewConfig
+from core.config.objective import Knob, ObjectiveConfig, TermConfig, ViewConfig, mixed_objective
 from core.errors import ConfigError
 from tests.cases import each
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig, parse_config
-from core.config.schedule import (
+from core.config.plan import (
     DEFAULT_FRAMES,
     as_ended,
     as_launched,

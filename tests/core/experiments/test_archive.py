@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from core.artifacts.packed import write_members
-from core.config.folders import without_folders
+from core.config.run import without_folders
 from core.errors import StoreError
 from core.experiments.archive import ABOUT, PREDICTIONS, open_archive, write_archive
 from core.experiments.design import parse_design

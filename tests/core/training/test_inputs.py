@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from core.advice.prepare import prepare
+from core.config.objective import ViewConfig
 from core.config.plan import TRIPLET, Pass
-from core.config.term import ViewConfig
 from core.encoders.packing import Tokens
 from core.training.passes import StepInputs
 from core.views import back_translation

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.objective import mixed_objective
-from core.config.schedule import learning_rate_factor
+from core.config.plan import learning_rate_factor
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
 from core.events import (
