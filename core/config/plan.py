@@ -1,4 +1,4 @@
-"""What a step computes and which values apply at it: passes, learning rate, frames, and settings after knob turns."""
+"""Computations of a step, and the values that apply at it: learning rate, frames, and settings after knob turns."""
 
 from __future__ import annotations
 
