@@ -153,6 +153,7 @@ class RunConfig(Section):
         ),
         {"auto": N_("Automatic"), "random": N_("Random weights"), "probe": N_("Linear probe")},
     )
+    executor: Annotated[Literal["full", "surface"], Field(exclude_if=lambda name: name == "full")] = "full"
     resources: ResourcesConfig = ResourcesConfig()
     processes: int = setting(
         1,
@@ -195,6 +196,11 @@ class RunConfig(Section):
     def steps(self) -> int:
         """Total optimiser steps of a prepared run."""
         return sum(phase_steps(phase) for phase in self.phases)
+
+    @property
+    def on_shared_trunk(self) -> bool:
+        """True for a cell of a surface. It stores no attention over time, and its test split is not scored."""
+        return self.executor == "surface"
 
     @property
     def reinitialised_blocks(self) -> int:

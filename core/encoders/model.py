@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -16,6 +18,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from core.config.plan import KEPT_BYTES
 from core.encoders.families import Family, family_of
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
@@ -34,7 +37,7 @@ from core.messages import _
 from core.models.own_pooling import Pooling, pooling_of
 from core.models.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 
-__all__ = ["Encoder", "Tokenizer", "load_encoder"]
+__all__ = ["Encoder", "Tokenizer", "Trunk", "load_encoder"]
 
 LAST_LAYER = Taps()
 
@@ -122,6 +125,16 @@ class Encoder(PlainEncoder):
         self.special_ids: frozenset[int] = frozenset()
         # Projection heads of contrastive losses, by term; each phase sets its own.
         self.projections = nn.ModuleDict()
+        # Computes the outputs of frozen lower blocks that several encoders share.
+        self.trunk: Trunk | None = None
+
+    def copy(self) -> Encoder:
+        """Return a copy of the encoder. With a trunk, the weights of its blocks are shared, but not the modules."""
+        if self.trunk is None:
+            return copy.deepcopy(self)
+        shared = [self.base.embeddings, *self.blocks[: self.trunk.blocks]]
+        tensors = [tensor for module in shared for tensor in (*module.parameters(), *module.buffers())]
+        return copy.deepcopy(self, {id(one): one for one in (self.trunk, *tensors)})
 
     def train_only(self, modules: Sequence[nn.Module]) -> None:
         """Set the given modules to training mode, and all others to evaluation mode, in which their dropout is off."""
@@ -153,6 +166,9 @@ class Encoder(PlainEncoder):
                 if the embeddings, the blocks up to `start` and modules shared by blocks are frozen.
         Raises: ValueError for a layer that is not computed, or for incompatible `lower`, `start` and `change`.
         """
+        lowest = taps.validate(len(self.blocks), start).lowest
+        if self.trunk is not None and lower is None and change is None and lowest > self.trunk.blocks:
+            lower, start = self.trunk.states(texts), self.trunk.blocks
         check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
         if start > 0 and change is not None:
             raise ValueError(f"start = {start}: expected 0 with a change of the embeddings, which are not computed")
@@ -176,6 +192,12 @@ class Encoder(PlainEncoder):
         """
         if not 1 <= blocks <= len(self.blocks):
             raise ValueError(f"blocks = {blocks}: expected 1 to {len(self.blocks)}")
+        if self.trunk is not None and blocks == self.trunk.blocks:
+            return self.trunk.states(texts)
+        return self.compute_lower(texts, blocks)
+
+    def compute_lower(self, texts: Sequence[Tokens], blocks: int) -> list[Tensor]:
+        """Compute `lower` without the trunk's cache."""
         found: dict[int, Tensor] = {}
         for members in self._groups(texts):
             batch = self._batch([texts[i] for i in members])
@@ -244,6 +266,62 @@ class Encoder(PlainEncoder):
             return change(output, owners, special)
 
         return hook
+
+
+class Trunk:
+    """The embeddings and lower blocks of an encoder, frozen, with their outputs by text. Threads may share it.
+
+    Attributes:
+        tokenizer: the encoder's.
+        blocks: number of shared blocks; at least 1, and fewer than the encoder has.
+    """
+
+    def __init__(
+        self, encoder: Encoder, tokenizer: Tokenizer, blocks: int, groups: Sequence[Sequence[Tokens]] = ()
+    ) -> None:
+        """Share an encoder's lower blocks.
+
+        Args:
+            groups: texts whose outputs are computed in one call. Rounding depends on the group, so fixed groups make
+                outputs independent of the order of requests. Any other text is computed alone.
+        """
+        self.tokenizer, self.blocks = tokenizer, blocks
+        self._encoder = encoder.eval().requires_grad_(False)
+        self._encoder.trunk = self
+        self._groups = {text: group for group in reversed(groups) for text in group}
+        self._states: dict[Tokens, Tensor] = {}
+        self._room = KEPT_BYTES
+        self._lock, self._threads = threading.Lock(), torch.get_num_threads()
+
+    def branch(self) -> Encoder:
+        """Return an encoder that has its own upper blocks and classifier, with the same initial weights each time."""
+        return self._encoder.copy()
+
+    def states(self, texts: Sequence[Tokens]) -> list[Tensor]:
+        """Return the hidden states [T, H] of each text after the shared blocks."""
+        with self._lock:
+            missing = [text for text in dict.fromkeys(texts) if text not in self._states]
+            found = self._compute(missing) if missing else {}
+            return [found[text] if text in found else self._states[text] for text in texts]
+
+    def _compute(self, missing: Sequence[Tokens]) -> dict[Tokens, Tensor]:
+        """Compute the groups of texts with every core, because the other threads usually wait for them."""
+        found: dict[Tokens, Tensor] = {}
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self._threads)
+        try:
+            for text in missing:
+                if text not in found:
+                    group = self._groups.get(text, (text,))
+                    with torch.inference_mode(mode=False):  # training reads them too
+                        found |= zip(group, self._encoder.compute_lower(group, self.blocks), strict=True)
+        finally:
+            torch.set_num_threads(threads)
+        for text, states in found.items():
+            if self._room >= states.nbytes and text not in self._states:
+                self._room -= states.nbytes
+                self._states[text] = states
+        return found
 
 
 def load_encoder(

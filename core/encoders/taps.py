@@ -40,6 +40,11 @@ class Taps:
     tokens: tuple[tuple[int, int], ...] = ()
     attention: tuple[int, ...] = ()
 
+    @property
+    def lowest(self) -> int:
+        """The lowest named layer."""
+        return min([*self.layers, *(layer for layer, _ in self.tokens), *self.attention])
+
     def validate(self, blocks: int, start: int) -> Taps:
         """Validate the taps and fill in the last layer.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ class Tokenizer:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._seen: dict[str | tuple[str, str], Tokens] = {}
+        self._lock = threading.Lock()  # a fast tokenizer refuses a second thread
 
     def __call__(self, texts: Sequence[str | tuple[str, str]], *, keep: bool = True) -> list[Tokens]:
         """Tokenise texts. Pairs use the tokenizer's pair template, which truncates the longer text first.
@@ -60,7 +62,8 @@ class Tokenizer:
         ]
 
     def _tokens(self, *sides: list[str]) -> list[Tokens]:
-        found = self._tokenizer(*sides, truncation=True, max_length=self._max_length)
+        with self._lock:
+            found = self._tokenizer(*sides, truncation=True, max_length=self._max_length)
         ids = found["input_ids"]
         types = found.get("token_type_ids") or [()] * len(ids)
         return [Tokens(tuple(i), tuple(t) if any(t) else None) for i, t in zip(ids, types, strict=True)]

@@ -139,6 +139,7 @@ class Design(Section):
         reference: an extra cell outside the grid; if set, all cells are compared with it.
         sources: runs that others start from, one per seed; a level's setting `start` names one by its label.
         early_stopping: rule that ends poor runs early; None if all runs are completed.
+        full: for a surface, the draft that *Train in full* trains with the settings of a cell.
     """
 
     version: Literal[1] = 1
@@ -153,6 +154,7 @@ class Design(Section):
     reference: Level | None = None
     sources: Annotated[tuple[Level, ...], Field(max_length=MOST_AXES)] = ()
     early_stopping: EarlyStopping | None = None
+    full: Annotated[RunConfig | None, Field(exclude_if=lambda draft: draft is None)] = None
 
     @field_validator("base", mode="before")
     @classmethod
@@ -274,6 +276,10 @@ class Design(Section):
         start = sources.get(settings.pop(START, None) or "")
         name = f"{self.title_of(cell)}, seed {seed}"[-RUN_NAME_CHARS:]
         draft = apply_settings(self.base, settings | {"seed": seed, "name": name, "start": start})
+        if (
+            self.full is not None and TEMPERATURE in settings and draft.phases[0].objective.weight == 0
+        ):  # τ then changes nothing
+            draft = apply_settings(draft, {TEMPERATURE: self.base.phases[0].objective.temperature})
         if self.early_stopping is None or draft.probe.frame_steps is None:
             return draft
         # Runs are scored at frames.

@@ -52,9 +52,12 @@ class Experiments:
         with self.table.transaction():
             check_experiments(design.runs, owner, lambda: self._unfinished(owner))
             experiment_id = self.table.create(design.name, design.to_json(), owner)
-        # Create the first run here: it starts while the job is still loading its imports.
-        make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)
-        self.fill(experiment_id)
+        # Create the first run here: it starts while the job is still loading its imports. Cells that train together
+        # are few.
+        together = design.base.on_shared_trunk
+        make_runs(self.engine, experiment_id, lambda *_progress: None, most=None if together else 1)
+        if not together:
+            self.fill(experiment_id)
         return experiment_id
 
     def design(self, experiment_id: str) -> Design:
@@ -206,6 +209,9 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
             if not table.is_wanted(experiment_id):
                 break
             table.put_run(experiment_id, cell.number, seed, None, error.message)
+        if not design.base.on_shared_trunk:
+            engine.dispatch()
+    engine.dispatch()
     report(len(todo), len(todo), "done")
     return new
 
@@ -234,13 +240,11 @@ def _make(
     run = None if same is None else engine.store.run(same)
     if run is None or (run.status.resumable and run.owner != owner):  # a stopped run is restarted only by its owner
         engine.queue(config, data, place, owner)
-        engine.dispatch()
         return True
     table.put_run(*place, run.id)
     if run.status.resumable:
         with suppress(EngineError):  # another request may have resumed it
             engine.store.requeue(run.id)
-            engine.dispatch()
     return False
 
 

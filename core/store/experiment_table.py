@@ -212,6 +212,11 @@ class ExperimentTable(Database):
             runs.append(run)
         return runs
 
+    def cells_of(self, run_id: str) -> list[tuple[str, int]]:
+        """Return the id and the seed of every experiment that started a run."""
+        rows = self.all("SELECT experiment_id, seed FROM experiment_runs WHERE run_id = ? AND own", (run_id,))
+        return [(row["experiment_id"], row["seed"]) for row in rows]
+
     def put_run(
         self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: Text | None = None
     ) -> None:

@@ -9,7 +9,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -114,6 +114,7 @@ class WorkTable(Database):
         *,
         line: str = RUNS,
         request: Mapping[str, Any] | None = None,
+        among: Collection[str] | None = None,
         accepts: Callable[[RunConfig, bool], bool] = lambda _config, _of_experiment: True,
     ) -> Claim | None:
         """Claim the next work of a queue for a free slot. No other process can claim it afterwards.
@@ -124,16 +125,24 @@ class WorkTable(Database):
             worker: the process that holds the work until its own worker registers.
             most_of_owner: limit on the active work of one visitor; None for no limit.
             request: settings that the claiming process passes to the process that begins a run.
+            among: claim one of these, even if its slot is taken or its owner has reached the limit: the caller executes
+                them together. None for any work.
             accepts: called with the config of the next run, and True for a run of an experiment.
         Returns: None if nothing waits, no slot is free, or the next run is not accepted.
         """
         with self.transaction() as db:
             active = self._active(line)
             counts = Counter(row["owner"] for row in active if row["owner"] is not None)
-            busy = [owner for owner, count in counts.items() if most_of_owner is not None and count >= most_of_owner]
+            limit = most_of_owner if among is None else None
+            busy = [owner for owner, count in counts.items() if limit is not None and count >= limit]
             # Slots outside `slots` belong to other claimants.
-            taken = {slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)}
-            waiting = db.execute(QUEUE_QUERY, (line, json.dumps(busy)))
+            taken: set[int] = {
+                slot for row in active if row["slot"] in slots for slot in _slots_from(row["slot"], row, slots)
+            }
+            waiting: Iterable[sqlite3.Row] = db.execute(QUEUE_QUERY, (line, json.dumps(busy)))
+            if among is not None:
+                taken = set()
+                waiting = (row for row in waiting if row["id"] in among)
             row = next((row for row in waiting if row["config"] is None or config_problem(row["config"]) is None), None)
             if row is None or (row["config"] and not accepts(stored_config(row["config"]), bool(row["background"]))):
                 return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from core.advice.idle_terms import STEPS_IN_A_ROW, inert_terms, slow_queues, sta
 from core.config import KnobTurn, RunConfig, check_turn
 from core.config.plan import objective_at
 from core.config.score_source import classifier_learned, classifier_note
-from core.encoders.model import load_encoder
+from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import ConfigError, TrainingError
 from core.events import (
     GRADIENT_NORM,
@@ -50,7 +50,7 @@ from core.training.checkpoints import (
 from core.training.data_parallel import Ranks
 from core.training.encode import Interrupted, encode, encoder_autocast
 from core.training.passes import Machine
-from core.training.phase import Phase
+from core.training.phase import NO_TURNS, Phase
 from core.training.probe import ProbeFrames
 from core.training.scores import classification_scores, probe_scores
 from core.training.step import commit_step, compute_step
@@ -62,6 +62,7 @@ from core.training.untrained import (
     VectorCache,
     cache_key,
     learned_rows,
+    weights_fingerprint,
 )
 
 NOT_FINITE = {
@@ -82,6 +83,14 @@ class Controls(Protocol):
     def take_turns(self) -> Sequence[tuple[str, float]]:
         """Return the knob turns (name, value) since the last call, oldest first."""
         ...
+
+
+class Branch(NamedTuple):
+    """An encoder for one of several runs that share frozen blocks and take turns in drawing random numbers."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+    drawing: AbstractContextManager[object]
 
 
 class NoControls:
@@ -106,6 +115,7 @@ def train(
     resume: bool = False,
     ranks: Ranks | None = None,
     trained: TrainedModel | None = None,
+    branch: Branch | None = None,
 ) -> Iterator[Event]:
     """Fine-tune an encoder as `config` describes, and yield the events of the run.
 
@@ -121,11 +131,12 @@ def train(
         ranks: the processes of a distributed run. This process leads, and the others call `follow`.
         trained: receives the encoder and its trained weights once the run has finished. The run then saves no final
             checkpoint.
+        branch: an encoder that shares frozen blocks with those of other runs. Such a run saves only its last weights.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError if the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks, branch)
     try:
         yield from run.events(controls, trained)
     finally:
@@ -167,32 +178,38 @@ class _Run:
         start: Path | None,
         resume: bool,
         ranks: Ranks | None,
+        branch: Branch | None = None,
     ) -> None:
-        self.ranks = ranks
+        self.ranks, self.drawing = ranks, branch.drawing if branch else NO_TURNS
         self.config, self.checkpoints, self.cache = config, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
-        device = _device(config.device) if ranks is None else ranks.device
+        device = device_of(config.device) if ranks is None else ranks.device
         self.machine = Machine(device, encoder_autocast(config.precision, device))
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
-        torch.manual_seed(config.seed)
-        encoder, self.tokenizer = load_encoder(
-            config.encoder.id,
-            classes=data.classes,
-            pooling=config.encoder.pooling,
-            max_length=config.encoder.max_length,
-        )
+        if branch is not None:
+            encoder, self.tokenizer = branch.encoder, branch.tokenizer
+        else:
+            torch.manual_seed(config.seed)
+            encoder, self.tokenizer = load_encoder(
+                config.encoder.id,
+                classes=data.classes,
+                pooling=config.encoder.pooling,
+                max_length=config.encoder.max_length,
+            )
         self.encoder = encoder.to(device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
-        self._begin_from(start, resume)
+        with self.drawing:
+            self._begin_from(start, resume)
         self.learned: set[str] = set()
         self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
         self._noticed: set[Message] = set()
         restored = checkpoints.load() if resume and checkpoints else {}
         self.step = (checkpoints.step() or 0) if restored and checkpoints else 0
-        self._enter_phase(config.phase_at(max(1, self.step)))
+        with self.drawing:
+            self._enter_phase(config.phase_at(max(1, self.step)))
         if restored:
             self.learned = restore_weights(self.encoder, restored) - self._learning()
         if "random/cpu" in restored:
@@ -207,22 +224,22 @@ class _Run:
         """
         config, seed = self.config, self.config.seed
         machine = self.machine
-        arithmetic = f"{machine.device.type} {machine.precision}"
-        files = sorted([*self.encoder.folder.glob("*.safetensors"), *self.encoder.folder.glob("*.bin")])
-        fingerprint = ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in files)
-        key = cache_key(config.encoder, fingerprint, self.data, arithmetic)
-        self._baseline = Baseline(
-            config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
-        )
+        fingerprint = weights_fingerprint(self.encoder)
+        key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic)
+        self._baseline: Baseline | None = None
+        if self.encoder.trunk is None:  # runs on one trunk share a probe
+            self._baseline = Baseline(
+                config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
+            )
         if start is not None:
             load_start(start, self.encoder)
             fingerprint = f"{fingerprint} {config.start}"
-            key = cache_key(config.encoder, fingerprint, self.data, arithmetic)
+            key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic)
         if blocks := config.reinitialised_blocks:
             # On the CPU, so that the draws do not depend on the device.
             reinitialise(self.encoder.cpu(), blocks)
             self.encoder.to(machine.device)
-            key = cache_key(config.encoder, fingerprint, self.data, arithmetic, (blocks, seed))
+            key = cache_key(config.encoder, fingerprint, self.data, machine.arithmetic, (blocks, seed))
         if config.classifier_start == "probe":
             learned = self.data.train.take(learned_rows(config, self.data.train.labels))
             fit_classifier(self.encoder, self.tokenizer, learned.inputs, learned.labels, config.seed)
@@ -248,13 +265,16 @@ class _Run:
             yield from self._steps(controls)
 
         if self.step < self.config.steps:
-            if checkpoints:
+            if checkpoints and not self.config.on_shared_trunk:
                 yield self._checkpoint()
                 yield from self._snapshot()
             yield Finished(self.step, "stopped")
             return
         self._leave_phase()  # merges adapters into the encoder
-        yield from self._test()
+        if self._baseline is not None:
+            yield from self._baseline.encode_remaining()
+        if not self.config.on_shared_trunk:
+            yield from self._test()
         if trained is not None:
             weights = weights_of(self.encoder, self.learned)
             # Copy them, because predicting with other weights overwrites those of the encoder.
@@ -285,12 +305,13 @@ class _Run:
                     yield Notice(self.step, sentence)
             # Frame 0 and the linear probe come after the step, so that they do not delay the first one.
             yield from self._first_frame(controls)
-            yield from self._baseline.encode_next()
+            if self._baseline is not None:
+                yield from self._baseline.encode_next()
             if self.step in self.frame_steps:
                 yield from self._frame(controls)
             if checkpoints and self.step in self.snapshot_steps:
                 yield from self._snapshot()
-            if checkpoints and self.step < steps and checkpoints.due(self.step):
+            if checkpoints and self.step < steps and checkpoints.due(self.step) and not self.config.on_shared_trunk:
                 yield self._checkpoint()
 
     def _started(self) -> Started:
@@ -315,7 +336,8 @@ class _Run:
         if number == self.phase.number:
             return False
         self._leave_phase()
-        self._enter_phase(number)
+        with self.drawing:
+            self._enter_phase(number)
         self._follow_recorded_turns()
         return True
 
@@ -352,6 +374,7 @@ class _Run:
             machine=self.machine,
             translations=self.translations,
             ranks=self.ranks,
+            drawing=self.drawing,
         )
 
     def _leave_phase(self) -> None:
@@ -442,12 +465,7 @@ class _Run:
         yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
     def _test(self) -> Iterator[Evaluation | Predictions]:
-        """Yield the scores of the test split.
-
-        If the run was too short to compute the baseline's scores, they come first. Without a trained classifier, the
-        run's predictions are those of a linear probe.
-        """
-        yield from self._baseline.encode_remaining()
+        """Yield the scores of the test split; without a trained classifier, those of a linear probe."""
         labels, by_probe = self.data.test.labels, not classifier_learned(self.config, self.step)
         fitting = self.frames.fitting_texts if by_probe else ()
         texts = (*fitting, *self.data.test.inputs)
@@ -491,7 +509,7 @@ class _Run:
             yield Notice(self.step, error.message)
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not here.get(name, True):
         raise TrainingError("device = {device} is not available to torch here: choose auto or cpu.", device=repr(name))

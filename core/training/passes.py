@@ -44,6 +44,11 @@ class Machine(NamedTuple):
         """Return the precision of the encoder's passes."""
         return "bfloat16" if self.autocast._enabled else "float32"
 
+    @property
+    def arithmetic(self) -> str:
+        """Return the device type and the precision, which differ in rounding."""
+        return f"{self.device.type} {self.precision}"
+
 
 class Batch(NamedTuple):
     """The inputs of a step: row numbers, labels [B], tokens of each pass, gradients of adversarial passes."""

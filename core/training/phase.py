@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -36,6 +37,8 @@ from core.training.trainable import (
     set_gradient_checkpointing,
 )
 
+NO_TURNS = nullcontext()
+
 
 class Phase:
     """One phase of a run. Its steps are counted from 1."""
@@ -51,12 +54,20 @@ class Phase:
         machine: Machine,
         translations: Path | None = None,
         ranks: Ranks | None = None,
+        drawing: AbstractContextManager[object] = NO_TURNS,
     ) -> None:
+        """Prepare the weights that learn and the optimiser.
+
+        Args:
+            drawing: entered while the phase draws random numbers, so that runs in other threads do not.
+        """
+        self.drawing = drawing
         self.number, self.seed, self.data = number, config.seed, data
         self.config: PhaseConfig = config.phases[number]
         self.steps = self.config.steps or 0
         self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
         self.ranks = ranks
+        self.compares_gradients = not config.on_shared_trunk
         self.learning = self._prepare_weights()
         # Number of lowest blocks that are frozen.
         self.frozen = frozen_blocks(encoder, self.config.trainable)

@@ -9,7 +9,7 @@ import numpy as np
 from core.config import RunConfig
 from core.config.score_source import PROBE_ROWS
 from core.encoders.model import Encoder, Tokenizer
-from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
+from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Predictions, Probe, Tokens, TokenText
 from core.representation.geometry import geometry
 from core.tasks import TaskData
 from core.tasks.dataset import Input
@@ -46,6 +46,8 @@ class ProbeFrames:
         # Indices into `texts` of the examples on the map.
         self._places = [*range(size), *range(self._held_out, len(self.texts))]
         self._size = size
+        # Cells of a surface are compared by their validation rows.
+        self._predicted_at = config.steps if config.on_shared_trunk else None
         self.probe = Probe(
             tuple(range(len(self._places))),
             (*data.validation.display_texts[:size], *train.display_texts),
@@ -54,7 +56,7 @@ class ProbeFrames:
             (VALIDATION,) * size + (TRAIN,) * len(self._train_rows),
         )
         words = tokenizer.words([self.texts[place] for place in self._places]) or []
-        fitting = _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
+        fitting = 0 if config.on_shared_trunk else _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
         self.tokens = Tokens(tuple(range(fitting)), tuple(words[:fitting]))
         self.attended = self._places[:fitting]
 
@@ -80,6 +82,8 @@ class ProbeFrames:
             values = classification_scores(logits[: self._held_out], self._labels)
         yield Frame(step, pooled[self._places], logits[self._places], attention)
         yield Evaluation(step, VALIDATION, values | geometry(pooled[: self._size], self._labels[: self._size]))
+        if step == self._predicted_at:
+            yield Predictions(VALIDATION, logits[: self._held_out], self._labels)
 
     @property
     def fitting_texts(self) -> tuple[Input, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -23,7 +22,7 @@ class MomentumQueue:
 
     def __init__(self, encoder: Encoder, key: str, size: int, momentum: float) -> None:
         self._encoder, self._key, self._size, self._momentum = encoder, key, size, momentum
-        self._copy = copy.deepcopy(encoder).requires_grad_(False).eval()
+        self._copy = encoder.copy().requires_grad_(False).eval()
         # Features [Q, d] and labels [Q]; None if the queue is empty.
         self.held: tuple[Tensor, Tensor] | None = None
 

@@ -37,15 +37,17 @@ def compute_step(phase: Phase, step: int) -> StepGradients:
     started = time.perf_counter()
     phase.encoder.train_only(phase.learning)
     set_rates(phase.optimiser, phase.rate(step))
-    batch = phase.batch(step)  # tokens of each pass [B], labels [B]
-    # All passes share one call of the encoder, with their texts packed. With a gradient cache the vectors are leaves;
-    # the encoder reads the texts again, one micro-batch at a time, once the leaves have gradients.
-    outputs, cache = phase.passes.encode(step, batch)
-    reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
-    value = phase.objective(reader, batch.labels)  # Σ weight · term
-    measured = _lines(phase, reader, batch.labels)
+    with phase.drawing:
+        batch = phase.batch(step)  # tokens of each pass [B], labels [B]
+        # All passes share one call of the encoder, with their texts packed. With a gradient cache the vectors are
+        # leaves; the encoder reads the texts again, one micro-batch at a time, once the leaves have gradients.
+        outputs, cache = phase.passes.encode(step, batch)
+        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
+        value = phase.objective(reader, batch.labels)  # Σ weight · term
+        measured = _lines(phase, reader, batch.labels)
     shared = None
-    if (step - 1) % EVERY_STEPS == 0:  # compare the terms' gradients on weights that all terms reach
+    if (step - 1) % EVERY_STEPS == 0 and phase.compares_gradients:
+        # Compare the terms' gradients on weights that all terms reach.
         shared = shared_gradients(
             value, phase.objective.terms, phase.reach, phase.encoder, outputs.vectors, phase.frozen
         )

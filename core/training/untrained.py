@@ -8,7 +8,6 @@ and computed once for all runs.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import logging
@@ -26,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 from core.atomic import atomic_write
 from core.config import TRAIN_POINTS_MAX, EncoderConfig, RunConfig, phase_steps
 from core.encoders.model import Encoder, Tokenizer
-from core.events import BASELINE, BASELINE_TEST, Evaluation, FloatArray
+from core.events import BASELINE, BASELINE_TEST, Evaluation, FloatArray, Predictions
 from core.tasks import TaskData
 from core.tasks.batches import make_sampler
 from core.tasks.dataset import Input
@@ -120,6 +119,12 @@ def cache_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def weights_fingerprint(encoder: Encoder) -> str:
+    """Return the names, sizes and dates of an encoder's weight files."""
+    files = sorted([*encoder.folder.glob("*.safetensors"), *encoder.folder.glob("*.bin")])
+    return ";".join(f"{file.name}:{file.stat().st_size}:{file.stat().st_mtime_ns}" for file in files)
+
+
 class Untrained:
     """The vectors of an encoder before its first step, from the cache or from a copy of the encoder."""
 
@@ -144,7 +149,7 @@ class Untrained:
         read = hashlib.sha256(json.dumps([texts, list(attended)]).encode()).hexdigest()[:16]
         self._texts, self._attended, self._key, self._cache = texts, attended, f"{key}.{read}", cache
         self.vectors = cache.get(self._key)
-        self.encoder = copy.deepcopy(encoder) if keep or self.vectors is None else None
+        self.encoder = encoder.copy() if keep or self.vectors is None else None
 
     def load_or_compute(
         self, tokenizer: Tokenizer, *, autocast: torch.autocast, interrupted: Callable[[], bool]
@@ -153,6 +158,8 @@ class Untrained:
 
         Raises: Interrupted.
         """
+        if self.vectors is None:  # another run may have computed them since
+            self.vectors = self._cache.get(self._key)
         if self.vectors is None:
             assert self.encoder is not None
             found = encode(
@@ -209,19 +216,21 @@ class Baseline:
             key: identifies encoder, arithmetic and rows in the cache.
         """
         self.rows = learned_rows(config, data.train.labels)
-        self._splits = (data.train.take(self.rows), data.validation, data.test)
+        test = data.test.take([]) if config.on_shared_trunk else data.test
+        self._splits = (data.train.take(self.rows), data.validation, test)
         self._texts = [text for split in self._splits for text in split.inputs]
         self._classes = len(data.classes)
         # Encode all texts within the first half of the run.
         self._at_once = max(TEXTS_AT_ONCE, math.ceil(len(self._texts) / max(1, config.steps // 2)))
         self._tokenizer, self._autocast, self._cache = tokenizer, autocast, cache
-        self._key = f"{key}.{hashlib.sha256(str(self.rows).encode()).hexdigest()[:16]}"
+        read = str(self.rows) if len(test) else f"{self.rows} without test"
+        self._key = f"{key}.{hashlib.sha256(read.encode()).hexdigest()[:16]}"
         known = cache.get(self._key)
         self._parts: list[FloatArray] = [] if known is None else [known["pooled"]]
-        self._encoder = copy.deepcopy(encoder) if known is None else None
+        self._encoder = encoder.copy() if known is None else None
         self._reported = False
 
-    def encode_next(self) -> Iterator[Evaluation]:
+    def encode_next(self) -> Iterator[Evaluation | Predictions]:
         """Encode some texts. After the last ones, yield the probe's scores on validation and test, once."""
         if self._encoder is not None:
             start = sum(len(part) for part in self._parts)
@@ -237,10 +246,13 @@ class Baseline:
             vectors = np.split(np.concatenate(self._parts), np.cumsum([len(train), len(validation)]))
             probe = LinearProbe(vectors[0], train.labels, self._classes)
             yield Evaluation(0, BASELINE, probe.scores(vectors[1], validation.labels))
-            yield Evaluation(0, BASELINE_TEST, probe.scores(vectors[2], test.labels))
+            if not len(test):
+                yield Predictions(BASELINE, probe.logits(vectors[1]), validation.labels)
+            else:
+                yield Evaluation(0, BASELINE_TEST, probe.scores(vectors[2], test.labels))
             self._parts = []
 
-    def encode_remaining(self) -> Iterator[Evaluation]:
+    def encode_remaining(self) -> Iterator[Evaluation | Predictions]:
         """Encode all remaining texts at the end of a run that was too short, and yield the scores."""
         while not self._reported:
             yield from self.encode_next()

@@ -105,6 +105,9 @@ class ControlState:
             turns, self._turns = self._turns, []
         return turns
 
+    def is_paused(self) -> bool:
+        return not self._awake.is_set()
+
     def wait_while_paused(self) -> None:
         self._awake.wait()
 

@@ -36,6 +36,7 @@ from core.workers.processes import code_stamp, log, print_into
 from core.workers.recorder import Recorder
 from core.workers.run_controls import ControlState, WorkerControls
 from core.workers.run_rows import TaskSource
+from core.workers.surface_worker import carry_cells
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
 # Limit on consecutive runs in one process. Its exit frees memory that libraries leaked.
@@ -79,6 +80,8 @@ def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
         attempt.register()
         make_room(store, attempt)
         config = store.effective_config(attempt.run_id)
+        if config.on_shared_trunk:
+            return carry_cells(store, attempt, slot)
         recorder = Recorder(store, attempt)
         with WorkerControls(store, attempt.run_id, attempt.number) as controls:
             events = training_events(

@@ -1,0 +1,200 @@
+"""Cells of a surface: trained at once on one trunk, each as if it were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.advice.prepare import prepare
+from core.config import RunConfig
+from core.config.edit import apply_settings
+from core.encoders.model import Trunk, load_encoder
+from core.encoders.taps import Taps
+from core.errors import TrainingError
+from core.events import BASELINE, Evaluation, Event, Finished, Frame, Predictions, Step
+from core.tasks import TaskData
+from core.training.loop import train
+from core.training.surface import Cell, Surface
+from core.training.untrained import MemoryCache
+from tests.core.training.made import Draft, StopAt, curve
+
+SMALL: dict[str, Any] = {
+    "executor": "surface",
+    "trainable.part": "last_blocks",
+    "trainable.blocks": 1,
+    "steps": 6,
+    "batch_size": 4,
+    "probe.frame_steps": [3, 6],
+    "checkpoint.snapshot_steps": [],
+}
+TEMPERATURES = (0.05, 0.3, 1.0)
+
+
+@pytest.fixture
+def prepared(draft: Draft) -> list[tuple[RunConfig, TaskData]]:
+    """Three cells that differ in τ only."""
+    base = apply_settings(draft(), {"preset": "ce-scl", **SMALL})
+    return [prepare(apply_settings(base, {"temperature": one}), gpu=False) for one in TEMPERATURES]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def trained(cells: list[Cell]) -> list[list[Event | Exception]]:
+    found: list[list[Event | Exception]] = [[] for _ in cells]
+    for number, event in Surface(cells, MemoryCache()).events():
+        found[number].append(event)
+    return found
+
+
+def cells_of(prepared: list[tuple[RunConfig, TaskData]]) -> list[Cell]:
+    return [Cell(config, data) for config, data in prepared]
+
+
+def frames_of(events: list[Any]) -> list[Frame]:
+    return [event for event in events if isinstance(event, Frame)]
+
+
+def test_cells_learn_as_each_does_alone(prepared: list[tuple[RunConfig, TaskData]], two_threads: None) -> None:
+    """The run alone computes the frozen blocks in other groups, so the last bits differ."""
+    together = trained(cells_of(prepared))
+    for (config, data), events in zip(prepared, together, strict=True):
+        alone = list(train(config, data))
+        for ours, theirs in zip(curve(events), curve(alone), strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+        for ours_frame, theirs_frame in zip(frames_of(events), frames_of(alone), strict=True):
+            np.testing.assert_allclose(ours_frame.embeddings, theirs_frame.embeddings, atol=1e-4)
+        assert isinstance(events[-1], Finished)
+
+
+def test_threads_and_neighbours_change_no_bit(prepared: list[tuple[RunConfig, TaskData]], two_threads: None) -> None:
+    both = trained(cells_of(prepared))
+    torch.set_num_threads(1)
+    [alone] = trained(cells_of(prepared[2:]))
+    assert curve(both[2]) == curve(alone)
+    for ours, theirs in zip(frames_of(both[2]), frames_of(alone), strict=True):
+        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
+
+
+def test_cells_begin_equal_and_see_the_same_batches(prepared: list[tuple[RunConfig, TaskData]]) -> None:
+    together = trained(cells_of(prepared))
+    first = [next(event for event in events if isinstance(event, Step)).values for events in together]
+    # τ does not enter the cross-entropy, so equal weights, batches and dropout give equal first values.
+    assert len({values["loss.cross_entropy"] for values in first}) == 1
+    ends = [frames_of(events)[-1].embeddings for events in together]
+    assert not np.array_equal(ends[0], ends[1])
+    starts = [next(event for event in events if isinstance(event, Frame)) for events in together]
+    assert all(np.array_equal(starts[0].embeddings, one.embeddings) for one in starts)
+
+
+def test_cells_move_in_turn(prepared: list[tuple[RunConfig, TaskData]]) -> None:
+    steps = [0, 0, 0]
+    for number, event in Surface(cells_of(prepared), MemoryCache()).events():
+        if isinstance(event, Step):
+            steps[number] = event.step
+            assert max(steps) - min(steps) <= 2
+
+
+def test_every_cell_gets_the_probe_of_the_untrained_encoder_and_no_test_score(
+    prepared: list[tuple[RunConfig, TaskData]],
+) -> None:
+    together = trained(cells_of(prepared))
+    for (_config, data), events in zip(prepared, together, strict=True):
+        scores = [event for event in events if isinstance(event, Evaluation)]
+        assert [event.split for event in scores].count(BASELINE) == 1
+        assert {event.split for event in scores} == {BASELINE, "validation"}
+        predicted = {event.split: event for event in events if isinstance(event, Predictions)}
+        assert set(predicted) == {BASELINE, "validation"}
+        assert predicted["validation"].labels == predicted[BASELINE].labels == data.validation.labels
+        last = [event for event in scores if event.split == "validation"][-1]
+        right = predicted["validation"].logits.argmax(1) == np.array(data.validation.labels)
+        assert right.mean() == pytest.approx(last.values["accuracy"])
+
+
+def test_a_cell_that_fails_leaves_the_others_alone(prepared: list[tuple[RunConfig, TaskData]]) -> None:
+    config, data = prepared[0]
+    together = trained([Cell(config, data, Broken(99)), *cells_of(prepared[1:])])
+    assert isinstance(together[0][-1], TrainingError)
+    assert [type(events[-1]) for events in together[1:]] == [Finished, Finished]
+
+
+class Broken(StopAt):
+    def take_turns(self) -> Sequence[tuple[str, float]]:
+        raise TrainingError("broken")
+
+
+def test_dropped_and_stopped_cells_end(prepared: list[tuple[RunConfig, TaskData]]) -> None:
+    dropped: set[int] = set()
+    stop = StopAt(2)
+    cells = [*cells_of(prepared[:2]), Cell(*prepared[2], stop)]
+    found: list[list[Any]] = [[], [], []]
+    for number, event in Surface(cells, MemoryCache(), dropped).events():
+        found[number].append(event)
+        if isinstance(event, Step) and number == 0:
+            dropped.add(0)
+        if isinstance(event, Step) and number == 2:
+            stop.step = event.step
+    assert len(curve(found[0])) <= 2
+    assert found[1][-1] == Finished(6, "finished")
+    assert found[2][-1].status == "stopped"
+
+
+def test_a_paused_cell_waits_and_goes_on(prepared: list[tuple[RunConfig, TaskData]]) -> None:
+    seen = [0, 0]
+    cells = cells_of(prepared[:2])
+    cells[0].paused = lambda: 0 < seen[1] < 6  # until the other has ended
+    for number, event in Surface(cells, MemoryCache()).events():
+        if isinstance(event, Step):
+            seen[number] = event.step
+            if number == 0 and event.step > 3:
+                assert seen[1] == 6
+    assert seen == [6, 6]
+
+
+class TestTrunk:
+    @pytest.fixture
+    def trunk(self, prepared: list[tuple[RunConfig, TaskData]]) -> Trunk:
+        config, data = prepared[0]
+        torch.manual_seed(0)
+        encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
+        return Trunk(encoder, tokenizer, len(encoder.blocks) - 1)
+
+    def test_a_branch_computes_what_the_encoder_does(self, trunk: Trunk) -> None:
+        texts = trunk.tokenizer(["a good film", "the story felt bad and long"])
+        plain = trunk.branch()
+        plain.trunk = None
+        taps = Taps((len(plain.blocks),))
+        with torch.no_grad():
+            ours, theirs = (one.encode(texts, taps).pooled[len(plain.blocks)] for one in (trunk.branch(), plain))
+        torch.testing.assert_close(ours, theirs)
+
+    def test_branches_share_frozen_weights_and_no_others(self, trunk: Trunk) -> None:
+        first, second = trunk.branch(), trunk.branch()
+        ours, theirs = dict(first.named_parameters()), dict(second.named_parameters())
+        shared = {name for name in ours if ours[name] is theirs[name]}
+        own = set(ours) - shared
+        upper = f"encoder.layer.{trunk.blocks}."
+        assert all(upper in name or "classifier" in name or "pooler" in name for name in own)
+        assert any(upper in name for name in own)
+        assert any("embeddings" in name for name in shared)
+        assert not any(upper in name for name in shared)
+
+    def test_states_do_not_depend_on_the_order_of_requests(self, trunk: Trunk) -> None:
+        texts = trunk.tokenizer(["a good film", "bad", "the story felt long and bad and good"])
+        groups = [texts[:2], texts[2:]]
+        encoder = trunk.branch()
+        one = Trunk(encoder.copy(), trunk.tokenizer, trunk.blocks, groups)
+        other = Trunk(encoder.copy(), trunk.tokenizer, trunk.blocks, groups)
+        at_once = one.states(texts)
+        in_turn = [other.states([text])[0] for text in reversed(texts)][::-1]
+        for ours, theirs in zip(at_once, in_turn, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
