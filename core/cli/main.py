@@ -30,11 +30,12 @@ from core.cli.options import (
     runs_option,
     say,
     setting_option,
+    task_fields,
     with_whole_paths,
 )
-from core.cli.sweeps import experiments, protocol, protocols, sweep
+from core.cli.sweeps import experiments, protocol, protocols, surface, sweep
 from core.cli.tasks import tasks
-from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
+from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.edit import (
     DEFAULT_PRESET,
     LAMBDA,
@@ -308,7 +309,7 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
     phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
     task = picked(train_size="train_size", test_path="test", sampler="sampler", imbalance="imbalance")
-    task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), own)
+    task |= picked(label_noise="label_noise", text_noise="text_noise") | task_fields(options.get("task"), own)
     task["reading"] = {field: options[option] for option, field in COLUMNS.items() if option in options}
     if "drop" in options:
         task["drop"] = kinds_to_drop(options["drop"])
@@ -330,21 +331,6 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
             case field:
                 put(given, field, value, (LAMBDA, TEMPERATURE))
     return parse_config(given)
-
-
-def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
-    if name_or_file is None:
-        return {}
-    if name_or_file in TASKS:
-        return {"id": name_or_file}
-    tasks = own.tasks() if own else []
-    ids = {name: task.id for task in tasks for name in (task.name, task.id)}
-    if name_or_file in ids:
-        return {"id": ids[name_or_file]}
-    if Path(name_or_file).suffix or "/" in name_or_file:
-        return {"id": FILE_TASK, "path": name_or_file}
-    names = join_list([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
-    raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")
 
 
 def _trainable(text: str) -> dict[str, Any]:
@@ -438,7 +424,7 @@ def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     return text + "."
 
 
-for command in (export, import_replay, tasks, sweep, protocol, protocols, experiments):
+for command in (export, import_replay, tasks, sweep, protocol, protocols, surface, experiments):
     cli.add_command(command)
 
 

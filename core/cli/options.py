@@ -12,10 +12,14 @@ from typing import Any, TypeVar
 import click
 from pydantic import BaseModel
 
-from core.config import EncoderConfig, ReadingConfig, RunConfig
+from core.config import FILE_TASK, EncoderConfig, ReadingConfig, RunConfig
 from core.config.describe import value_text
 from core.config.fields import fields_of
 from core.config.run import with_paths
+from core.errors import ConfigError
+from core.messages import join_list
+from core.store import TaskLibrary
+from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -136,3 +140,19 @@ def whole_model(name: str) -> str:
 def kinds_to_drop(given: Sequence[str]) -> list[str]:
     """Return the kinds of problems whose rows are dropped; "all" means every kind."""
     return list(PROBLEMS) if "all" in given else list(given)
+
+
+def task_fields(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
+    """Return the fields of a TaskConfig for a task's name or a file. Raises: ConfigError."""
+    if name_or_file is None:
+        return {}
+    if name_or_file in TASKS:
+        return {"id": name_or_file}
+    tasks = own.tasks() if own else []
+    ids = {name: task.id for task in tasks for name in (task.name, task.id)}
+    if name_or_file in ids:
+        return {"id": ids[name_or_file]}
+    if Path(name_or_file).suffix or "/" in name_or_file:
+        return {"id": FILE_TASK, "path": name_or_file}
+    names = join_list([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
+    raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")

@@ -13,23 +13,36 @@ import yaml
 from tqdm import tqdm
 
 from core.atomic import atomic_write
-from core.cli.options import json_option, print_json, runs_option, say, whole_model, whole_path, with_whole_paths
-from core.config.edit import apply_settings, parse_setting
+from core.cli.options import (
+    json_option,
+    print_json,
+    runs_option,
+    say,
+    task_fields,
+    whole_model,
+    whole_path,
+    with_whole_paths,
+)
+from core.config import RunConfig, parse_config
+from core.config.edit import LAMBDA, TEMPERATURE, apply_settings, parse_setting
 from core.config.fields import build
 from core.errors import ConfigError
+from core.events import VALIDATION
 from core.experiments.cost import cost
-from core.experiments.design import Design, Level
+from core.experiments.design import Axis, Design, Level, axis_of
 from core.experiments.lifecycle import Experiments, find_missing_runs, is_over
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
+from core.experiments.surface import LEVELS, SIDES, summarise, surface_design
 from core.experiments.vectors import job as measure_vectors
 from core.experiments.vectors import vectors_request
 from core.messages import ngettext
-from core.store import Experiment, Status, Store, default_folder
+from core.store import Experiment, Status, Store, TaskLibrary, default_folder
 from core.store.sizes import size_text
 from core.workers import build_engine
+from core.workers.run_rows import TaskSource
 
 POLL_S = 0.5
 EXIT_FAILED = 1
@@ -88,6 +101,62 @@ def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: st
     base = apply_settings(entry.base, dict(parse_setting(setting) for setting in settings))
     given = entry.design(with_whole_paths(base)).model_dump(mode="json")
     _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
+
+
+@click.command()
+@click.option("--task", metavar="NAME_OR_FILE", help="As in `fit`. [default: film_reviews]")
+@click.option("--x", "first", default=TEMPERATURE, help="First setting, with values if need be: temperature=0.05,0.2.")
+@click.option("--y", "second", default=LAMBDA, help="Second setting, likewise.")
+@click.option("--size", type=click.IntRange(*SIDES), default=3, help="Number of values of τ and λ without values.")
+@click.option("--seeds", type=click.IntRange(1, 5), default=1, help="Number of seeds.")
+@click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="As in `fit --set`; repeatable.")
+@runs_option
+@json_option
+def surface(
+    task: str | None,
+    first: str,
+    second: str,
+    size: int,
+    seeds: int,
+    settings: tuple[str, ...],
+    folder: str | None,
+    as_json: bool,
+) -> None:
+    """Train all cells of a grid over two settings at once, for few steps on few rows of a frozen trunk."""
+    place = Path(folder or default_folder()).expanduser()
+    fields = task_fields(task, TaskLibrary(place))
+    draft = with_whole_paths(apply_settings(parse_config({"task": fields}), dict(map(parse_setting, settings))))
+    axes = [_axis(given, size, draft) for given in (first, second)]
+    data = TaskSource(place)(draft.task, draft.seed)
+    design = surface_design(draft, data, axes, range(seeds))
+    found = _open(folder)
+    found.engine.warm_up()
+    experiment_id = found.table.with_design(design.to_json())
+    if experiment_id is None:
+        experiment_id = found.begin(design)
+    else:
+        found.resume(experiment_id)
+    _follow(found, experiment_id)
+    runs = found.table.runs(experiment_id)
+    summary = summarise(found.engine, design, runs)
+    if as_json:
+        print_json({"id": experiment_id, "cells": summary.scores, "sentences": [str(one) for one in summary.sentences]})
+        return
+    say(
+        table_text(results(found.engine.store, experiment_id, design, measure="accuracy", split=VALIDATION), "markdown")
+    )
+    for sentence in summary.sentences:
+        say(sentence)
+
+
+def _axis(given: str, size: int, draft: RunConfig) -> Axis:
+    """Return the axis of an option, `setting` or `setting=value,value`. Raises: ConfigError."""
+    setting, _equals, values = given.partition("=")
+    if values:
+        return axis_of(setting, [yaml.safe_load(value) for value in values.split(",")], draft)
+    if setting not in LEVELS:
+        raise ConfigError("setting", setting, "give its values, such as {example}.", example=f"{setting}=0.1,0.5")
+    return axis_of(setting, LEVELS[setting][size], draft)
 
 
 @click.command()

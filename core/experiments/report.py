@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -14,11 +16,13 @@ from markupsafe import Markup
 from core import __version__
 from core.config import RunConfig
 from core.config.describe import settings
-from core.experiments.design import axis_title
+from core.experiments.design import Axis, Cell, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, findings, notes, score_name, strokes_text, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
+from core.figures.level_curves import LevelPanel, level_curves
+from core.figures.template import Figure
 from core.messages import _, join_list, language, ngettext
 from core.quantities import day_text
 from core.store import Experiment, Status
@@ -130,6 +134,53 @@ def chart(results: Results) -> str:
         )
     percent = results.measure.name in SHARES
     return interval_chart(rows, score=score_name(results), unit=unit(results), percent=percent)
+
+
+def levels_figure(measured: Sequence[Results]) -> Figure | None:
+    """Draw measures against the first setting whose levels are numbers, with a line for each level of the other one.
+
+    Returns: None if no setting is numeric, if there are more than two, or without a score.
+    """
+    design = measured[0].design
+    numbers = [_numbers(axis) for axis in design.axes]
+    if len(design.axes) > 2 or not any(numbers):
+        return None
+    across, levels = next((place, values) for place, values in enumerate(numbers) if values)
+    [setting] = {name for level in design.axes[across].levels for name in level.settings}
+    others = tuple(axis for axis in design.axes if axis is not design.axes[across])
+    lines = design.model_copy(update={"axes": others})
+    names = [lines.spoken_title(Cell(at, (at,))) for axis in others for at in range(len(axis.levels))] or [""]
+    panels = []
+    for results in measured:
+        cells = {cell.cell.levels: cell for cell in results.cells}
+        rows = [
+            [cells.get(((at, line) if across == 0 else (line, at)) if others else (at,)) for at in range(len(levels))]
+            for line in range(len(names))
+        ]
+        if not any(cell and cell.mean is not None for row in rows for cell in row):
+            continue
+        probes = [cell.reference.probe for row in rows for cell in row if cell and cell.reference.probe is not None]
+        panels.append(
+            LevelPanel(
+                score_name(results),
+                [[cell.mean if cell else None for cell in row] for row in rows],
+                [[cell.std if cell else None for cell in row] for row in rows],
+                fmean(probes) if probes else None,
+                results.measure.name in SHARES,
+            )
+        )
+    if not panels:
+        return None
+    log = setting.endswith(("temperature", "rate")) and min(levels) > 0
+    heading = axis_title(design.axes[across], design.base)
+    return level_curves(panels, levels, names, heading, log=log)
+
+
+def _numbers(axis: Axis) -> list[float]:
+    """Return the level values of a numeric setting; empty if they are not numbers."""
+    values = [value for level in axis.levels for value in level.settings.values()]
+    whole = len(values) == len(axis.levels) and all(type(value) in (int, float) for value in values)
+    return values if whole else []
 
 
 @lru_cache(maxsize=1)

@@ -157,6 +157,13 @@ class Results:
         """True if all differences were computed example by example."""
         return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
 
+    @property
+    def best(self) -> CellResult | None:
+        """The cell with the best mean; None without a score, or if neither direction is better."""
+        sign = {"higher": 1, "lower": -1}.get(self.measure.better or "", 0)
+        scored = [cell for cell in self.cells if cell.mean is not None]
+        return max(scored, key=lambda cell: sign * (cell.mean or 0.0)) if scored and sign else None
+
     def is_worse_than_probe(self, cell: CellResult) -> bool:
         """Return True if the mean of a cell is worse than the linear probe of the untrained encoder."""
         probe = cell.reference.probe

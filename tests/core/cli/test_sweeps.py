@@ -202,3 +202,23 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
     status, _, err = run("experiments", "show", "7")
     assert status == 1
     assert "does not exist" in err
+
+
+class TestSurface:
+    def test_cells_are_trained_and_described(self, run: Run, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
+        task, encoder = draft().task.path, draft().encoder.id
+        given = ["surface", "--task", str(task), "--set", f"encoder.id={encoder}", "--set", "encoder.max_length=32"]
+        given += ["--set", "batch_size=8", "--x", "temperature=0.1,0.5", "--y", "lambda=0.2,0.8", "--json"]
+        status, out, err = run(*given)
+        assert status == 0, err
+        found = json.loads(out)
+        assert sorted(found["cells"]) == ["τ 0.1, λ 0.2", "τ 0.1, λ 0.8", "τ 0.5, λ 0.2", "τ 0.5, λ 0.8"]
+        assert found["sentences"]
+        # The same command shows the same experiment again.
+        assert json.loads(run(*given)[1]) == found
+        assert len(Store(tmp_path / "runs").runs()) == 4
+
+    def test_a_setting_without_values_is_refused_by_name(self, run: Run) -> None:
+        status, _out, err = run("surface", "--x", "batch_size")
+        assert status == 1
+        assert "give its values, such as batch_size=0.1,0.5" in err

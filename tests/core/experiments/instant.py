@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from core.config import RunConfig
-from core.events import BASELINE_TEST, Predictions, Started
+from core.events import BASELINE, BASELINE_TEST, VALIDATION, Predictions, Started
 from core.store import Status, Store
 from core.training.scores import classification_scores
 from core.workers import Engine
@@ -57,6 +57,18 @@ class InstantEngine(Engine):
         if self.predicts:
             attempt.predictions(Predictions("test", logits, LABELS))
         attempt.evaluation(config.steps, "test", classification_scores(logits, LABELS))
+        attempt.end(Status.FINISHED)
+
+
+class ScoredEngine(InstantEngine):
+    """An engine whose runs end at once, with predictions on the validation rows."""
+
+    def _carry_out(self, run_id: str, number: int) -> None:
+        attempt, config = self.store.attempt(run_id, number), self.store.run(run_id).config
+        attempt.register()
+        for split, right in ((VALIDATION, self.right(config)), (BASELINE, 12)):
+            attempt.predictions(Predictions(split, logits_of(right), LABELS))
+            attempt.evaluation(config.steps, split, classification_scores(logits_of(right), LABELS))
         attempt.end(Status.FINISHED)
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.report import report_html, summary
+from core.experiments.report import levels_figure, report_html, summary
 from tests.core.experiments.conftest import Here, Make, shown
 from tests.core.experiments.instant import InstantEngine
 
@@ -68,3 +68,37 @@ def test_a_report_of_nothing_yet_can_be_read(experiments: Here, engine: InstantE
     engine.holding = True
     experiments.begin(design())
     assert "0 of 4 runs have finished." in report(experiments)
+
+
+class TestLevels:
+    def test_the_numeric_setting_is_the_axis_and_the_other_one_names_the_lines(
+        self, experiments: Here, design: Make
+    ) -> None:
+        axes = [{"setting": "preset", "values": ["ce-scl", "dscl"]}, {"setting": "batch_size", "values": [8, 16]}]
+        experiments.begin(design(axes=axes, baseline={}))
+        results = shown(experiments)
+        figure = levels_figure([results])
+        assert figure is not None
+        assert [trace["name"] for trace in figure["data"]] == ["CE + SCL", "DSCL"]
+        means = {cell.cell.levels: round(cell.mean or 0.0, 4) for cell in results.cells}
+        for line, trace in enumerate(figure["data"]):
+            assert trace["x"] == [8, 16]
+            assert trace["y"] == pytest.approx([means[line, 0], means[line, 1]], abs=1e-4)
+        assert figure["layout"]["xaxis"]["type"] == "linear"
+
+    def test_temperatures_are_on_a_log_axis(self, experiments: Here, design: Make) -> None:
+        experiments.begin(design(axes=[{"setting": "temperature", "values": [0.5, 0.1]}], baseline={}))
+        figure = levels_figure([shown(experiments)])
+        assert figure is not None
+        assert (figure["layout"]["xaxis"]["type"], figure["data"][0]["x"]) == ("log", [0.1, 0.5])
+
+    def test_names_alone_have_no_axis(self, experiments: Here, design: Make) -> None:
+        experiments.begin(design(axes=[{"setting": "preset", "values": ["ce", "ce-scl"]}], baseline={}))
+        assert levels_figure([shown(experiments)]) is None
+
+    def test_without_a_score_there_is_nothing_to_draw(
+        self, experiments: Here, engine: InstantEngine, design: Make
+    ) -> None:
+        engine.holding = True
+        experiments.begin(design())
+        assert levels_figure([shown(experiments)]) is None

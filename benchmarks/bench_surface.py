@@ -1,0 +1,102 @@
+"""A surface: the time of its cells, trained at once, against the same cells one after the other.
+
+The cells are temperature τ by weight λ on the bundled film reviews, with the settings of the page's card. "One after
+the other" trains the same configs as full runs of an experiment, through the same engine. Both start with empty caches
+and a warm process, and take turns. First movement is the time from the start to the first step of any cell. Memory is
+the peak of the worker process.
+
+Targets: 3 × 3 in at most 20 s and 5 × 5 in at most 60 s; at most 0.2 times the time of the cells one after the other;
+the first movement within 3 s.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in workers
+
+from benchmarks.measure import WarmEngine, in_turn, options, own_folders, progress, report
+from core.config import RunConfig
+from core.config.edit import apply_settings
+from core.experiments.design import Design, axis_of
+from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.experiments.surface import LEVELS, SIDES, surface_design
+from core.store import Store
+from core.workers.run_rows import TaskSource
+
+POLL_S, TIMEOUT_S, MIB = 0.05, 900.0, 2**20
+TARGETS = {3: "≤ 20", 4: "≤ 40", 5: "≤ 60"}
+
+
+class PeakMemory(threading.Thread):
+    """Watches the largest resident memory of the descendants of this process."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak, self.over = 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    self.peak = max(self.peak, process.memory_info().rss)
+
+
+def surface_of(store: Store, side: int) -> Design:
+    draft = RunConfig()
+    data = TaskSource(store.folder)(draft.task, draft.seed)
+    return surface_design(draft, data, [axis_of(name, LEVELS[name][side], draft) for name in LEVELS])
+
+
+def measure(folder: Path, side: int, *, at_once: bool) -> dict[str, float]:
+    """Seconds from the start until the last cell has ended and until the first step, and the peak memory in MiB."""
+    store = Store(folder)
+    design = surface_of(store, side)
+    if not at_once:
+        design = design.model_copy(update={"base": apply_settings(design.base, {"executor": "full"}), "full": None})
+    experiments, memory = Experiments(WarmEngine(store)), PeakMemory()
+    memory.start()
+    start, first = time.perf_counter(), 0.0
+    experiment_id = experiments.begin(design)
+    while not is_over(design, runs := experiments.table.runs(experiment_id)):
+        first = first or (time.perf_counter() - start if any(run.last_step for run in runs) else 0.0)
+        if time.perf_counter() - start > TIMEOUT_S:
+            raise TimeoutError(f"The cells took more than {TIMEOUT_S:.0f} s.")
+        experiments.engine.dispatch()
+        time.sleep(POLL_S)
+    found = {"seconds": time.perf_counter() - start, "first": first}
+    memory.over.set()
+    memory.join()
+    if not is_complete(design, runs):
+        raise RuntimeError(f"Not every cell finished: {[run.message for run in runs if run.message]}")
+    store.close()
+    return found | {"memory": memory.peak / MIB}
+
+
+def main() -> None:
+    given = options(__doc__, repeats=3, side=SIDES[0])
+    found: dict[str, list[dict[str, float]]] = {"at once": [], "in sequence": []}
+    for repetition in range(1, given.repeats + 1):
+        for name in in_turn(repetition, list(found)):
+            with own_folders() as folder:
+                taken = measure(folder, given.side, at_once=name == "at once")
+            progress(repetition, {f"{name}, {key}": value for key, value in taken.items()}, 1)
+            found[name].append(taken)
+    cells = f"{given.side} × {given.side} cells"
+    together, alone = found["at once"], found["in sequence"]
+    report("seconds", f"{cells}, at once", [one["seconds"] for one in together], TARGETS[given.side], 1)
+    report("seconds", f"{cells}, one after the other", [one["seconds"] for one in alone], "–", 1)
+    ratios = [one["seconds"] / other["seconds"] for one, other in zip(together, alone, strict=True)]
+    report("ratio", f"{cells}, at once / one after the other", ratios, "≤ 0.2")
+    report("seconds", "until the first step of a cell", [one["first"] for one in together], "≤ 3", 1)
+    report("MiB", "peak memory of a worker, at once", [one["memory"] for one in together], "–", 0)
+
+
+if __name__ == "__main__":
+    main()

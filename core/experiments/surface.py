@@ -1,0 +1,283 @@
+"""Surfaces: a grid over two settings whose cells train at once on one frozen trunk, in about a minute.
+
+A cell trains the last block on few rows for few steps. Its config says so (`executor`), so no experiment takes it for a
+full run. The validation split is scored; the test split is left for a full run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from core.config import RunConfig
+from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
+from core.errors import PlaygroundError
+from core.events import BASELINE, VALIDATION
+from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
+from core.messages import N_, Message, Text
+from core.representation.paired import PairedDifference, paired_difference
+from core.store import ExperimentRun, Status, Store
+from core.tasks import TaskData
+from core.workers import Engine
+
+SURFACE = "surface"
+SIDES = (3, 5)  # fewest and most values of τ and λ
+STEPS, TRAIN_ROWS, VALIDATION_ROWS, POINTS = 24, 300, 200, 80
+FRAMES = 3
+# The default levels: τ in equal ratios around the usual 0.07 to 0.5, and λ from nearly cross-entropy alone to nearly
+# contrast alone.
+LEVELS: Mapping[str, Mapping[int, tuple[float, ...]]] = {
+    TEMPERATURE: {3: (0.05, 0.2, 0.8), 4: (0.05, 0.12, 0.3, 0.8), 5: (0.03, 0.07, 0.15, 0.4, 1.0)},
+    LAMBDA: {3: (0.1, 0.5, 0.9), 4: (0.1, 0.4, 0.7, 0.9), 5: (0.1, 0.3, 0.5, 0.7, 0.9)},
+}
+# Below this number of cells with a full run, or below this correlation, a measure of the surface says nothing.
+FEWEST_PAIRS, LEAST_CORRELATION = 5, 0.5
+
+COSTS = N_("{setting} {level} costs {points} points ({low} to {high}) against {reference}.")
+GAINS = N_("{setting} {level} gains {points} points ({low} to {high}) against {reference}.")
+
+Correct = NDArray[np.float64]
+
+
+def surface_design(
+    draft: RunConfig, data: TaskData, axes: Sequence[Axis] = (), seeds: Sequence[int] = (FIRST_SEED,)
+) -> Design:
+    """Return the design of a surface.
+
+    Args:
+        draft: the run that *Train in full* trains, with the settings of a cell.
+        data: all rows of its task.
+        axes: two settings with 2 to 5 levels each; τ and λ with three by default.
+    Raises: ConfigError.
+    """
+    axes = axes or [axis_of(name, LEVELS[name][3], draft) for name in (TEMPERATURE, LAMBDA)]
+    validation = min(VALIDATION_ROWS, len(data.validation))
+    small = {
+        "executor": SURFACE,
+        "trainable.part": "last_blocks",
+        "trainable.blocks": 1,
+        "steps": STEPS,
+        "task.train_size": min(TRAIN_ROWS, len(data.train)),
+        "task.validation_size": validation,
+        "probe.size": min(POINTS, validation),
+        "probe.train_size": 0,
+        "probe.frame_steps": [STEPS * number // FRAMES for number in range(1, FRAMES + 1)],
+        "micro_batch": None,
+    }
+    base = apply_settings(draft, {**LEAN, **small})
+    return Design(
+        name=grid_name(base, axes), protocol=SURFACE, base=base, axes=tuple(axes), seeds=tuple(seeds), full=draft
+    )
+
+
+def full_draft(design: Design, cell: Cell, seed: int) -> RunConfig:
+    """Return the draft of the full run with the settings of a cell. Raises: ConfigError."""
+    assert design.full is not None
+    return design.model_copy(update={"base": design.full}).draft(cell, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Difference in validation accuracy between a level and the reference level of its axis, or the probe.
+
+    Attributes:
+        difference: mean over the other axis' levels and the seeds.
+        low, high: 95% interval over seeds and texts; over texts alone for one seed.
+    """
+
+    axis: int
+    level: int
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+
+def reference_level(design: Design, axis: int) -> int:
+    """Return the level that the others are compared with: the draft's own value, or the middle one."""
+    labels = [level.label for level in design.axes[axis].levels]
+    settings = [level.settings for level in design.axes[axis].levels]
+    own = [number for number, one in enumerate(settings) if apply_settings(design.base, one) == design.base]
+    return own[0] if own else (len(labels) - 1) // 2
+
+
+def correct_rows(
+    store: Store, design: Design, runs: Sequence[ExperimentRun]
+) -> tuple[dict[int, Mapping[int, Correct]], Mapping[int, Correct]]:
+    """Read which validation rows every finished cell and the linear probe of the untrained encoder got right.
+
+    Returns: by seed, [E] per cell number, and the probe's [E]; only seeds whose cells have all finished.
+    """
+    by_seed: dict[int, Mapping[int, Correct]] = {}
+    probes: dict[int, Correct] = {}
+    for seed in design.seeds:
+        of_seed = {run.cell: str(run.run_id) for run in runs if run.seed == seed and run.status == Status.FINISHED}
+        if set(of_seed) != {cell.number for cell in design.cells}:
+            continue
+        found = {cell: _correct(store, run_id, VALIDATION) for cell, run_id in of_seed.items()}
+        probe = next(
+            (rows for run_id in of_seed.values() if (rows := _correct(store, run_id, BASELINE)) is not None), None
+        )
+        if probe is None or any(rows is None for rows in found.values()):
+            continue
+        by_seed[seed] = {cell: rows for cell, rows in found.items() if rows is not None}
+        probes[seed] = probe
+    return by_seed, probes
+
+
+def _correct(store: Store, run_id: str, split: str) -> Correct | None:
+    try:
+        found = store.predictions(run_id, split)
+    except PlaygroundError:
+        return None
+    return None if found is None else (found.logits.argmax(1) == np.asarray(found.labels)).astype(np.float64)
+
+
+def effects(design: Design, by_seed: Mapping[int, Mapping[int, Correct]]) -> list[Effect]:
+    """Return the main effect of every level but the reference of its axis."""
+    found = []
+    for axis in range(len(design.axes)):
+        reference = reference_level(design, axis)
+        for level in range(len(design.axes[axis].levels)):
+            if level != reference:
+                ours, theirs = (_mean_rows(design, by_seed, axis, one) for one in (level, reference))
+                found.append(_effect(axis, level, ours, theirs))
+    return found
+
+
+def gains_over_probe(
+    design: Design, by_seed: Mapping[int, Mapping[int, Correct]], probes: Mapping[int, Correct]
+) -> list[Effect]:
+    """Return the difference of every level from the linear probe of the untrained encoder."""
+    theirs = np.stack([probes[seed] for seed in by_seed])
+    return [
+        _effect(axis, level, _mean_rows(design, by_seed, axis, level), theirs)
+        for axis in range(len(design.axes))
+        for level in range(len(design.axes[axis].levels))
+    ]
+
+
+def _mean_rows(design: Design, by_seed: Mapping[int, Mapping[int, Correct]], axis: int, level: int) -> Correct:
+    """Return [S, E], the mean over the cells with a level."""
+    cells = [cell.number for cell in design.cells if cell.levels is not None and cell.levels[axis] == level]
+    return np.stack([np.mean([of_seed[cell] for cell in cells], axis=0) for of_seed in by_seed.values()])
+
+
+def _effect(axis: int, level: int, ours: Correct, theirs: Correct) -> Effect:
+    found: PairedDifference = paired_difference(ours, theirs)
+    if found.low is not None and found.high is not None:
+        return Effect(axis, level, found.mean, found.low, found.high)
+    by_row = (ours - theirs)[0]
+    margin = 1.96 * float(by_row.std(ddof=1)) / len(by_row) ** 0.5
+    return Effect(axis, level, found.mean, found.mean - margin, found.mean + margin)
+
+
+def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effect]) -> Iterator[Text]:
+    """Say in sentences which levels change the accuracy, and which beat the untrained probe."""
+    for axis in range(len(design.axes)):
+        title = axis_title(design.axes[axis], design.base)
+        reference = design.axes[axis].levels[reference_level(design, axis)].title
+        shown = [one for one in found if one.axis == axis and one.is_shown]
+        if not shown:
+            yield Message("{setting} is not distinguishable.", setting=title)
+        for one in shown:
+            yield Message(
+                COSTS if one.difference < 0 else GAINS,
+                setting=title,
+                level=design.axes[axis].levels[one.level].title,
+                reference=reference,
+                **_points(one),
+            )
+    better = [one for one in probe if one.low > 0]
+    if len(better) == len(probe):
+        yield Message("Every level beats the linear probe of the untrained encoder.")
+    elif not better:
+        yield Message("No level is shown to beat the linear probe of the untrained encoder.")
+    else:
+        names = tuple(
+            f"{axis_title(design.axes[one.axis], design.base)} {design.axes[one.axis].levels[one.level].title}"
+            for one in better
+        )
+        yield Message("Only these beat the linear probe of the untrained encoder: {levels}.", levels=names)
+
+
+def _points(one: Effect) -> dict[str, str]:
+    low, high = sorted((abs(one.low), abs(one.high)))
+    return {
+        "points": f"{100 * abs(one.difference):.1f}",
+        "low": f"{100 * low:.1f}",
+        "high": f"{100 * high:.1f}",
+    }
+
+
+def rank_correlation(surface: Sequence[float], full: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation; None for fewer than FEWEST_PAIRS pairs or a constant measure."""
+    if len(surface) < FEWEST_PAIRS or len(set(surface)) < 2 or len(set(full)) < 2:
+        return None
+    return float(spearmanr(surface, full).statistic)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The validation accuracy of every cell, by title and seed, and the findings in sentences."""
+
+    scores: Mapping[str, Mapping[int, float]]
+    sentences: tuple[Text, ...]
+
+
+def summarise(engine: Engine, design: Design, runs: Sequence[ExperimentRun]) -> Summary:
+    """Summarise the seeds whose cells have all finished, and compare their order with that of full runs.
+
+    Sentences about the settings are withheld if the order is another one.
+    """
+    by_seed, probes = correct_rows(engine.store, design, runs)
+    if not by_seed:
+        return Summary({}, (Message("No seed has finished all cells yet."),))
+    scores = {
+        design.title_of(cell): {seed: float(rows[cell.number].mean()) for seed, rows in by_seed.items()}
+        for cell in design.cells
+    }
+    sentences: list[Text] = []
+    full = full_scores(engine, design)
+    pairs = [(fmean(rows[cell].mean() for rows in by_seed.values()), score) for cell, score in full.items()]
+    rank = rank_correlation(*zip(*pairs, strict=True)) if pairs else None
+    if rank is None or rank >= LEAST_CORRELATION:
+        sentences += main_sentences(design, effects(design, by_seed), gains_over_probe(design, by_seed, probes))
+    if rank is not None:
+        words = (
+            N_("The order of these cells agrees with that of {runs} full runs (rank correlation {rank}).")
+            if rank >= LEAST_CORRELATION
+            else N_("{runs} full runs order these cells differently (rank correlation {rank}), so trust the full runs.")
+        )
+        sentences.append(Message(words, runs=len(pairs), rank=f"{rank:.2f}".replace("-", "−")))
+    return Summary(scores, tuple(sentences))
+
+
+def full_scores(engine: Engine, design: Design) -> dict[int, float]:
+    """Return the mean validation accuracy of the finished full runs that exist, by cell number."""
+    there = [run for run in engine.store.runs() if run.status == Status.FINISHED and not run.config.on_shared_trunk]
+    if sum(run.config.task.id == design.base.task.id for run in there) < FEWEST_PAIRS:
+        return {}  # preparing every cell would take longer than all of the rest
+    finished, found = {run.id for run in there}, dict[int, float]()
+    for cell in design.cells:
+        scores = []
+        for seed in design.seeds:
+            with suppress(PlaygroundError):
+                config, _data = engine.prepared(full_draft(design, cell, seed))
+                same = engine.store.same_as(config)
+                if same in finished:
+                    scored = [one for one in engine.store.evaluations(str(same)) if one.split == VALIDATION]
+                    scores.append(scored[-1].values["accuracy"])
+        if scores:
+            found[cell.number] = fmean(scores)
+    return found
