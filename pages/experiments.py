@@ -19,6 +19,7 @@ from pages.ui.address import Experiments
 from pages.ui.controls import offer_undo_of_experiments, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
+from pages.ui.experiments.surface import start_card
 from pages.ui.experiments.view import experiment_view
 from pages.ui.parts import escaped, in_columns, page_head
 from pages.ui.visitor import owner_name
@@ -48,6 +49,7 @@ def page() -> None:
         Experiments.NEW.forget()
     show_notice()
     offer_undo_of_experiments(table)
+    start_card(engine)
     there = table.experiments()
     if there:
         _table(engine, there)
@@ -63,7 +65,7 @@ def page() -> None:
         title = _("A grid, or seeds only")
         about = _("Vary one or two settings under several seeds.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
-        _begin(_("Set up a grid"), GRID, primary=not there)
+        _begin(_("Set up a grid"), GRID)
     st.subheader(_("Protocols of the papers and notes"))
     for card, protocol in in_columns(PROTOCOLS.values()):
         with card:
@@ -123,8 +125,8 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
     st.caption(_("Click an experiment to open it."))
 
 
-def _begin(label: str, name: str, *, primary: bool = False) -> None:
-    if st.button(label, key=f"begin.{name}", type="primary" if primary else "secondary"):
+def _begin(label: str, name: str) -> None:
+    if st.button(label, key=f"begin.{name}"):
         Experiments.NEW.put(name)
         st.rerun()
 

@@ -39,8 +39,10 @@ def page() -> None:
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:5]
         # Without a run that has a probe set, the visitor explores the replay.
         newest = next((run for run in runs if run.probe_known), None)
+        if st.button(_("What do λ and τ do on my data?"), type="primary", icon=":material/grid_on:"):
+            st.switch_page("pages/experiments.py")
         with st.container(horizontal=True):
-            if st.button(_("Start a run"), type="primary", icon=":material/rocket_launch:"):
+            if st.button(_("Start a run"), icon=":material/rocket_launch:"):
                 st.switch_page("pages/fine_tune.py")
             if st.button(_("Take a lesson"), icon=":material/school:"):
                 st.switch_page("pages/lessons.py")
@@ -77,7 +79,7 @@ def _replay() -> None:
     map_view(
         [replay_panel(name)],
         key="home.map",
-        height="max(20rem, 100dvh - 15rem)",
+        height="max(20rem, 100dvh - 16.5rem)",
         description=_(
             "A replay: the map of {count} texts during fine-tuning.",
             count=f"{len(replay(name).probe.ids):,}",

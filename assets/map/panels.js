@@ -22,6 +22,8 @@ function makePanels(view, given) {
   });
   view.stages.dataset.panels = String(given.length);
   view.stages.style.setProperty("--map-height", view.data.height);
+  view.stages.classList.toggle("map-grid", Boolean(view.data.columns));
+  if (view.data.columns) view.stages.style.setProperty("--map-columns", view.data.columns);
   return moved;
 }
 

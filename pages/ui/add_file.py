@@ -30,6 +30,7 @@ from core.workers import JobRecord
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.experiments.surface import surface_link
 from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
@@ -370,6 +371,7 @@ def show_added() -> None:
         if task.kind == "classes":
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
+            surface_link(task.id)
 
 
 def open_task(task_id: str) -> None:

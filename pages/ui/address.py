@@ -260,6 +260,7 @@ class Experiments(Address):
 
     EXPERIMENT = Item("experiment", str, problem=N_("there is no such experiment"))
     NEW = Item("new", str, problem=N_("there is no such protocol"))
+    SURFACE = Item("surface", str, problem=N_("there is no such task"))
     SET = Item("set", str)  # may repeat
     TASK = Item("task", str, problem=N_("there is no such task"), of="design")
     SEEDS = Item("seeds", int, problem=N_("this number of seeds is out of range"), of="design")
@@ -275,6 +276,7 @@ class Experiments(Address):
     MEASURE = Item("measure", str, problem=N_("there is no such measure"), of="experiment")
     SPLIT = Item("split", str, problem=N_("there is no such split"), of="experiment")
     CELL = Item("cell", int, problem=N_("there is no such cell"), of="experiment")
+    EXPECTED = Item("expected", int, problem=N_("there is no such cell"), of="experiment")
 
 
 class LossLab(Address):

@@ -275,7 +275,20 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
     if queue:
-        _queue(phase, term, queue)
+        full, steps = -(-queue // batch), phase.steps or 0
+        if full < steps:
+            held = _(
+                "The queue is full ({vectors} vectors) from step {step}.", vectors=f"{queue:,}", step=f"{full + 1:,}"
+            )
+        else:
+            held = _(
+                "The queue never fills: it holds {held} of {vectors} vectors at the last step.",
+                held=f"{batch * (steps - 1):,}",
+                vectors=f"{queue:,}",
+            )
+        momentum = number(term.term.parameters, "momentum")
+        copy = _("The momentum encoder keeps {momentum:g} of its weights at each step.", momentum=momentum)
+        st.caption(sentences([held, copy]))
     elif max(starving) > STARVING and phase.objective.contrastive and sampler == "class_balanced":
         st.warning(_("A class with a single training row has no positive in any batch. Add more rows of it."))
     elif max(starving) > STARVING and phase.objective.contrastive:
@@ -320,22 +333,6 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
             ),
         },
     )
-
-
-def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
-    """Show when the queue is full, and the momentum of the encoder that fills it."""
-    full, steps = -(-queue // phase.batch_size), phase.steps or 0
-    if full < steps:
-        held = _("The queue is full ({vectors} vectors) from step {step}.", vectors=f"{queue:,}", step=f"{full + 1:,}")
-    else:
-        held = _(
-            "The queue never fills: it holds {held} of {vectors} vectors at the last step.",
-            held=f"{phase.batch_size * (steps - 1):,}",
-            vectors=f"{queue:,}",
-        )
-    momentum = number(term.term.parameters, "momentum")
-    copy = _("The momentum encoder keeps {momentum:g} of its weights at each step.", momentum=momentum)
-    st.caption(sentences([held, copy]))
 
 
 def _token_vectors(

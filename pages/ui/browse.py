@@ -28,6 +28,7 @@ from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.controls import offer_undo_of_tasks
+from pages.ui.experiments.surface import surface_link
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, show_errors, task_names
 from pages.ui.reads import cached
@@ -156,6 +157,7 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
             link = {"task": task_id}
             icon = ":material/rocket_launch:"
             st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
+            surface_link(task_id)
         if own and visitor().may_change(own.owner):
             with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{own.id}", border=False):
                 name = st.text_input(_("Name"), own.name, max_chars=80)

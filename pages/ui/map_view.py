@@ -1,4 +1,4 @@
-"""One to six maps whose frames the browser scrubs and plays without the server.
+"""Maps whose frames the browser scrubs and plays without the server.
 
 Large data is sent once, as bundles. What the page changes (colours, a selection, search hits) is sent on every change.
 The points are drawn on a plain canvas. On a machine without a graphics card, it draws a frame of 2,000 points several
@@ -18,7 +18,7 @@ from core.representation.projections import MapSpec
 from pages.ui import state
 from pages.ui.parts import component
 
-MAX_PANELS = 6
+MAX_PANELS = 25
 FIELDS = ("selected", "frame", "clicked", "view")
 # Larger than any map. Limits the address, which has a bit for each id up to the largest.
 IDS_MAX = 2**20
@@ -166,11 +166,12 @@ def map_view(
     follow: bool = False,
     name: str = "map",
     unit: Literal["step", "layer"] = "step",
+    columns: int | None = None,
 ) -> MapState:
     """Draw maps, or update those under `key` in place.
 
     Args:
-        panels: one to six. With several, the scrubber has the union of their steps and each shows its latest frame.
+        panels: one to 25. With several, the scrubber has the union of their steps and each shows its latest frame.
         height: height of one map, in pixels or as a CSS length; reduced on a narrow page.
         description: description of the maps for screen readers.
         frame: step to show, None for the newest.
@@ -183,6 +184,7 @@ def map_view(
         follow: whether a visitor at the newest frame, even after scrubbing there, moves on to each new one.
         name: name of the exported PNG and SVG files.
         unit: unit of the frame numbers; the browser's scripts have the words for it.
+        columns: number of maps in a row, on any page; by default two or three on a wide page.
     """
     if len(panels) > MAX_PANELS:
         raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
@@ -208,6 +210,7 @@ def map_view(
                 "name": name,
                 "empty": _("There are no frames yet."),
                 "unit": unit,
+                "columns": columns,
                 "selected": now.selected,
                 "frame": memory["frame"].value,
                 "view": now.view,

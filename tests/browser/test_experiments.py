@@ -10,11 +10,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.config import RunConfig
+from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.config.fields import build
-from core.experiments.design import Design
+from core.experiments.design import Design, axis_of
 from core.experiments.lifecycle import Experiments
+from core.experiments.surface import surface_design
 from core.store import Store
 from core.workers import LocalEngine
+from core.workers.run_rows import TaskSource
 from tests.browser.conftest import Server
 from tests.browser.seen import JOB_MS, quiet
 
@@ -77,3 +80,23 @@ def test_hostile_levels_are_text_in_the_map_and_in_a_report_that_is_printed_and_
     expect(page.locator("h1")).to_have_text("Two weights")
     expect(page.locator("svg circle").first).to_be_visible()
     assert messages == []
+
+
+def test_the_maps_of_a_surface_lie_in_a_grid_and_move(
+    page: Page, server: Server, draft: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    base = apply_settings(draft(), {"preset": "ce-scl"})
+    data = TaskSource(tmp_path)(base.task, 0)
+    axes = [axis_of(TEMPERATURE, [0.1, 0.5], base), axis_of(LAMBDA, [0.2, 0.8], base)]
+    engine = LocalEngine(Store(server.store_folder))
+    page.goto(f"{server.url}/experiments?experiment={Experiments(engine).begin(surface_design(base, data, axes))}")
+    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=JOB_MS)
+    expect(page.locator(".map-panel")).to_have_count(4)
+    quiet(page)
+    boxes = [panel.bounding_box() for panel in page.locator(".map-panel").all()]
+    assert all(boxes)
+    rows, columns = [[round(box[side]) for box in boxes if box] for side in ("y", "x")]
+    assert rows[0] == rows[1] < rows[2] == rows[3]
+    assert columns[0] == columns[2] < columns[1] == columns[3]
+    expect(page.get_by_text("is not distinguishable").or_(page.get_by_text("points (")).first).to_be_visible()
+    expect(page.locator(".map-panel").first).to_contain_text("step 24")

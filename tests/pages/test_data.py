@@ -339,7 +339,10 @@ def test_a_file_is_understood_and_added_as_it_is(
     rows = library.rows(task.id)
     assert list(zip(rows.texts, rows.labels, strict=True)) == REVIEWS
     assert f"**{task.name}** was added, with 40 rows." in said(checked(app))
-    assert links(app) == {"Fine-tune on it": f"task={task.id}"}
+    assert links(app) == {
+        "Fine-tune on it": f"task={task.id}",
+        "What do λ and τ do on it?": f"surface={task.id}",
+    }
     assert app.file_uploader[0].value is None
     button(app, "Browse it").click().run()
     assert checked(app).query_params == {"task": task.id}

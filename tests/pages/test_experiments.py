@@ -14,14 +14,17 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig
 from core.config.edit import apply_settings
 from core.config.fields import build
-from core.experiments.design import Design
+from core.experiments.design import Design, axis_of, parse_design
+from core.experiments.lifecycle import Experiments
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.results import results
+from core.experiments.surface import surface_design
 from core.store import ExperimentTable, Store, TaskLibrary
+from core.workers.run_rows import TaskSource
 from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
-from tests.core.experiments.instant import InstantEngine
+from tests.core.experiments.instant import InstantEngine, ScoredEngine
 from tests.pages.conftest import Draft, Pages
 from tests.pages.test_data import links, own
 from tests.pages.test_pages import button, widget, words
@@ -81,6 +84,63 @@ class TestList:
         assert "there is no such experiment" in words(app)
         app = opened("experiments", new="nonsense")
         assert "there is no such protocol" in words(app)
+
+
+class TestSurface:
+    def test_one_press_begins_nine_cells_on_the_last_block(self, opened: Pages, folder: Path) -> None:
+        app = opened("experiments")
+        widget(app, "surface.start").click().run()
+        [experiment] = ExperimentTable(folder).experiments()
+        assert app.query_params["experiment"] == experiment.id
+        runs = [run for run in Store(folder).runs() if run.of_experiment]
+        assert len(runs) == 9
+        assert {(run.config.executor, run.config.phases[0].trainable.blocks) for run in runs} == {("surface", 1)}
+        assert "Each cell trains the last block for 24 steps on 300 texts" in words(app)
+        assert "The maps appear when every cell has taken its first step." in words(app)
+
+    def test_an_own_task_is_chosen_by_the_address_and_gets_two_seeds(self, opened: Pages, folder: Path) -> None:
+        task = own(TaskLibrary(folder), made_rows(60))
+        app = opened("experiments", surface=task.id)
+        assert widget(app, f"surface.task.{task.id}").value == task.id
+        widget(app, "surface.start").click().run()
+        [experiment] = ExperimentTable(folder).experiments()
+        design = parse_design(experiment.design)
+        assert (design.base.task.id, design.seeds, len(design.cells)) == (task.id, (0, 1), 9)
+        assert "surface" not in app.query_params
+
+    def test_the_visitor_predicts_the_best_cell_and_sees_how_it_did(
+        self, opened: Pages, folder: Path, draft: Draft
+    ) -> None:
+        base = apply_settings(draft(), {"preset": "ce-scl"})
+        axes = [axis_of("temperature", [0.1, 0.5], base), axis_of("lambda", [0.2, 0.8], base)]
+        design = surface_design(base, TaskSource(folder)(base.task, 0), axes)
+        engine = ScoredEngine(Store(folder), lambda config: 10 + round(10 * (config.phases[0].objective.weight or 0)))
+        engine.holding = True
+        experiment_id = Experiments(engine).begin(design)
+        app = opened("experiments", experiment=experiment_id)
+        assert "Which cell do you expect to be the best?" in words(app)
+        app.query_params["expected"] = "2"
+        assert cells(app.run())[1][0]["chosen"]
+        engine.holding = False
+        engine.dispatch()
+        said = words(app.run()).replace("\\", "")
+        assert "You expected τ 0.5, λ 0.2: 60.0%. The best cell is τ 0.1, λ 0.8: 90.0%." in said
+        assert "Which cell do you expect" not in said
+
+    def test_an_unknown_task_in_its_address_is_said(self, opened: Pages) -> None:
+        assert "there is no such task" in words(opened("experiments", surface="nosuchtask"))
+
+    def test_a_cell_is_trained_in_full(self, opened: Pages, folder: Path) -> None:
+        app = opened("experiments")
+        widget(app, "surface.start").click().run()
+        app.query_params["cell"] = "5"
+        app.run()
+        widget(app, "surface.full").click().run()
+        [full] = [run for run in Store(folder).runs() if run.config.executor == "full"]
+        objective = full.config.phases[0].objective
+        assert (objective.temperature, objective.weight) == (0.2, 0.9)
+        assert full.config.phases[0].trainable.part == "all"
+        assert full.config.task.train_size is None
 
 
 class TestSetUp:

@@ -35,7 +35,7 @@ from tests.pages.conftest import Draft, Pages
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
 # Links of a replay on Home.
-REPLAY = ("Explore", "Tokens", "Compare all")
+ON_HOME = ("What do λ and τ do on my data?", "Start a run", "Take a lesson", "Explore", "Tokens", "Compare all")
 
 
 def words(app: AppTest) -> str:
@@ -577,12 +577,12 @@ def test_empty_pages_say_what_to_do(opened: Pages) -> None:
 
 
 def test_home_offers_the_newest_run_that_has_frames(opened: Pages, folder: Path, draft: Draft) -> None:
-    assert {b.label for b in opened("home").button} == {"Start a run", "Take a lesson", "Explore the replay", *REPLAY}
+    assert {b.label for b in opened("home").button} == {*ON_HOME, "Explore the replay"}
     store, first = made_run(folder, draft(more={"name": "First one"}))
     trained(store, first)
     made_run(folder, draft(more={"name": "Waiting"}))
     app = opened("home")
-    assert {b.label for b in app.button} == {"Start a run", "Take a lesson", "Explore First one", *REPLAY}
+    assert {b.label for b in app.button} == {*ON_HOME, "Explore First one"}
     assert "Recent runs" in words(app)
 
 

@@ -82,7 +82,11 @@ def legend(results: Results) -> str:
     """Explain the colours and the small numbers."""
     score, better = score_name(results), better_text(results)
     if not results.design.compares:
-        words = [_("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)]
+        words = [
+            _("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)
+            if len(results.design.seeds) > 1
+            else _("{score}; the stronger the blue, the higher.", score=score)
+        ]
     else:
         words = [
             _(
@@ -161,7 +165,7 @@ def _cell(
             worse = mean > 0 if results.measure.better == "lower" else mean < 0
             kind = "score lower" if worse else "score"
     else:
-        note, kind = ngettext("{count} seed", "{count} seeds", cell.seeds), "score"
+        note, kind = ngettext("{count} seed", "{count} seeds", cell.seeds) if total > 1 else "", "score"
         low, high = spread
         strength = (cell.mean - low) / (high - low) if high > low else 0.0
     beaten = ""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from core.artifacts.seeds import SCORES
-from core.experiments.report import chart, report_html
+from core.experiments.report import chart, levels_figure, report_html
 from core.experiments.result_table import (
     SHARES,
     SUFFIXES,
     Format,
     cautions,
     findings,
+    mean_text,
     notes,
     strokes_text,
     table_rows,
     table_text,
 )
 from core.experiments.results import Results, pair_agreement
+from core.experiments.surface import full_draft
 from core.figures.run_curves import MOST_RUNS
 from core.messages import _, ngettext, sentences
 from core.quantities import PERCENT_CELLS, hundredths
@@ -30,7 +32,9 @@ from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.experiments.heat_map import cell_sentences, heat_map, legend
-from pages.ui.parts import UI, component, duration, escaped
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import UI, component, duration, escaped, show_errors
+from pages.ui.visitor import visitor
 
 # With more columns, the results of a cell are drawn below the map.
 BESIDE = 4
@@ -70,6 +74,7 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     if not drawn:
         st.caption(_("No run has finished yet."))
         return
+    draw_levels(experiment, [results])
     # This app renders the SVG and escapes all user input in it.
     data = {"svg": drawn, "label": _("Chart")}
     _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
@@ -93,6 +98,15 @@ def chart_view(experiment: Experiment, results: Results) -> None:
         key="experiment.svg",
         icon=":material/download:",
     )
+
+
+def draw_levels(experiment: Experiment, measured: Sequence[Results]) -> None:
+    """Draw the scores against the levels of a numeric setting, if there is one."""
+    figure = levels_figure(measured)
+    if figure is not None:
+        height = int(figure["layout"]["height"])
+        description = _("The scores at each level of a setting.")
+        live_figure(figure, key=f"experiment.levels.{experiment.id}", height=height, description=description)
 
 
 def report_view(engine: Engine, experiment: Experiment, results: Results) -> None:
@@ -134,19 +148,52 @@ def _notes(results: Results) -> None:
         st.caption(escaped(sentences(notes(results))))
 
 
-def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
-    """Draw the heat map, with the results of the chosen cell beside it, or below it if there are many columns."""
+def map_view(
+    engine: Engine,
+    results: Results,
+    runs: Sequence[ExperimentRun],
+    experiment: Experiment,
+    *,
+    maps: Callable[[], None] | None = None,
+    beside: Results | None = None,
+) -> None:
+    """Draw the heat map, with the results of the chosen cell beside it, or below it if there are many columns.
+
+    Args:
+        maps: for a surface, draws the maps of its cells; the heat map and the chosen cell then lie beside them.
+        beside: results in another measure, drawn against the same setting.
+    """
     by_number = {str(cell.cell.number): cell for cell in results.cells}
     chosen = Experiments.CELL.read(by_number.get, None)
     narrow = len(results.design.axes[-1].levels) <= BESIDE if len(results.design.axes) > 1 else True
-    left, right = st.columns([3, 2], gap="large") if narrow else (st.container(), st.container())
+    left, right = st.columns([3, 2], gap="large") if narrow or maps else (st.container(), st.container())
+    if maps is not None:
+        with left:
+            maps()
+        left = right
+    # While a surface trains, a press marks the cell that the visitor expects to be the best.
+    item = Experiments.EXPECTED if beside is not None and not all(run.ended for run in runs) else Experiments.CELL
+    marked = item.read(by_number.get, None)
     with left:
+        if item is Experiments.EXPECTED:
+            st.markdown(_("Which cell do you expect to be the best? Press it before the scores are in."))
+        elif (expected := Experiments.EXPECTED.read(by_number.get, None)) and (best := results.best):
+            said = _(
+                "You expected {cell}: {score}. The best cell is {best}: {most}.",
+                cell=expected.title,
+                score=mean_text(results, expected),
+                best=best.title,
+                most=mean_text(results, best),
+            )
+            st.markdown(escaped(said))
         key = f"experiment.map.{experiment.id}"
-        pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
+        pressed = heat_map(results, runs, marked.cell.number if marked else None, key=key)
         st.caption(legend(results))
+        if beside is not None:
+            draw_levels(experiment, [results, beside])
         _findings(results)
-    if pressed is not None and (chosen is None or pressed != chosen.cell.number):
-        Experiments.CELL.put(pressed)
+    if pressed is not None and (marked is None or pressed != marked.cell.number):
+        item.put(pressed)
         st.rerun(scope="fragment")
     with right:
         if chosen is None:
@@ -160,11 +207,19 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
                 st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")
                 seeds = [seed for seed in pair[0].scores if seed in pair[1].scores]
                 seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{chosen.cell.number}", width=120)
-                both = [run for one in pair for run in one.runs if run.seed == seed]
-                first, second = ((str(run.run_id), run.begun_attempt) for run in both)
-                found = pair_agreement(engine.store, first, second, results.split)
+                both = [(str(run.run_id), run.begun_attempt) for one in pair for run in one.runs if run.seed == seed]
+                found = pair_agreement(engine.store, both[0], both[1], results.split)
                 st.caption(escaped(pair_text(found, *(one.title for one in pair))))
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
+            if results.design.full is not None:
+                about = _(
+                    "Starts a run with the settings of this cell: all weights, all rows, and a score on the test split."
+                )
+                if st.button(_("Train in full"), icon=":material/rocket_launch:", help=about, key="surface.full"):
+                    with show_errors():
+                        draft = full_draft(results.design, chosen.cell, results.design.seeds[0])
+                        run_id = engine.submit(draft, visitor().id)
+                        st.switch_page("pages/fine_tune.py", query_params={"run": run_id})
     _notes(results)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from statistics import mean
 from typing import Any
@@ -38,6 +39,8 @@ from pages.ui.controls import run_action, show_notice
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.results import chart_view, map_view, report_view, table_view
 from pages.ui.experiments.set_up import draw_published
+from pages.ui.experiments.surface import draw_findings
+from pages.ui.experiments.surface_maps import draw_maps
 from pages.ui.parameter_widget import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped, tab_title
 from pages.ui.visitor import owner_name, visitor
@@ -85,16 +88,22 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     show_notice()
     _progress(engine.store, experiment, design, runs)
     protocol = PROTOCOLS.get(design.protocol)
-    show, measure, split = _selection(protocol)
-    measuring = False
-    if measure in OF_VECTORS and (lacking := unmeasured(engine.store, runs)):
+    surface = design.base.on_shared_trunk
+    show, measure, split = _selection(protocol, VALIDATION if surface else TEST)
+    if surface:
+        draw_findings(engine, design, runs)
+    measuring, second = False, "accuracy" if measure in OF_VECTORS else "silhouette"
+    everything_ended = len(runs) >= design.runs and all(run.ended for run in runs)
+    above, shown, below = st.container(), st.container(key="experiment_shown"), st.container()
+    if (measure in OF_VECTORS or (surface and everything_ended)) and (lacking := unmeasured(engine.store, runs)):
         newest = max(run.ended_at or 0.0 for run in lacking)
-        measuring = ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
+        with below if surface else above:  # the maps of a surface do not wait for it
+            measuring = ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
     state.remember(MEASURING, measuring)
     if polling != (measuring or _has_unfinished_runs(experiment, design, runs)):
         st.rerun()
     results = results_of(engine, experiment, runs, measure, split)
-    with st.container(key="experiment_shown"):
+    with shown:
         match show:
             case "chart":
                 chart_view(experiment, results)
@@ -104,16 +113,21 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
                 report_view(engine, experiment, results)
                 return  # the report includes the protocol
             case _:
-                map_view(engine, results, runs, experiment)
+                if surface:
+                    maps = partial(draw_maps, engine.store, experiment.id, design, runs)
+                    beside = results_of(engine, experiment, runs, second, VALIDATION)
+                    map_view(engine, results, runs, experiment, maps=maps, beside=beside)
+                else:
+                    map_view(engine, results, runs, experiment)
     if protocol is not None:
         st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
             draw_published(protocol)
 
 
-def _selection(protocol: Protocol | None) -> tuple[str, str, str]:
+def _selection(protocol: Protocol | None, usual_split: str) -> tuple[str, str, str]:
     """Draw the choices of view, measure and split, and return them."""
-    usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
+    usual = (protocol.measure, protocol.split) if protocol else ("accuracy", usual_split)
     look: dict[str, Any] = {"label_visibility": "collapsed", "width": 200}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         show = bound_segments(_("Show as"), Experiments.SHOW, SHOWN, "map")

@@ -1,0 +1,98 @@
+"""Surfaces on Experiments: the card that starts one, and what its cells say about the two settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.config.edit import apply_settings
+from core.experiments.design import Design, axis_of
+from core.experiments.surface import LEVELS, SIDES, STEPS, TRAIN_ROWS, VALIDATION_ROWS, summarise, surface_design
+from core.messages import _, ngettext
+from core.store import ExperimentRun
+from core.tasks.rows import is_own
+from core.workers import Engine
+from core.workers.run_rows import TaskSource
+from pages.ui import reads
+from pages.ui.address import Experiments
+from pages.ui.experiments.reads import open_experiments
+from pages.ui.parts import escaped, show_errors, task_names
+from pages.ui.visitor import visitor
+
+MOST_SEEDS = 2
+
+
+def surface_link(task_id: str) -> None:
+    """Draw a link to the card that starts a surface on a task."""
+    label, query = _("What do λ and τ do on it?"), {Experiments.SURFACE.name: task_id}
+    st.page_link("pages/experiments.py", label=label, icon=":material/grid_on:", query_params=query)
+
+
+def start_card(engine: Engine) -> None:
+    """Draw the card that starts a surface over τ and λ."""
+    with st.container(border=True, key="experiment.surface"):
+        title = _("What do λ and τ do?")
+        about = _(
+            "Train a grid of temperature τ by weight λ at once, in about a minute: the last block only, for {steps} "
+            "steps on up to {rows} texts.",
+            steps=STEPS,
+            rows=TRAIN_ROWS,
+        )
+        with st.container(horizontal=True):
+            st.markdown(f"**{title}**  \n{about}", width="stretch")
+            query = {"view": "file"}
+            st.page_link("pages/data.py", label=_("Add your own"), icon=":material/add:", query_params=query)
+        labels = task_names(reads.own_tasks())
+        named = Experiments.SURFACE.choice(labels, next(iter(labels)))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            task = st.selectbox(
+                _("Task"),
+                list(labels),
+                index=list(labels).index(named),
+                format_func=labels.__getitem__,
+                key=f"surface.task.{named}",
+                width=280,
+            )
+            sides = list(range(SIDES[0], SIDES[1] + 1))
+            side = st.segmented_control(
+                _("Cells"),
+                sides,
+                default=sides[0],
+                format_func=lambda n: f"{n} × {n}",
+                required=True,
+                key="surface.side",
+            )
+            # With two seeds, an interval covers the draws of a run, too.
+            usual = MOST_SEEDS if is_own(task) else 1
+            seeds = st.segmented_control(
+                _("Seeds"), range(1, MOST_SEEDS + 1), default=usual, required=True, key=f"surface.seeds.{usual}"
+            )
+            if st.button(_("Start"), key="surface.start", icon=":material/grid_on:", type="primary"):
+                with show_errors():
+                    draft = apply_settings(RunConfig(), {"task.id": task})
+                    draft = draft.model_copy(update={"task": reads.library().with_current_name(draft.task)})
+                    data = TaskSource(engine.store.folder)(draft.task, draft.seed)
+                    axes = [axis_of(name, LEVELS[name][side or sides[0]], draft) for name in LEVELS]
+                    design = surface_design(draft, data, axes, range(seeds or usual))
+                    Experiments.SURFACE.forget()
+                    Experiments.EXPERIMENT.put(open_experiments(engine).begin(design, visitor().id))
+                    st.rerun()
+
+
+def draw_findings(engine: Engine, design: Design, runs: Sequence[ExperimentRun]) -> None:
+    """Say which settings change the accuracy, and how the cells were trained."""
+    rows = design.base.task.train_size or TRAIN_ROWS
+    about = _(
+        "Each cell trains the last block for {steps} on {rows}; cells of a seed start from the same weights and read "
+        "the same batches. Scores are of at most {validation} validation texts. The test split is left for full runs.",
+        steps=ngettext("{count} step", "{count} steps", STEPS),
+        rows=ngettext("{count} text", "{count} texts", rows),
+        validation=VALIDATION_ROWS,
+    )
+    if sum(run.ended for run in runs) < len(design.cells):
+        st.caption(about)
+        return
+    found = summarise(engine, design, runs).sentences
+    st.markdown(" ".join(escaped(str(one)) for one in found), help=about)
