@@ -161,13 +161,15 @@ class Surface:
         Yields: the number of a cell and its next event, as `train` yields them; for a cell that fails, its error
             instead of a last event.
         """
+        on_gpu = any(device_of(cell.config.device).type != "cpu" for cell in self._cells)
         threads = torch.get_num_threads()
+        at_once = 1 if on_gpu else threads
         torch.set_num_threads(1)
         waiting, at_work = deque(self._runs), dict[Future[list[Event | Exception]], int]()
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             try:
                 for turn in count(1):
-                    self._submit(pool, waiting, at_work, threads)
+                    self._submit(pool, waiting, at_work, at_once)
                     if not at_work and not waiting:
                         return
                     ended, _rest = wait(at_work, PAUSE_S, FIRST_COMPLETED)
@@ -192,14 +194,14 @@ class Surface:
         pool: ThreadPoolExecutor,
         waiting: deque[int],
         at_work: dict[Future[list[Event | Exception]], int],
-        threads: int,
+        at_once: int,
     ) -> None:
         """Give the next waiting cells to free threads."""
         for _ in range(len(waiting)):
             number = waiting.popleft()
             if number in self._dropped:
                 del self._runs[number]
-            elif self._cells[number].paused() or len(at_work) >= threads:
+            elif self._cells[number].paused() or len(at_work) >= at_once:
                 waiting.append(number)
             else:
                 at_work[pool.submit(self._advance, number)] = number
