@@ -91,7 +91,7 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
     try:
         together = read_files(paths, ReadingConfig())
         read_s = time.perf_counter() - began
-        mapping = together.readings[0].mapping
+        mapping = together.readings[0].source.mapping
         columns = ", ".join(filter(None, (mapping.text, mapping.text_b, mapping.label)))
         rows = join_rows(usable_rows(together, ()), [path.name for path in paths])
         task = library.add(rows, name=folder.name, source=folder.name)

@@ -140,7 +140,7 @@ def read_rows_of(files: tuple[Path, ...], options: ReadingConfig, drop: tuple[st
     used = tuple(
         (reading.source, len(part))
         for reading, part in zip(together.readings, parts, strict=True)
-        if len(part) < reading.total
+        if len(part) < reading.source.total
     )
     return join_rows(parts, [path.name for path in files]), used
 

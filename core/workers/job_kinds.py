@@ -17,7 +17,6 @@ Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
 KINDS: Mapping[str, str] = {
     "hub": "core.workers.hub_job:job",
-    "file": "core.tasks.files.uploads:job",
     "tokens": "core.advice.counting:job",
     "translate": "core.views.back_translation:job",
     "map": "core.artifacts.maps:job",
@@ -47,12 +46,11 @@ CLUSTER = "cluster"
 SERVERS: Mapping[str, str] = {RUNS: "core.workers.warm:RunStarter", CLUSTER: "core.workers.cluster.bridge:Bridge"}
 HAS_FORK = sys.platform == "linux"
 # Limits on concurrent jobs of a kind: more would share one connection, or each hold a model in memory.
-AT_ONCE: Mapping[str, int] = {"hub": 2, "file": 2, "translate": 1, "measures": 1}
+AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # Limits on active and queued jobs of a kind: of one visitor of a shared server, and of all jobs without an owner.
 VISITOR_ACTIVE, MAX_ACTIVE = 5, 20
 # Time after its end at which a job is deleted. The results of these kinds are displayed once, or stored in files.
 LIFETIME_S: Mapping[str, float] = {
-    "file": 600.0,
     "translate": 600.0,
     "map": 600.0,
     "measures": 600.0,

@@ -6,9 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from core.config import ReadingConfig, TaskConfig
 from core.errors import PlaygroundError, StoreError, TaskError, quote_value
@@ -22,6 +24,10 @@ from core.workers.processes import ROOT
 
 # The size from which files are read in another process, because this one may serve visitors meanwhile.
 LARGE_BYTES = 2**20
+# Each of these processes may need a gigabyte.
+READERS = threading.Semaphore(2)
+
+Found = TypeVar("Found")
 
 
 class TaskSource:
@@ -91,31 +97,46 @@ def store_rows(folder: Path, data: TaskData) -> None:
 
 def read_large_apart(files: tuple[Path, ...], options: ReadingConfig, drop: tuple[str, ...]) -> FileRows:
     """Read the rows of files as `read_rows_of` does, but large files in another process. Raises: as it does."""
-    if sum(file_stamp(file)[1] for file in files) < LARGE_BYTES:
-        return read_rows_of(files, options, drop)
-    done = subprocess.run(
-        [sys.executable, "-c", f"from {__name__} import answer_reader; answer_reader()"],
-        cwd=ROOT,
-        input=pickle.dumps((files, options, drop)),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
+    size = sum(file_stamp(file)[1] for file in files)
+    return read_apart(files[0].name, size, read_rows_of, files, options, drop)
+
+
+def read_apart(name: str, size: int, read: Callable[..., Found], *args: object) -> Found:
+    """Call a function that reads files, in another process if they are large.
+
+    Args:
+        name: name of the first file.
+        size: bytes of all files.
+        read: a function of a module; its arguments and its result are pickled.
+    Raises: errors of the function; TaskError if the process ends without a result.
+    """
+    if size < LARGE_BYTES:
+        return read(*args)
+    with READERS:
+        done = subprocess.run(
+            [sys.executable, "-c", f"from {__name__} import answer_reader; answer_reader()"],
+            cwd=ROOT,
+            input=pickle.dumps((read, args)),
+            stdout=subprocess.PIPE,
+            check=False,
+        )
     if done.returncode:
         raise TaskError(
             "{file} could not be read because the process that reads it ended: give fewer rows, or close programs "
             "that need memory.",
-            file=quote_value(files[0].name),
+            file=quote_value(name),
         )
-    found: FileRows | PlaygroundError = pickle.loads(done.stdout)  # noqa: S301 - written by this code
+    found: Found | PlaygroundError = pickle.loads(done.stdout)  # noqa: S301 - written by this code
     if isinstance(found, PlaygroundError):
         raise found
     return found
 
 
 def answer_reader() -> None:
-    """Read the files that `read_large_apart` names on standard input; write their rows or the error."""
+    """Call the function that `read_apart` names on standard input; write its result or its error."""
+    read, args = pickle.load(sys.stdin.buffer)  # noqa: S301 - see above
     try:
-        found: FileRows | PlaygroundError = read_rows_of(*pickle.load(sys.stdin.buffer))  # noqa: S301 - see above
+        found = read(*args)
     except PlaygroundError as error:
         found = error
     sys.stdout.buffer.write(pickle.dumps(found))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
-from typing import Any, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -15,19 +13,18 @@ from core.config import ReadingConfig, TaskConfig
 from core.config.describe import value_text
 from core.config.fields import build, fields_of
 from core.errors import PlaygroundError, TaskError
-from core.messages import N_, _, join_list, ngettext, pgettext, sentences
+from core.messages import N_, Message, _, ngettext, pgettext, sentences
 from core.settings import settings
-from core.store import LibraryTask, Status
+from core.store import LibraryTask
 from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import CombinedFiles
+from core.tasks.files.reading import CombinedFiles, read_upload
 from core.tasks.files.tables import Table
-from core.tasks.files.uploads import Upload, read_upload, store_uploads, take_upload, upload_request
 from core.tasks.load import join_rows, split_rows
 from core.tasks.rows import Rows
-from core.workers import JobRecord
 from core.workers.machine import has_gpu
+from core.workers.run_rows import read_apart
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.experiments.surface import surface_link
@@ -35,13 +32,11 @@ from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 from pages.ui.reads import cached
 from pages.ui.visitor import visitor
-from pages.ui.waiting import draw_job, job_of, start_job
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
 READING = fields_of(ReadingConfig)
 # Fields of ReadingConfig that the form offers.
 HOW_READ = ("encoding", "delimiter", "header")
-DIALECT_ICONS = {"delimiter": ":material/view_column:", "quote": ":material/format_quote:", "escape": None}
 MAX_LISTED = 1_000
 PREVIEWED = 5
 # An upload that the user neither adds nor cancels leaves the cache after this time.
@@ -49,9 +44,6 @@ KEPT_S = 1800
 NONE = ""
 NEEDED = ("text", "label")
 MAPPED = ("text", "text_b", "label", "split", "kind")
-JOB = "file"
-# Larger files, which may take seconds, are read outside the server's process.
-SMALL_BYTES = 2**20
 
 
 def add_file() -> None:
@@ -83,9 +75,9 @@ def add_file() -> None:
     files = (train, *([test] if test is not None else []))
     try:
         options = _options(files)
-        upload = _read(files, options)
-        if (together := upload.together) is None:
-            raise TaskError(upload.problem or "")
+        _table, together = _read(files, options)
+        if isinstance(together, Message):
+            raise TaskError(together)
         for reading in together.readings:
             st.caption(escaped(reading.source.sentence))
         rows = _rows(together, files, options, tuple(_problems(together)))
@@ -129,24 +121,16 @@ def _options(files: tuple[UploadedFile, ...]) -> ReadingConfig:
                 for column, name in zip(st.columns(3), HOW_READ, strict=True)
             }
         form = build(ReadingConfig, chosen)
-        table = _read(files[:1], form).table
+        table, _rows_of_table = _read(files[:1], form)
         if table.encoding:
             place.badge(
                 _(READING["encoding"].values_in_words[table.encoding]), icon=":material/translate:", color="gray"
             )
         if table.dialect:
-            for name, icon in DIALECT_ICONS.items():
-                value = getattr(table.dialect, name)
-                if value or name == "quote":
-                    words = value_text(value, READING[name]).lower()
-                    place.badge(words, icon=icon, color="gray")
-            if table.dialect.skip_initial_space:
-                place.badge(_("spaces after delimiters skipped"), color="gray")
+            words = value_text(table.dialect.delimiter, READING["delimiter"]).lower()
+            place.badge(words, icon=":material/view_column:", color="gray")
             place.badge(_("first line is the header") if table.header else _("no header line"), color="gray")
         place.badge(table.format, color="gray")
-        if table.unread:
-            columns = join_list(f"{name} ({kind})" for name, kind in table.unread.items())
-            st.caption(escaped(_("Ignored, because they contain no text: {columns}.", columns=columns)))
         mapping, guessed = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)
@@ -161,7 +145,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> tuple[ReadingConfig
     columns = list(table.columns)
     guess: ReadingConfig | None = None
     try:
-        guess = guess_columns(table.columns, table.preview, unread=table.unread)
+        guess = guess_columns(table.columns, table.preview)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
     key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # a different header needs new widgets
@@ -204,40 +188,10 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> tuple[ReadingConfig
     return mapping, guessed
 
 
-def _read(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Upload:
-    """Return the content of the files; wait for a job that reads large ones."""
-    if sum(file.size for file in files) <= SMALL_BYTES:
-        return _read_here(files, options)
-    request = upload_request([(file.file_id, file.name) for file in files], options)
-    known = state.session_value("upload.read", dict[str, Upload])
-    key, folder = json.dumps(request), reads.jobs().folder
-    if key not in known:
-        job = job_of(JOB, request)  # before its answer, which a job writes before it ends
-        found = take_upload(folder, request)
-        if found is None:
-            _wait(files, request, job)
-        for old in list(known)[:-1]:
-            del known[old]
-        known[key] = found
-    return known[key]
-
-
 @cached(4, spinner=N_("Reading every row"), kept_s=KEPT_S)
-def _read_here(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Upload:
-    return read_upload([(file, file.name) for file in files], options)
-
-
-def _wait(files: tuple[UploadedFile, ...], request: dict[str, Any], job: JobRecord | None) -> NoReturn:
-    """Start the job unless it is active, draw its progress or its failure, and end the page's run."""
-    if job is None or job.status == Status.FINISHED:
-        store_uploads(reads.jobs().folder, request, (file.getvalue() for file in files))
-        start_job(JOB, request, N_("Reading every row"))
-    if not draw_job(JOB, request):
-        job = job_of(JOB, request)
-        if job is not None and job.status == Status.FINISHED:
-            st.rerun()
-        _cancel_button(_("Choose another file"))
-    st.stop()
+def _read(files: tuple[UploadedFile, ...], options: ReadingConfig) -> tuple[Table, CombinedFiles | Message]:
+    given = [(file.getvalue(), file.name) for file in files]
+    return read_apart(files[0].name, sum(file.size for file in files), read_upload, given, options)
 
 
 @cached(4, kept_s=KEPT_S)
@@ -251,20 +205,20 @@ def _rows(
 def _problems(together: CombinedFiles) -> list[str]:
     """List the problems; return the kinds of optional problems whose rows the user drops."""
     counts = together.counts
-    found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
-    if not found:
+    if not counts:
         st.success(_("Every row can be used."), icon=":material/check:")
         return []
     st.markdown(f"**{_('Some rows have problems')}**")
     dropped = []
-    for kind in found:
+    for name, count in counts.items():
+        kind = PROBLEMS[name]
         left, right = st.columns([3, 1], vertical_alignment="center")
-        headline = _("{problem}: {count}.", problem=_(kind.label).capitalize(), count=f"{counts[kind.name]:,}")
+        headline = _("{problem}: {count}.", problem=_(kind.label).capitalize(), count=f"{count:,}")
         left.markdown(sentences([f"**{headline}**", _(kind.sentence)]))
         if kind.must_drop:
             right.caption(_("left out"))
-        elif right.toggle(_("Drop these rows"), kind.name == "duplicate", key=f"drop.{kind.name}"):
-            dropped.append(kind.name)
+        elif right.toggle(_("Drop these rows"), name == "duplicate", key=f"drop.{name}"):
+            dropped.append(name)
     listed = [
         {"File": problem.file, "Line": problem.line, "Problem": str(problem.message)}
         for problem in sorted(together.problems, key=lambda problem: not PROBLEMS[problem.kind].must_drop)[:MAX_LISTED]
@@ -326,7 +280,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
         )
     else:
         label = _("Add {rows}", rows=ngettext("{count} row", "{count} rows", len(rows)))
-    if any(reading.sampled for reading in together.readings):
+    if any(reading.source.sampled for reading in together.readings):
         most = f"{settings().max_rows:,}"
         st.warning(_("The file has more rows than the limit ({most}), so a seeded sample of them is added.", most=most))
     with st.container(horizontal=True):

@@ -297,7 +297,7 @@ def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Pages, library
 REVIEWS = [(f"Das Café Nº {i} war {('öde', 'schön')[i % 2]}", ("schlecht", "gut")[i % 2]) for i in range(40)]
 
 
-def parquet_of(rows: Sequence[Row]) -> bytes:
+def parquet_of(rows: Sequence[tuple[str, Any]]) -> bytes:
     out = io.BytesIO()
     texts, labels = zip(*rows, strict=True)
     parquet.write_table(pa.table({"text": texts, "sentiment": labels}), out)
@@ -404,7 +404,7 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: Tas
 def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
-    assert "no column looks like labels" in said(app)
+    assert "no column looks like the label" in said(app)
     assert "Choose the" in said(app)
     assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
     if part(app, "text").value is None:
@@ -456,32 +456,16 @@ def test_another_delimiter_can_be_said(upload: Pages, library: TaskLibrary) -> N
     assert library.tasks() == []
 
 
-def test_single_quotes_are_found_and_said(upload: Pages, library: TaskLibrary) -> None:
-    rows = [("text", "label"), *((f"'{text}'", label) for text, label in REVIEWS)]
-    app = upload("rows.csv", "".join(f"{text};{label}\n" for text, label in rows).encode())
-    assert "single quotes" in said(app)
-    add_button(app).click().run()
-    [task] = library.tasks()
-    assert set(library.rows(task.id).texts) == {text for text, _ in REVIEWS}
-
-
-def test_columns_of_a_parquet_file_that_hold_no_text_are_named(upload: Pages) -> None:
-    out = io.BytesIO()
-    texts, labels = zip(*REVIEWS, strict=True)
-    vectors = [[0.5]] * len(texts)
-    parquet.write_table(
-        pa.table({"text": texts, "label": labels, "vector": vectors, "image": [b"x"] * len(texts)}), out
-    )
-    app = upload("rows.parquet", out.getvalue())
-    assert "Ignored, because they contain no text: vector (DOUBLE[]), image (BLOB)." in said(app)
-    assert "first line is the header" not in said(app)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
         ("rows.csv", b"text,label\n,a\n,b\n", "has no usable row"),
-        ("rows.parquet", b"text,label\nx,1\n", "is not a Parquet file"),
+        ("rows.parquet", b"text,label\nx,1\n", "is damaged or not a Parquet file"),
+        (
+            "vectors.parquet",
+            parquet_of([(text, [0.5]) for text, _label in REVIEWS]),
+            "has values of type 'DOUBLE[]' in the column 'sentiment': leave it out, or save it as text.",
+        ),
         ("<b>$x$.csv", b"", "'<b>$x$.csv' is empty"),
     ],
 )

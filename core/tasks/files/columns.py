@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, quote_value
-from core.messages import N_, join_list
+from core.messages import join_list
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
-NOTHING: Mapping[str, str] = {}
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -38,12 +37,6 @@ TEXT_NAMES = _words(
     texte phrase commentaire avis satz kommentar bewertungstext testo recensione
     """
 )
-TEXT_B_NAMES = _words(
-    """
-    text_b text2 text_2 sentence2 sentence_2 sentence_b hypothesis question2 question_2 sent2 s2 2_string 문장2
-    句子2 文本2
-    """
-)
 LABEL_NAMES = _words(
     """
     label labels gold_label class category target sentiment score similarity similarity_score similarity_label
@@ -65,19 +58,8 @@ SPLITS: dict[str, SplitName] = {
 LABEL_MEAN_CHARS = 40
 LABEL_DISTINCT = 10
 LABEL_DISTINCT_SHARE = 0.25
-SCORE_DISTINCT_MIN = 6
-# Thresholds for checking that values agree with the name of their column.
-TEXT_MEAN_CHARS = 10
+# Share of the values of a split column that must be names of splits.
 SPLIT_SHARE = 0.9
-MISSING = {
-    "text": N_(
-        "no column looks like texts (there is {names}): choose the {part} column, or name it {part} in the first line."
-    ),
-    "label": N_(
-        "no column looks like labels (there is {names}): choose the {part} column, name it {part} in the first line, "
-        "or add one."
-    ),
-}
 # Digits match in one way only, so that long runs of them are fast.
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 
@@ -87,60 +69,39 @@ def plain_name(column: str) -> str:
     return re.sub(r"\W+", "_", column.casefold()).strip("_")
 
 
-KNOWN_NAMES = frozenset(
-    {*TEXT_NAMES, *LABEL_NAMES, *TEXT_B_NAMES, *SPLIT_COLUMN_NAMES, *(n for p in PAIR_NAMES for n in p)}
-)
-HEADER_MAX_CHARS = 60
+KNOWN_NAMES = frozenset({*TEXT_NAMES, *LABEL_NAMES, *SPLIT_COLUMN_NAMES, *PAIR_WORDS})
 HEADER_MAX_WORDS = 5
-# Numbers with a point or a comma, in groups of three, with a sign, an exponent or a percent sign; dates and times.
-# Digits match in one way only, so that long runs of them are fast.
-TYPED = re.compile(
-    r"""[-+\u2212]?(?:\d++(?:[.,]\d*+)?|[.,]\d++)(?:[eE][-+]?\d++)?%?
-      | [-+\u2212]?\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})++(?:[.,]\d++)?%?
-      | \d{1,4}([-/.])\d{1,2}\1\d{1,4}\.?(?:[T ,]\ *+\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?(?:Z|\ ?[-+]\d{2}:?\d{2})?)?
-      | \d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?
-    """,
-    re.VERBOSE,
-)
+# Letters other than those of numbers and dates, as in 1e-5 and 2020-01-02T10:30Z.
+LETTER = re.compile(r"[^\W\d_eETZ]")
 # Spellings of a missing value.
 GAPS = frozenset({"", "-", "--", "?", ".", "na", "n/a", "nan", "null", "none", "nil"})
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first row names the columns: known names, or short words above values of another kind."""
-    if len(rows) < 2:
-        return bool(rows) and any(plain_name(cell) in KNOWN_NAMES for cell in rows[0])
-    first = [cell.strip() for cell in rows[0]]
-    below = [[row[i].strip() for row in rows[1:] if len(row) > i] for i in range(len(first))]
-    columns = list(zip(first, below, strict=True))
-    if any(plain_name(cell) in KNOWN_NAMES and cell not in values for cell, values in columns):
+    columns = [
+        (
+            name.strip(),
+            [cell for row in rows[1:] if len(row) > place and (cell := row[place].strip()).casefold() not in GAPS],
+        )
+        for place, name in enumerate(rows[0])
+    ]
+    if any(plain_name(name) in KNOWN_NAMES and name not in values for name, values in columns):
         return True
-    if any(TYPED.fullmatch(cell) for cell in first):
-        return False
-    if any(cell and cell in values for cell, values in columns):
-        return False  # a cell that occurs again below is a value
-    if any(_above_values(cell, values) for cell, values in columns):
+    named = [(name, values) for name, values in columns if name.casefold() not in GAPS]
+    if any(name in values or _is_typed(name) for name, values in named):
+        return False  # a name that occurs again below is a value
+    if any(values and all(map(_is_typed, values)) for _name, values in named):
         return True
-    short = all(len(cell) <= HEADER_MAX_CHARS and len(cell.split()) <= HEADER_MAX_WORDS for cell in first)
-    worded = [values for values in below if not all(map(_is_typed, values))]
-    longest = max((sum(map(len, values)) / len(values) for values in worded), default=0.0)
-    names = [cell for cell in first if cell]
-    return short and len(set(names)) == len(names) and longest > 2 * max(map(len, first))
-
-
-def _above_values(cell: str, values: Sequence[str]) -> bool:
-    """Return whether a cell names a column of numbers and dates, some of which may be missing.
-
-    A missing value is not a name, so such a cell counts only above row numbers.
-    """
-    if cell.casefold() in GAPS:
-        return bool(values) and any(values == [str(i + start) for i in range(len(values))] for start in (0, 1))
-    return not all(value.casefold() in GAPS for value in values) and all(map(_is_typed, values))
+    names = [name for name, _values in named]
+    short = all(len(name.split()) <= HEADER_MAX_WORDS for name in names)
+    longest = max((sum(map(len, values)) / len(values) for _name, values in named if values), default=0.0)
+    return short and len(set(names)) == len(names) and longest > 2 * max(map(len, names), default=0)
 
 
 def _is_typed(value: str) -> bool:
-    """Return whether a value is a number, a date or missing."""
-    return TYPED.fullmatch(value) is not None or value.casefold() in GAPS
+    """Return whether a value is a number, a date or a time."""
+    return any(map(str.isdigit, value)) and not LETTER.search(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +126,9 @@ class Column:
         again = self.distinct < len(self.values) or len(self.values) <= 2
         return bool(self.values) and few and again and self.mean_chars <= LABEL_MEAN_CHARS
 
-    @property
-    def decimals(self) -> bool:
-        """Return whether the values are numbers, many of them different, and some with a decimal point."""
-        numbers = all(NUMBER.fullmatch(value) for value in self.values)
-        many = self.distinct >= min(SCORE_DISTINCT_MIN, max(2, len(self.values)))
-        return bool(self.values) and numbers and many and any("." in value for value in self.values)
-
 
 def guess_columns(
-    columns: Sequence[str],
-    preview: Sequence[Sequence[str]],
-    given: ReadingConfig = GUESS_ALL,
-    unread: Mapping[str, str] = NOTHING,
+    columns: Sequence[str], preview: Sequence[Sequence[str]], given: ReadingConfig = GUESS_ALL
 ) -> ReadingConfig:
     """Return `given`, with the columns and the kind of label filled in.
 
@@ -185,41 +136,42 @@ def guess_columns(
         columns: their names, all different.
         preview: the first rows.
         given: settings that are not guessed; None is guessed, "" means none.
-        unread: columns that are not read, each with the type of its values.
     Returns: text, text_b, label, split and kind, none of them None.
     Raises: ConfigError for a column that does not exist or has two roles; TaskError if no column fits the texts or the
         labels.
     """
-    for part in ("text", "text_b", "label", "split"):
-        if kind := unread.get(name := getattr(given, part) or ""):
-            raise ConfigError(
-                part,
-                name,
-                "values of type {type} are not supported; choose another column, or save it as text.",
-                type=kind,
-            )
     check_columns(columns, given)
-    known = {
-        name: Column(name, tuple(cell for row in preview if len(row) > place and (cell := row[place].strip())))
+    known = [
+        Column(name, tuple(cell for row in preview if len(row) > place and (cell := row[place].strip())))
         for place, name in enumerate(columns)
-    }
-    taken = {name for name in (given.text, given.text_b, given.label, given.split) if name}
-    free = [column for column in known.values() if column.name not in taken]
-    text, text_b = given.text, given.text_b
-    if text is None and text_b is None and (pair := _pair(free)):
-        text, text_b = pair
-    free = _without(free, (text, text_b))
-    split = given.split if given.split is not None else _split(free)
-    free = _without(free, (split,))
-    label = given.label or _named_label(free)
-    text = text or _named(_without(free, (label,)), TEXT_NAMES)
-    free = _without(free, (text, label))
-    text_b = text_b if text_b is not None else (_named(free, TEXT_B_NAMES) or "")
-    free = _without(free, (text_b,))
-    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", columns, unread)
-    text = text or _text_by_content(_without(free, (label,))) or _missing("text", columns, unread)
-    kind = given.kind or _kind(known[label], paired=bool(text_b))
-    full = given.model_copy(update={"text": text, "text_b": text_b, "label": label, "split": split, "kind": kind})
+    ]
+    roles = {part: getattr(given, part) for part in ("text", "text_b", "label", "split")}
+
+    def free() -> list[Column]:
+        return [column for column in known if column.name not in roles.values()]
+
+    if roles["text"] is None and roles["text_b"] is None and (pair := _pair(free())):
+        roles["text"], roles["text_b"] = pair
+    if roles["split"] is None:
+        roles["split"] = _split(free())
+    roles["label"] = roles["label"] or _named_label(free())
+    roles["text"] = roles["text"] or _named(free(), TEXT_NAMES)
+    roles["text_b"] = roles["text_b"] or ""
+    if roles["label"] is None:
+        roles["label"] = _label_by_content(free())
+    if roles["text"] is None:
+        roles["text"] = _text_by_content(free())
+    for part in ("label", "text"):
+        if roles[part] is None:
+            raise TaskError(
+                "no column looks like the {part} (there is {names}): choose the {part} column, or name it {part} in "
+                "the first line.",
+                part=part,
+                names=quote_value(join_list(columns)),
+            )
+    label = next(column for column in known if column.name == roles["label"])
+    kind = given.kind or _kind(label, paired=bool(roles["text_b"]))
+    full = given.model_copy(update={**roles, "kind": kind})
     check_columns(columns, full)
     return full
 
@@ -243,10 +195,6 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         raise ConfigError("kind", given.kind, "similarity needs two texts; choose a second text.")
 
 
-def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:
-    return [column for column in columns if column.name not in names]
-
-
 def _named(columns: Sequence[Column], names: Sequence[str]) -> str | None:
     found = {plain_name(column.name): column.name for column in reversed(columns)}
     return next((found[name] for name in names if name in found), None)
@@ -257,7 +205,7 @@ def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
     for first, second in PAIR_NAMES:
         if first in found and second in found:
             # The answer to a question may be a class, such as "yes" and "no".
-            if found[second].like_label and found[second].mean_chars < TEXT_MEAN_CHARS:
+            if second in LABEL_NAMES and found[second].like_label:
                 continue
             return found[first].name, found[second].name
     return None
@@ -280,18 +228,14 @@ def _split(columns: Sequence[Column]) -> str:
     return name if name and values and fitting >= SPLIT_SHARE * len(values) else ""
 
 
-def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | None:
+def _label_by_content(columns: Sequence[Column]) -> str | None:
     """Find the label-like column with the fewest distinct values, at least two; among equals, the last.
 
     In a file sorted by label, the first rows have only one label. The first label-like column is then returned.
     """
-    if needs_text and len(columns) < 2:
-        return None
     likely = [column for column in columns if column.like_label]
-    informative = [column for column in likely if column.distinct >= 2]
-    if informative:
-        return min(reversed(informative), key=lambda column: column.distinct).name
-    return likely[0].name if likely else None
+    informative = [column for column in likely if column.distinct >= 2] or likely[:1]
+    return min(reversed(informative), key=lambda column: column.distinct).name if informative else None
 
 
 def _text_by_content(columns: Sequence[Column]) -> str | None:
@@ -301,12 +245,8 @@ def _text_by_content(columns: Sequence[Column]) -> str | None:
 
 
 def _kind(label: Column, *, paired: bool) -> Kind:
-    if not paired:
+    """Return "similarity" for numbers with fractions, or below the name of a score; whole numbers may be classes."""
+    if not paired or not label.values or not all(NUMBER.fullmatch(value) for value in label.values):
         return "classes"
-    numbers = bool(label.values) and all(NUMBER.fullmatch(value) for value in label.values)
-    return "similarity" if (plain_name(label.name) in SCORE_NAMES and numbers) or label.decimals else "classes"
-
-
-def _missing(part: str, columns: Iterable[str], unread: Mapping[str, str]) -> str:
-    names = [*columns, *(f"{name} ({kind})" for name, kind in unread.items())]
-    raise TaskError(MISSING[part], names=quote_value(join_list(names)), part=part)
+    scores = plain_name(label.name) in SCORE_NAMES or any(float(value) % 1 for value in label.values)
+    return "similarity" if scores else "classes"

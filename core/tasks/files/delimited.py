@@ -1,7 +1,7 @@
 """Rows of CSV and TSV files, read by Python's `csv` module in the dialect that gives the most regular rows.
 
-Measured on the 49 dialects of `tests/core/tasks/files/test_dialects.py`: this module reads 49 correctly, DuckDB 2.0 46,
-clevercsv 43, pandas 27. A single stray quote in a file hides all others from DuckDB's sniffer.
+DuckDB's sniffer recognises fewer of the dialects of `tests/core/tasks/files/test_dialects.py`, clevercsv's and pandas'
+fewer still, and a single stray quote in a file hides all others from DuckDB.
 """
 
 from __future__ import annotations
@@ -24,33 +24,22 @@ FIELD_MAX_CHARS = 2**20
 # An unclosed quote swallows the lines after it. Up to this number the row counts as damaged, beyond it the file does.
 SWALLOWED_LINES_MAX = 20
 
-# Rows that a dialect is judged by. Tiny rows in up to 48 dialects would take many seconds.
+# Rows that a dialect is judged by. Tiny rows in up to 24 dialects would take many seconds.
 SAMPLE_ROWS = 5_000
 # Dialects with at least this share of regular lines are compared by their unread quotation marks.
 REGULAR_SHARE = 0.98
-MARKED = re.compile(r"""^"|"\ *$|\\"|^\ +["']""")
+MARKED = re.compile(r'^"|"\ *$|\\"')
+# Apostrophes are common, so that single quotes count only if they begin as many fields as half of the lines.
+SINGLE_QUOTED = re.compile(r"(?:^|[,;|\t])\ *'", re.MULTILINE)
+SINGLE_MARKED = re.compile(rf"{MARKED.pattern}|^'.*'$", re.DOTALL)
 
 csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
+# The first line of a row, from 1, and its fields, or a clause on why it cannot be read.
+Record = tuple[int, tuple[str, ...] | Message]
 
-class UnreadableRow(tuple[str, ...]):
-    """An unreadable row: no fields, and the reason."""
-
-    reason: Message
-
-    @classmethod
-    def because(cls, reason: Message) -> UnreadableRow:
-        row = cls()
-        row.reason = reason
-        return row
-
-
-Record = tuple[int, tuple[str, ...]]
-
-STRAY_QUOTE = UnreadableRow.because(Message("{where} has a misplaced quotation mark"))
-LONG_FIELD = UnreadableRow.because(
-    Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS)
-)
+STRAY_QUOTE = Message("{where} has a misplaced quotation mark")
+LONG_FIELD = Message("{where} has a field of more than {most:,} characters", most=FIELD_MAX_CHARS)
 
 
 class Dialect(NamedTuple):
@@ -60,87 +49,78 @@ class Dialect(NamedTuple):
         quote: encloses a field that may hold delimiters and line breaks; "" if quotation marks are plain characters.
         escape: makes the next character part of the text; "" for none. A quotation mark within quotes may be doubled in
             any case.
-        skip_initial_space: ignore spaces after a delimiter, so that a quotation mark may follow them.
     """
 
     delimiter: str
     quote: str = '"'
     escape: str = ""
-    skip_initial_space: bool = False
 
 
-def find_dialect(sample: str, given: ReadingConfig, *, whole: bool) -> Dialect:
+def find_dialect(sample: str, given: ReadingConfig) -> Dialect:
     """Return the dialect that reads most lines of a file's beginning as rows of equal length.
 
     If several dialects do so for almost all lines, the one with the fewest unread quotation marks at the ends of fields
-    and rows is returned; among equals, the simplest.
-
-    Args:
-        given: settings that are not detected.
-        whole: True if the sample is the whole file, so that its last row is complete.
+    is returned; among equals, the simplest. Settings in `given` are not detected.
     """
-    quotes = ['"', *([""] if '"' in sample else []), *(["'"] if "'" in sample else [])]
-    escaped = re.search(r"""\\["',;|\t]""", sample)
-    spaced = re.search(r"""(?:^|[,;|\t])\ +["']""", sample, re.MULTILINE)
+    single = 2 * len(SINGLE_QUOTED.findall(sample)) >= max(2, len(sample.splitlines()))
+    quotes = ['"', *([""] if '"' in sample else []), *(["'"] if single else [])]
+    escapes = ["", "\\"] if re.search(r"""\\["',;|\t]""", sample) else [""]
     dialects = [
         Dialect(*parts)
         for parts in product(
             [given.delimiter] if given.delimiter else [mark for mark in DELIMITERS if mark in sample] or [","],
             quotes if given.quote is None else [given.quote],
-            ["", "\\"] if escaped and given.escape is None else [given.escape or ""],
-            [False, True] if spaced and given.skip_initial_space is None else [bool(given.skip_initial_space)],
+            escapes if given.escape is None else [given.escape],
         )
     ]
-    return max(dialects, key=lambda dialect: _fit(sample, dialect, whole=whole, settled=given.quote is not None))
+    marked = SINGLE_MARKED if single and given.quote is None else MARKED
+    return max(dialects, key=lambda dialect: _fit(sample, dialect, marked))
 
 
-def _fit(sample: str, dialect: Dialect, *, whole: bool, settled: bool) -> tuple[float, int, float]:
-    """Compute a sort key: the capped share of regular lines, the negated number of unread marks, the share.
-
-    Args:
-        settled: True if the quotation mark is given, so that apostrophes around fields do not count.
-    """
+def _fit(sample: str, dialect: Dialect, marked: re.Pattern[str]) -> tuple[float, int, float]:
+    """Compute a sort key: the capped share of regular lines, the negated number of unread marks, the share."""
     rows = list(islice(_rows(io.StringIO(sample, newline=""), dialect), SAMPLE_ROWS))
-    if not whole and len(rows) > 1:
-        rows.pop()
     lines: Counter[int] = Counter()
-    left = single = 0
+    unread = 0
     for start, end, fields in rows:
-        lines[len(fields)] += end - start
-        left += isinstance(fields, UnreadableRow) or sum(MARKED.search(field) is not None for field in fields)
-        single += any(len(field) > 1 and field[0] == field[-1] == "'" for field in fields)
-    if not settled and 2 * single >= len(rows):  # occasional apostrophes belong to the text
-        left += single
+        if isinstance(fields, Message):
+            lines[0] += end - start
+            unread += 1
+        else:
+            lines[len(fields)] += end - start
+            unread += sum(marked.search(field) is not None for field in fields)
     regular = max((count for length, count in lines.items() if length > 1), default=0) / max(1, lines.total())
-    return min(regular, REGULAR_SHARE), -left, regular
+    return min(regular, REGULAR_SHARE), -unread, regular
 
 
-def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
-    """Yield each row with its first line, from 1. Blank lines are skipped, and an unreadable row is `UnreadableRow`.
+def records(lines: Iterable[str], dialect: Dialect, name: str) -> Iterator[Record]:
+    """Yield each row. Blank lines are skipped.
 
     Args:
         lines: lines of a file opened with newline="".
-    Raises: TaskError, without the name of the file, for a quote that swallows many lines.
+        name: the file's name, for messages.
+    Raises: TaskError for a quote that swallows many lines.
     """
     for start, end, fields in _rows(lines, dialect):
-        if isinstance(fields, UnreadableRow) and end - start > SWALLOWED_LINES_MAX:
+        if isinstance(fields, Message) and end - start > SWALLOWED_LINES_MAX:
             raise TaskError(
-                "{where} has a quotation mark that is not closed in its row: close it, or write {mark}{mark} for a "
-                "quotation mark within a quoted text.",
+                "{file}, {where} has a quotation mark that is not closed in its row: close it, or write {mark}{mark} "
+                "for a quotation mark within a quoted text.",
+                file=name,
                 where=place_words("line", start),
                 mark=dialect.quote or '"',
             )
         yield start, fields
 
 
-def _rows(lines: Iterable[str], dialect: Dialect) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _rows(lines: Iterable[str], dialect: Dialect) -> Iterator[tuple[int, int, tuple[str, ...] | Message]]:
     """Yield each row with its first line, from 1, and the line after its last."""
     reader = csv.reader(
         lines,
         delimiter=dialect.delimiter,
         quotechar=dialect.quote or None,
         escapechar=dialect.escape or None,
-        skipinitialspace=dialect.skip_initial_space,
+        skipinitialspace=True,  # a quotation mark may follow
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
         strict=True,
     )

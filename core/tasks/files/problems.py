@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
-
-from pydantic import PlainSerializer, PlainValidator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from core.config import ReadingConfig
-from core.errors import ConfigError, quote_value
-from core.messages import N_, Message, dump_text, load_text
+from core.errors import ConfigError, TaskError, quote_value
+from core.messages import N_, Message
+from core.settings import PREFIX
 from core.tasks.files.columns import NUMBER, SPLITS
-from core.tasks.rows import Rows, place_words
-from core.tasks.survey import folded
+from core.tasks.rows import place_words
 
 # Maximum number of listed problems of each kind in each file. All are counted.
 PROBLEMS_LISTED = 1_000
-DIGEST_BYTES = 16
-
-Label = str | float | None
-# A message in JSON.
-StoredMessage = Annotated[
-    Message,
-    PlainValidator(lambda text: load_text(text.encode())),
-    PlainSerializer(lambda text: dump_text(text).decode()),
-]
+EMPTY = Message("{where} has an empty {column}")
 
 
 class ProblemKind(NamedTuple):
@@ -37,13 +26,12 @@ class ProblemKind(NamedTuple):
     Attributes:
         label: name in a list of counts; translated for display, like `sentence`.
         must_drop: whether such rows cannot be used; if False, the user chooses.
-        sentence: meaning of the problem, and why it matters.
+        sentence: why the problem matters; "" if the label says it.
     """
 
-    name: str
     label: str
-    must_drop: bool
-    sentence: str
+    must_drop: bool = True
+    sentence: str = ""
 
 
 class Problem(NamedTuple):
@@ -51,51 +39,52 @@ class Problem(NamedTuple):
 
     kind: str
     line: int
-    message: StoredMessage
+    message: Message
     file: str
 
 
 # An unusable row is reported with the first of these problems that applies.
 PROBLEMS: Mapping[str, ProblemKind] = {
-    name: ProblemKind(name, label, must_drop, sentence)
-    for name, label, must_drop, sentence in (
-        (
-            "fields",
-            N_("rows that do not fit the columns"),
-            True,
-            N_("The row has more or fewer fields than there are columns, or cannot be read."),
+    "fields": ProblemKind(N_("rows that do not fit the columns")),
+    "empty_text": ProblemKind(N_("rows without a text")),
+    "empty_label": ProblemKind(N_("rows without a label")),
+    "long_text": ProblemKind(N_("rows with an over-long text")),
+    "long_label": ProblemKind(N_("rows with an over-long label")),
+    "bad_score": ProblemKind(N_("rows with an invalid score")),
+    "bad_split": ProblemKind(N_("rows with an unknown split")),
+    "duplicate": ProblemKind(
+        N_("repeated rows"),
+        must_drop=False,
+        sentence=N_(
+            "An earlier row has the same text and label. Across splits, repeated rows make test scores too high."
         ),
-        ("empty_text", N_("rows without a text"), True, N_("A text is empty or only white space.")),
-        ("empty_label", N_("rows without a label"), True, N_("The label is empty or only white space.")),
-        ("long_text", N_("rows with an over-long text"), True, N_("A text is longer than the limit.")),
-        ("long_label", N_("rows with an over-long label"), True, N_("The label is longer than the limit.")),
-        ("bad_score", N_("rows with an invalid score"), True, N_("The similarity score is not a finite number.")),
-        (
-            "bad_split",
-            N_("rows with an unknown split"),
-            True,
-            N_("The split is not train, validation, test or a common name of these."),
-        ),
-        (
-            "duplicate",
-            N_("repeated rows"),
-            False,
-            N_("An earlier row has the same text and label. Across splits, repeated rows make test scores too high."),
-        ),
-        (
-            "two_labels",
-            N_("rows whose text has two labels"),
-            False,
-            N_("The same text has different labels, so one of them is probably wrong."),
-        ),
-        (
-            "formula",
-            N_("rows with a spreadsheet formula"),
-            False,
-            N_("A cell looks like a formula, which a spreadsheet would run."),
-        ),
-    )
+    ),
+    "two_labels": ProblemKind(
+        N_("rows whose text has two labels"),
+        must_drop=False,
+        sentence=N_("The same text has different labels, so one of them is probably wrong."),
+    ),
+    "formula": ProblemKind(
+        N_("rows with a spreadsheet formula"),
+        must_drop=False,
+        sentence=N_("A cell looks like a formula, which a spreadsheet would run."),
+    ),
 }
+
+
+# Units of the limits of the settings.
+LIMITS = {"max_file_mb": N_("MB"), "max_columns": N_("columns"), "max_rows": N_("rows")}
+
+
+def limit_error(file: str, limit: str, most: int) -> TaskError:
+    """Return the error for a file that exceeds a limit of the settings."""
+    return TaskError(
+        "{file} has more than {most:,} {unit}: shorten the file, or raise {setting}.",
+        file=file,
+        most=most,
+        unit=Message(LIMITS[limit]),
+        setting=f"{PREFIX}{limit.upper()}",
+    )
 
 
 def check_drop(kinds: Iterable[str]) -> None:
@@ -107,29 +96,19 @@ def check_drop(kinds: Iterable[str]) -> None:
 
 def score(text: str) -> float | None:
     """Parse a finite number; return None for anything else."""
-    try:
-        value = float(text) if "_" not in text else math.nan
-    except ValueError:
-        return None
+    value = float(text) if NUMBER.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
 
 
 # Some spreadsheets accept the full-width forms of East Asian keyboards.
 FORMULA_MARKS = tuple("=+-@＝＋－＠")
-# Characters between the mark and the formula: signs, brackets, and numbers followed by an operator. Repetitions here
-# and below are possessive (`++`, `*+`), so that no cell makes the pattern backtrack.
-LEAD = r"(?:[-+@(\s]++|\d[\d.]*+[\s)]*+[-+*/^&])*+"
-# Likely formulas, but not texts that happen to begin like one.
+# Likely formulas, but not texts that happen to begin like one. After the mark come signs, brackets and numbers.
+# Repetitions are possessive (`++`, `*+`), so that no cell makes the pattern backtrack.
+LEAD = r"[-+@(\s\d.*/^&]*+"
 FORMULA = re.compile(
-    rf"""={LEAD}[^\W\d][\w.]*+\(                 # =HYPERLINK(, =(hyperlink(, =-SUM(
-      | [+@](?!\s){LEAD}[^\W\d][\w.]*+\(         # +hyperlink(, +1+HYPERLINK(, @sum(
-      | [-+@]{LEAD}[A-Z][A-Z0-9.]*+\(             # -SUM(, - SUM(
-      | [-+@=]{LEAD}[^\W\d]\w*+\|(?:(?!\s)|\s*+')  # =cmd|, -2+3+cmd|, +cmd| '
-      | [+=]{LEAD}(?:'[^'\n]*+'|[\w.\[\]]++)!\$?[A-Za-z]{{1,3}}\$?\d  # =Sheet1!A1, ='Sheet 1'!A1
-      | [+=]{LEAD}\$?[A-Za-z]{{1,3}}\$?\d++\s*+(?:$|[-+*/^&:%)<=>])     # =a1, +A1, +A1*2
-      | ={LEAD}\$?[A-Z]{{1,3}}\$?\d               # =A1
-      | =\s*+[-+]?\d                             # =1+1
-      | =[(\s]*+"                                # ="text"
+    rf"""=[\s(]*+[-+]?(?:\d|["'\[])                                  # =1+1, ="text", ='Sheet 1'!A1
+      | ={LEAD}(?:[^\W\d][\w.]*+[(|!]|\$?[A-Za-z]{{1,3}}\$?\d)      # =SUM(, =cmd|, =Sheet1!A1, =$A$1
+      | [-+@]{LEAD}(?:[A-Z][A-Z0-9.]*+\(|[^\W\d]\w*+\|\S)         # -SUM(, +1+HYPERLINK(, @cmd|
     """,
     re.VERBOSE,
 )
@@ -159,25 +138,17 @@ def row_problem(
         limits: maximum number of characters of a text and of a label.
     """
     if not text or second == "":
-        return "empty_text", _nothing_in(mapping.text_b if text else mapping.text)
+        return "empty_text", EMPTY.fill(column=quote_value(mapping.text_b if text else mapping.text))
     if not label:
-        return "empty_label", _nothing_in(mapping.label)
+        return "empty_label", EMPTY.fill(column=quote_value(mapping.label))
     text_max, label_max = limits
     longest = max(text, second or "", key=len)
     if len(longest) > text_max:
-        return "long_text", Message(
-            "{where} has a text of {chars:,} characters, but at most {most:,} are read: {begins}",
-            chars=len(longest),
-            most=text_max,
-            begins=quote_value(longest[:text_max]),
-        )
+        clause = N_("{where} has a text of more than {most:,} characters: {begins}")
+        return "long_text", Message(clause, most=text_max, begins=quote_value(longest[:text_max]))
     if len(label) > label_max:
-        return "long_label", Message(
-            "{where} has a label of {chars:,} characters, but at most {most:,} are read: {begins}",
-            chars=len(label),
-            most=label_max,
-            begins=quote_value(label[:label_max]),
-        )
+        clause = N_("{where} has a label of more than {most:,} characters: {begins}")
+        return "long_label", Message(clause, most=label_max, begins=quote_value(label[:label_max]))
     if mapping.kind == "similarity" and score(label) is None:
         return "bad_score", Message("{where} has the score {score}, which is not a number", score=quote_value(label))
     if split is not None and split.casefold() not in SPLITS:
@@ -187,112 +158,39 @@ def row_problem(
     return None
 
 
-def _nothing_in(column: str | None) -> Message:
-    return Message("{where} has an empty {column}", column=quote_value(column))
+class ProblemList:
+    """Problems of one file: all are counted, and the first of each kind are listed."""
 
+    def __init__(self, file: str, format_: str) -> None:
+        self.file = file
+        self.counts: Counter[str] = Counter()
+        self.listed: list[Problem] = []
+        self._unit = "row" if format_ == "Parquet" else "line"
 
-@dataclass(frozen=True, slots=True)
-class NumberedRows:
-    """The rows of one file, and the line (or the row number, as `unit` says) of each."""
+    def where(self, line: int, *, begins: bool = False) -> Message:
+        """Return the position of a row in words. Args: begins: whether they begin a sentence."""
+        return place_words(self._unit, line, begins=begins)
 
-    name: str
-    unit: str
-    rows: Rows
-    lines: Sequence[int]
+    def add(self, kind: str, line: int, clause: Message) -> None:
+        """Add a problem. Args: clause: a clause without its placeholder `{where}`."""
+        self.counts[kind] += 1
+        if self.counts[kind] <= PROBLEMS_LISTED:
+            # Translators: a clause on what is wrong with a row, with the full stop that ends a sentence.
+            message = Message("{clause}.", clause=clause.fill(where=self.where(line, begins=True)))
+            self.listed.append(Problem(kind, line, message, self.file))
 
-    def cells(self, row: int) -> tuple[str, ...]:
-        """Return the text or both texts, then the label."""
-        seconds = () if self.rows.seconds is None else (self.rows.seconds[row],)
-        return (self.rows.texts[row], *seconds, self.rows.labels[row])
-
-    def label(self, row: int) -> Label:
-        """Return the label for comparison, with a score as a number."""
-        label = self.rows.labels[row]
-        return label if self.rows.kind == "classes" else score(label)
-
-
-@dataclass(frozen=True, slots=True)
-class OptionalProblems:
-    """Optional problems of one file: the user decides whether to drop such rows.
-
-    Attributes:
-        rows: rows with a problem, by its kind.
-        problems: the first 1,000 of each kind.
-    """
-
-    rows: dict[str, list[int]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-
-
-Place = tuple[NumberedRows, int]
-
-SENTENCES = {
-    "duplicate": N_("{here} repeats {there}: {text}."),
-    "two_labels": N_("{here} has the label {label}, but {there} has {other} for the same text: {text}."),
-    "formula": N_("{here} has a cell that a spreadsheet would run as a formula: {cell}."),
-}
-
-
-def optional_problems(files: Sequence[NumberedRows]) -> list[OptionalProblems]:
-    """Find repeated rows, texts with two labels and formulas. A row may repeat one of an earlier file.
-
-    Texts are compared in `folded` form, and scores as numbers.
-    """
-    places: list[Place] = [(file, row) for file in files for row in range(len(file.rows))]
-    # Rows with the same texts have the same short key. No folded text holds a line break.
-    keys = ("\n".join(folded(file.cells(row)[:-1])) for file, row in places)
-    texts = [hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest() for key in keys]
-    # The first row of each text, and the first row of each other label of that text.
-    first: dict[bytes, int] = {}
-    others: dict[bytes, dict[Label, int]] = {}
-    for place, text in enumerate(texts):
-        label, start = _label(places[place]), first.setdefault(text, place)
-        if label != _label(places[start]):
-            others.setdefault(text, {}).setdefault(label, place)
-    noted = {id(file): OptionalProblems() for file in files}
-    for place, text in enumerate(texts):
-        file, row = here = places[place]
-        start, of_text = first[text], others.get(text, {})
-        is_first_label = _label(here) == _label(places[start])
-        same = start if is_first_label else of_text[_label(here)]
-        if same != place:
-            _note(noted[id(file)], "duplicate", here, places[same])
-        if of_text:
-            other = next(iter(of_text.values())) if is_first_label else start
-            _note(noted[id(file)], "two_labels", here, places[other])
-        if any(map(is_formula, file.cells(row))):
-            _note(noted[id(file)], "formula", here, here)
-    return [noted[id(file)] for file in files]
-
-
-def _label(place: Place) -> Label:
-    file, row = place
-    return file.label(row)
-
-
-def _note(noted: OptionalProblems, kind: str, here: Place, other: Place) -> None:
-    """Record a problem of a row, with a message that names the other row and, if they differ, the files."""
-    (file, row), (other_file, other_row) = here, other
-    rows = noted.rows.setdefault(kind, [])
-    rows.append(row)
-    if len(rows) > PROBLEMS_LISTED:
-        return
-    same = file is other_file
-    words = place_words(file.unit, file.lines[row], begins=same)
-    other_words = place_words(other_file.unit, other_file.lines[other_row])
-    if not same:
-        # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
-        words = Message("{file}, {line},", file=quote_value(file.name), line=words)
-        # Translators: line 5 of 'train.csv'.
-        other_words = Message("{line} of {file}", line=other_words, file=quote_value(other_file.name))
-    text, *_, label = cells = file.cells(row)
-    message = Message(
-        SENTENCES[kind],
-        here=words,
-        there=other_words,
-        text=quote_value(text),
-        label=quote_value(label),
-        other=quote_value(other_file.cells(other_row)[-1]),
-        cell=quote_value(next(filter(is_formula, cells), "")),
-    )
-    noted.problems.append(Problem(kind, file.lines[row], message, file.name))
+    def no_rows(self, name: str) -> TaskError:
+        """Return the error for a table without a usable row."""
+        if not self.counts:
+            return TaskError("{file} has columns but no rows: add rows with a text and a label.", file=name)
+        kind, count = self.counts.most_common(1)[0]
+        first = next(problem for problem in self.listed if problem.kind == kind)
+        clause: Message = first.message.values["clause"]
+        return TaskError(
+            "{file} has no usable row: of {total:,}, {count:,} are {kind} ({first}).",
+            file=name,
+            total=self.counts.total(),
+            count=count,
+            kind=Message(PROBLEMS[kind].label),
+            first=clause.fill(where=self.where(first.line)),
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -13,35 +13,50 @@ from typing import NamedTuple
 from core.config import ReadingConfig
 from core.config.describe import value_text
 from core.config.fields import fields_of
-from core.errors import ConfigError, TaskError, quote_value
-from core.messages import ENGLISH, Message, _, clauses, in_language, join_label, join_list, ngettext
-from core.settings import PREFIX, Settings, settings
+from core.errors import PlaygroundError, TaskError, quote_value
+from core.messages import ENGLISH, N_, Message, _, clauses, in_language, join_label, join_list, ngettext
+from core.settings import PREFIX, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
-from core.tasks.files.delimited import Dialect, UnreadableRow
+from core.tasks.files.delimited import Dialect
 from core.tasks.files.problems import (
     PROBLEMS,
-    PROBLEMS_LISTED,
-    NumberedRows,
     Problem,
+    ProblemList,
     check_drop,
-    optional_problems,
+    is_formula,
+    limit_error,
     row_problem,
+    score,
 )
 from core.tasks.files.tables import Format, Table, open_table
-from core.tasks.rows import Rows, SplitName, place_words
+from core.tasks.rows import Rows, SplitName
+from core.tasks.survey import folded
 
 READING = fields_of(ReadingConfig)
+USUAL = {"quote": '"', "escape": ""}
 # One seed for all users, so that the same file gives the same rows.
 SAMPLE_SEED = 20210111
+# Line, text, second text ("" if the rows are no pairs), label and split.
+UsableRow = tuple[int, str, str, str, SplitName]
+OPTIONAL_CLAUSES = {
+    "duplicate": N_("{where} repeats {there}: {text}"),
+    "two_labels": N_("{where} has the label {label}, but {there} has {other} for the same text: {text}"),
+    "formula": N_("{where} has a cell that a spreadsheet would run as a formula: {cell}"),
+}
 
 
 class Source(NamedTuple):
-    """The format of a file, and the number of its rows that were read."""
+    """The format of a file, and the number of its rows that were read.
+
+    Attributes:
+        mapping: the options, with every field of the format filled in.
+        total: number of rows in the file, including unusable ones.
+        sampled: True if the rows are a seeded sample of the usable rows.
+    """
 
     name: str
     format: Format
-    encoding: str | None
-    dialect: Dialect | None
+    mapping: ReadingConfig
     rows: int
     total: int
     sampled: bool
@@ -49,11 +64,10 @@ class Source(NamedTuple):
     @property
     def sentence(self) -> str:
         """Return one line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
-        parts = [
-            self.format,
-            value_text(self.encoding, READING["encoding"]) if self.encoding else "",
-            *(unusual_names(self.dialect) if self.dialect else []),
-        ]
+        values = self.mapping.model_dump()
+        parts = [self.format, value_text(self.mapping.encoding, READING["encoding"]) if self.mapping.encoding else ""]
+        names = ("delimiter", *(name for name in USUAL if values[name] != USUAL[name])) if values["delimiter"] else ()
+        parts += [value_text(values[name], READING[name]).lower() for name in names]
         count = ngettext("{count} row", "{count} rows", self.rows)
         if self.sampled:
             count = _("a sample of {rows:,} of {total:,} rows", rows=self.rows, total=self.total)
@@ -67,33 +81,26 @@ class Reading:
     """The usable rows of one file, and the problems of the others.
 
     Attributes:
-        encoding, dialect: None if the format has none.
-        mapping: the options, with every field of the format filled in.
         rows: in the order of the file.
         lines: first line of each row, from 1 (in a Parquet file, its number).
         problems: in the order of the file, the first 1,000 of each kind.
         counts: problems by kind; a row has at most one.
-        total: number of rows in the file, including unusable ones.
-        sampled: True if `rows` is a seeded sample of the usable rows.
     """
 
-    name: str
-    format: Format
-    encoding: str | None
-    dialect: Dialect | None
-    columns: tuple[str, ...]
-    mapping: ReadingConfig
+    source: Source
     rows: Rows
     lines: tuple[int, ...]
     problems: tuple[Problem, ...]
     counts: Mapping[str, int]
-    total: int
-    sampled: bool
 
-    @property
-    def source(self) -> Source:
-        rows = len(self.rows)
-        return Source(self.name, self.format, self.encoding, self.dialect, rows, self.total, self.sampled)
+    def cells(self, row: int) -> tuple[str, ...]:
+        """Return the text or both texts, then the label."""
+        seconds = () if self.rows.seconds is None else (self.rows.seconds[row],)
+        return (self.rows.texts[row], *seconds, self.rows.labels[row])
+
+    def label(self, row: int) -> str | float | None:
+        """Return the label for comparison, with a score as a number."""
+        return self.rows.labels[row] if self.rows.kind == "classes" else score(self.rows.labels[row])
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class CombinedFiles:
             if gone and len(gone) == len(reading.rows):
                 raise TaskError(
                     "{file} has no rows left after dropping these: choose fewer kinds of problems.",
-                    file=quote_value(reading.name),
+                    file=quote_value(reading.source.name),
                 )
             left = [row for row in range(len(reading.rows)) if row not in gone]
             kept.append(reading.rows.take(left) if gone else reading.rows)
@@ -142,26 +149,9 @@ class CombinedFiles:
         return sum(sum(reading.counts.values()) for reading in self.readings)
 
 
-def unusual_names(dialect: Dialect) -> list[str]:
-    """Return the names of the delimiter, and of a quotation mark or an escape that is unusual."""
-    usual = {"quote": '"', "escape": ""}
-    unusual = [name for name in usual if getattr(dialect, name) != usual[name]]
-    return [value_text(getattr(dialect, name), READING[name]).lower() for name in ("delimiter", *unusual)]
-
-
-class UsableRow(NamedTuple):
-    """A usable row."""
-
-    line: int
-    text: str
-    second: str
-    label: str
-    split: SplitName | None
-
-
 def read_file(path: Path, options: ReadingConfig = GUESS_ALL) -> Reading:
     """Read the rows of the file at a path. Raises: see `read_rows`."""
-    return read_rows(open_table(Path(path), options=options), options)
+    return read_rows(open_table(path, options=options), options)
 
 
 def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
@@ -172,29 +162,30 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     Raises: ConfigError for a column that does not exist; TaskError for a table that cannot be read, exceeds a limit, or
         has no usable row.
     """
-    limits, name = settings(), quote_value(Path(table.name).name)
-    mapping = _mapping(table, options, name)
-    check, kept = RowChecker(table, mapping, limits), Sampler(limits.max_rows)
-    for row in check.usable_rows():
-        if kept.seen == kept.size and limits.excess_rows == "refuse":
-            raise TaskError(
-                "{file} has more than {most:,} rows ({where} is one too many): give fewer, or raise {setting}.",
-                file=name,
-                most=kept.size,
-                where=place_words(table.place, row.line),
-                setting=f"{PREFIX}MAX_ROWS",
-            )
-        kept.add(row)
-    if not kept.seen:
-        raise check.no_rows(name)
-    found = kept.rows()
-    rows = Rows(
-        tuple(row.text for row in found),
-        tuple(row.label for row in found),
-        tuple(row.second for row in found) if mapping.text_b else None,
-        tuple(row.split or "train" for row in found) if mapping.split else None,
-        mapping.kind or "classes",
-    )
+    limits, name = settings(), quote_value(table.name)
+    try:
+        mapping = guess_columns(table.columns, table.preview, options)
+    except PlaygroundError as error:
+        error.message = Message("{file}: {problem}", file=name, problem=error.message)
+        raise
+    dialect = table.dialect._asdict() if table.dialect else dict.fromkeys(Dialect._fields)
+    mapping = mapping.model_copy(update={"encoding": table.encoding, "header": table.header} | dialect)
+    problems = ProblemList(table.name, table.format)
+    kept: list[UsableRow] = []
+    usable, rng = 0, random.Random(SAMPLE_SEED)  # noqa: S311 a sample, not a secret
+    # A uniform sample of a stream of rows (Vitter 1985, algorithm R).
+    for usable, row in enumerate(_usable_rows(table, mapping, problems), 1):
+        if usable <= limits.max_rows:
+            kept.append(row)
+        elif limits.excess_rows == "refuse":
+            raise limit_error(name, "max_rows", limits.max_rows)
+        elif (place := rng.randrange(usable)) < limits.max_rows:
+            kept[place] = row
+    if not kept:
+        raise problems.no_rows(name)
+    lines, texts, seconds, labels, splits = zip(*sorted(kept), strict=True)
+    pairs, split = seconds if mapping.text_b else None, splits if mapping.split else None
+    rows = Rows(texts, labels, pairs, split, mapping.kind or "classes")
     classes = len(set(rows.labels)) if rows.kind == "classes" else 0
     if classes > limits.max_classes:
         raise TaskError(
@@ -206,127 +197,105 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
             most=limits.max_classes,
             setting=f"{PREFIX}MAX_CLASSES",
         )
-    return Reading(
-        name=Path(table.name).name,
-        format=table.format,
-        encoding=table.encoding,
-        dialect=table.dialect,
-        columns=table.columns,
-        mapping=mapping,
-        rows=rows,
-        lines=tuple(row.line for row in found),
-        problems=tuple(check.problems),
-        counts=dict(check.counts),
-        total=check.total,
-        sampled=kept.seen > limits.max_rows,
-    )
+    total = usable + problems.counts.total()
+    source = Source(table.name, table.format, mapping, len(rows), total, usable > len(rows))
+    return Reading(source, rows, lines, tuple(problems.listed), dict(problems.counts))
+
+
+def read_upload(
+    files: Sequence[tuple[bytes, str]], options: ReadingConfig = GUESS_ALL
+) -> tuple[Table, CombinedFiles | Message]:
+    """Open a training file, and read its rows and those of a test file, if there is one.
+
+    Args:
+        files: the content and the name of each.
+        options: those of the training file; None is guessed.
+    Returns: the training file's table, without a function that reads it, and the rows, or why they cannot be read.
+    Raises: TaskError if the training file is not a table.
+    """
+    (content, name), *tests = files
+    table = open_table(content, name, options)
+    of_test = options.model_copy(update={"split": ""})  # every row of a test file is a test row
+    found: CombinedFiles | Message
+    try:
+        readings = [read_rows(table, options)]
+        readings += [read_rows(open_table(raw, name, of_test), of_test) for raw, name in tests]
+        found = combine_readings(readings)
+    except PlaygroundError as error:
+        found = error.message
+    return replace(table, records=tuple), found
 
 
 def combine_readings(readings: Sequence[Reading]) -> CombinedFiles:
-    """Combine files, and find repeated rows, texts with two labels and formulas across all of them."""
-    noted = optional_problems(
-        [NumberedRows(one.name, "row" if one.format == "Parquet" else "line", one.rows, one.lines) for one in readings]
-    )
+    """Combine files, and find repeated rows, texts with two labels and formulas across all of them.
+
+    Texts are compared in `folded` form, and scores as numbers. A row may repeat one of an earlier file.
+    """
+    lists = [ProblemList(reading.source.name, reading.source.format) for reading in readings]
+    optional: list[dict[str, list[int]]] = [{} for _ in readings]
+    places = [(file, row) for file, reading in enumerate(readings) for row in range(len(reading.rows))]
+    keys = ["\n".join(folded(readings[file].cells(row)[:-1])) for file, row in places]
+    # The first row of each label of each text. No folded text holds a line break.
+    first: dict[str, dict[str | float | None, tuple[int, int]]] = {}
+    for (file, row), key in zip(places, keys, strict=True):
+        first.setdefault(key, {}).setdefault(readings[file].label(row), (file, row))
+    for here, key in zip(places, keys, strict=True):
+        file, row = here
+        cells, labels = readings[file].cells(row), first[key]
+        same = labels[readings[file].label(row)]
+        found = [("duplicate", same)] if same != here else []
+        if len(labels) > 1:
+            found.append(("two_labels", next(place for place in labels.values() if place != same)))
+        formula = next(filter(is_formula, cells), None)
+        if formula:
+            found.append(("formula", here))
+        for kind, (other_file, other_row) in found:
+            optional[file].setdefault(kind, []).append(row)
+            there = lists[other_file].where(readings[other_file].lines[other_row])
+            if other_file != file:
+                # Translators: line 5 of 'train.csv'.
+                there = Message("{line} of {file}", line=there, file=quote_value(lists[other_file].file))
+            message = Message(
+                OPTIONAL_CLAUSES[kind],
+                there=there,
+                text=quote_value(cells[0]),
+                label=quote_value(cells[-1]),
+                other=quote_value(readings[other_file].rows.labels[other_row]),
+                cell=quote_value(formula),
+            )
+            lists[file].add(kind, readings[file].lines[row], message)
     problems: list[Problem] = []
     counts: Counter[str] = Counter()
-    for reading, of_file in zip(readings, noted, strict=True):
-        problems += sorted([*reading.problems, *of_file.problems], key=lambda problem: problem.line)
+    for reading, of_file in zip(readings, lists, strict=True):
+        problems += sorted([*reading.problems, *of_file.listed], key=attrgetter("line"))
         counts.update(reading.counts)
-        counts.update({kind: len(rows) for kind, rows in of_file.rows.items()})
-    return CombinedFiles(
-        tuple(readings),
-        tuple(problems),
-        {kind: counts[kind] for kind in PROBLEMS if counts[kind]},
-        tuple(of_file.rows for of_file in noted),
-    )
+        counts.update(of_file.counts)
+    in_order = {kind: counts[kind] for kind in PROBLEMS if counts[kind]}
+    return CombinedFiles(tuple(readings), tuple(problems), in_order, tuple(optional))
 
 
-def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
-    try:
-        guessed = guess_columns(table.columns, table.preview, options, table.unread)
-    except TaskError as error:
-        raise TaskError("{file}: {problem}", file=name, problem=error) from None
-    except ConfigError as error:
-        error.message = Message("{file}: {problem}", file=name, problem=error)
-        raise
-    dialect = table.dialect._asdict() if table.dialect else dict.fromkeys(Dialect._fields)
-    facts = {"encoding": table.encoding, "header": table.header} | dialect
-    return guessed.model_copy(update=facts)
-
-
-class RowChecker:
-    """Checker of a table, which yields the usable rows and counts the problems of the others."""
-
-    def __init__(self, table: Table, mapping: ReadingConfig, limits: Settings) -> None:
-        self.total = 0
-        self.counts: Counter[str] = Counter()
-        self.problems: list[Problem] = []
-        self._table, self._mapping = table, mapping
-        self._most = (limits.max_text_chars, limits.max_label_chars)
-
-    def usable_rows(self) -> Iterator[UsableRow]:
-        """Yield the usable rows. Each of the others adds one problem."""
-        table, mapping = self._table, self._mapping
-        parts = [mapping.text, mapping.text_b, mapping.label, mapping.split]
-        places = [table.columns.index(column) if column else None for column in parts]
-        for line, fields in table.records({column for column in parts if column}):
-            self.total += 1
-            if len(fields) != len(table.columns):
-                count = ngettext("{count} field", "{count} fields", len(fields))
-                unfit = Message(
-                    "{where} has {fields}, but there are {columns:,} columns", fields=count, columns=len(table.columns)
-                )
-                self._add("fields", line, fields.reason if isinstance(fields, UnreadableRow) else unfit)
-                continue
-            text, second, label, split = [None if place is None else fields[place].strip() for place in places]
-            assert text is not None
-            assert label is not None
-            if problem := row_problem(text, second, label, split, mapping, self._most):
-                self._add(problem[0], line, problem[1])
-                continue
-            yield UsableRow(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
-
-    def _add(self, kind: str, line: int, clause: Message) -> None:
-        self.counts[kind] += 1
-        if self.counts[kind] <= PROBLEMS_LISTED:
-            where = place_words(self._table.place, line, begins=True)
-            # Translators: a clause on what is wrong with a row, with the full stop that ends a sentence.
-            message = Message("{clause}.", clause=clause.fill(where=where))
-            self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
-
-    def no_rows(self, name: str) -> TaskError:
-        """Return the error for a table without a usable row."""
-        if not self.total:
-            return TaskError("{file} has columns but no rows: add rows with a text and a label.", file=name)
-        kind, count = self.counts.most_common(1)[0]
-        first = next(problem for problem in self.problems if problem.kind == kind)
-        clause: Message = first.message.values["clause"]
-        return TaskError(
-            "{file} has no usable row: of {total:,}, {count:,} are {kind} ({first}).",
-            file=name,
-            total=self.total,
-            count=count,
-            kind=Message(PROBLEMS[kind].label),
-            first=clause.fill(where=place_words(self._table.place, first.line)),
-        )
-
-
-class Sampler:
-    """A uniform sample of a stream of rows (Vitter 1985, algorithm R). The same rows give the same sample."""
-
-    def __init__(self, size: int) -> None:
-        self.seen = 0
-        self.size = size
-        self._rows: list[UsableRow] = []
-        self._random = random.Random(SAMPLE_SEED)  # noqa: S311 a sample, not a secret
-
-    def add(self, row: UsableRow) -> None:
-        self.seen += 1
-        if self.seen <= self.size:
-            self._rows.append(row)
-        elif (place := self._random.randrange(self.seen)) < self.size:
-            self._rows[place] = row
-
-    def rows(self) -> list[UsableRow]:
-        """Return the sample in the order of the file."""
-        return sorted(self._rows, key=attrgetter("line"))
+def _usable_rows(table: Table, mapping: ReadingConfig, problems: ProblemList) -> Iterator[UsableRow]:
+    """Yield the usable rows. Each of the others adds one problem."""
+    limits = settings()
+    most = (limits.max_text_chars, limits.max_label_chars)
+    parts = (mapping.text, mapping.text_b, mapping.label, mapping.split)
+    places = [table.columns.index(column) if column else None for column in parts]
+    for line, fields in table.records():
+        if isinstance(fields, Message):
+            problems.add("fields", line, fields)
+            continue
+        if len(fields) != len(table.columns):
+            unfit = Message(
+                "{where} has {fields}, but there are {columns:,} columns",
+                fields=Message("{count} field", "{count} fields", count=len(fields)),
+                columns=len(table.columns),
+            )
+            problems.add("fields", line, unfit)
+            continue
+        text, second, label, split = [None if place is None else fields[place].strip() for place in places]
+        assert text is not None
+        assert label is not None
+        if problem := row_problem(text, second, label, split, mapping, most):
+            problems.add(problem[0], line, problem[1])
+            continue
+        yield line, text, second or "", label, "train" if split is None else SPLITS[split.casefold()]

@@ -1,8 +1,7 @@
-"""Four hundred damaged files. Each is read or refused with one message, without other errors or leftover files."""
+"""Three hundred damaged files. Each is read or refused with one message, without other errors or leftover files."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import random
@@ -31,9 +30,6 @@ WORDS = {
 }
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "gb18030", "cp949"]
 ENCODINGS += ["shift_jis", "big5", "koi8-r", "utf-7", "cp037", "iso2022_kr", "hz"]
-MARKS = r'1 1. .1 1e -1 1+ 0 " "," \ \" \u [ ] [1] ( { {"a": a. a@ http:// / : _ | a| ; 猫'
-REPEATED = [*MARKS.split(), '" ', " ", "\u3000", "a ", "\u0301\u0327", "\U0001d165\u0301"]
-RUNS = [(mark, run, end) for mark in ("", "-", "=", "+", '"', " ") for run in REPEATED for end in ("", "x", "1")]
 
 
 def made(rng: random.Random, kind: str, rows: int = 40) -> bytes:
@@ -77,12 +73,6 @@ def flipped_at_the_end(rng: random.Random, kind: str) -> bytes:
     return bytes(raw)
 
 
-def a_block_overwritten(rng: random.Random, kind: str) -> bytes:
-    raw, size = made(rng, kind), rng.randint(1, 400)
-    at = rng.randrange(len(raw))
-    return raw[:at] + rng.randbytes(size) + raw[at + size :]
-
-
 def binary(rng: random.Random, kind: str) -> bytes:
     magic = b"PAR1" if kind == "parquet" and rng.random() < 0.7 else b""
     return magic + rng.randbytes(rng.choice([1, 3, 7, 100, 5_000, 100_000])) + magic
@@ -111,65 +101,34 @@ def huge_cells(rng: random.Random, kind: str) -> bytes:
     return written(kind, texts, labels)
 
 
-def long_runs(rng: random.Random, kind: str) -> bytes:
-    """Return cells of repeated characters, on which an ambiguous pattern would take very long."""
-    size = rng.choice([300, 6_000, 16_000, 100_000, 1_000_000])
-    count = max(2, min(60, 1_000_000 // size))
-    cells = [(mark + run * size)[:size] + end for mark, run, end in (rng.choice(RUNS) for _ in range(count))]
-    others = [f"{i % 3}" for i in range(count)]
-    names = rng.choice([["text", "label"], ["a", "b"], ["premise", "hypothesis", "score"]])
-    columns = [cells, others] if rng.random() < 0.5 else [others, cells]
-    if len(names) == 3:
-        columns.insert(rng.randrange(3), cells)
-    return table_of(kind, names, columns)
-
-
-def table_of(kind: str, names: list[str], columns: list[list[str]]) -> bytes:
-    rows = list(zip(*columns, strict=True))
-    out = io.StringIO(newline="")
-    match kind:
-        case "parquet":
-            raw = io.BytesIO()
-            parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), raw)
-            return raw.getvalue()
-        case "jsonl":
-            out.writelines(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
-        case _ if len(columns[0]) % 2:
-            csv.writer(out, delimiter="\t" if kind == "tsv" else ",").writerows([names, *rows])
-        case _:  # no quoting
-            out.writelines(("\t" if kind == "tsv" else ",").join(row) + "\n" for row in [names, *rows])
-    return out.getvalue().encode()
-
-
 def next_to_nothing(rng: random.Random, kind: str) -> bytes:
-    raw = [
-        b"",
-        b" ",
-        b"\n\n\n",
-        b"\xef\xbb\xbf",
-        b"\xff\xfe",
-        b"\xfe\xff",
-        b"\xff\xfe\0\0",
-        b"text,label",
-        b"text,label\n",
+    texts = [
+        "",
+        " ",
+        "\n\n\n",
+        "\ufeff",
+        "text,label",
+        "text,label\n",
+        '"',
+        '""',
+        ",",
+        "\r",
+        "{}",
+        "[]",
+        "null",
+        "a",
+        "\0",
     ]
-    raw += [
-        b'"',
-        b'""',
-        b",",
-        b"\r",
-        b"{}",
-        b"[]",
-        b"null",
-        b"{}\n{}\n",
-        b'{"text":"a"}',
-        b"PAR1",
-        b"PAR1PAR1",
-        b"a",
-        b"\0",
+    texts += [
+        "{}\n{}\n",
+        '{"text":"a"}',
+        "PAR1",
+        "PAR1PAR1",
+        "text\tlabel\n\t\n",
+        "text,label\n,\n,\n",
+        "text,label\na,x",
     ]
-    raw += [b"text\tlabel\n\t\n", b"text,label\n,\n,\n", b"\xef\xbb\xbf\n", b"\xff\xfea", b"text,label\na,x", b"\x80"]
-    return rng.choice(raw)
+    return rng.choice([*map(str.encode, texts), b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\xff\xfea", b"\x80"])
 
 
 def line_ends(rng: random.Random, kind: str) -> bytes:
@@ -178,93 +137,48 @@ def line_ends(rng: random.Random, kind: str) -> bytes:
 
 
 def odd_json(rng: random.Random, kind: str) -> bytes:
-    odd = [
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"[1, 2]",
-        b"3",
-        b'"text"',
-        b"null",
-        b"{",
-        b'{"text": NaN, "label": Infinity}',
-    ]
-    odd += [
-        b'{"text": "a", "label": ' + b"9" * 10_000 + b"}",
-        b'{"text": "\\ud800", "label": 1}',
-        b'{"text": {"a": [1]}}',
-    ]
-    odd += [
-        b'{"text": ["a", {"b": null}], "label": true}',
-        b'{"text": "a", "text": "b", "label": 1}',
-        b'{"": "", "label": 1}',
-    ]
-    odd += [
-        b'{"text": "a\\u0000b", "label": "x"}',
-        b'{"label": 1e999}',
-        b'{"text": "a", "label": 1.50}',
-        b"{}",
-        b"'text'",
-    ]
-    return b"\n".join(rng.choices([*odd, b'{"text": "fine", "label": 1}'], k=rng.randint(1, 8)))
+    odd = ["[" * 100_000, '{"a":' * 100_000, "[1, 2]", "3", '"text"', "null", "{", "{}", "'text'"]
+    odd += ['{"text": NaN, "label": Infinity}', '{"text": "a", "label": ' + "9" * 10_000 + "}", '{"label": 1e999}']
+    odd += ['{"text": "\\ud800", "label": 1}', '{"text": "a\\u0000b", "label": "x"}', '{"": "", "label": 1}']
+    odd += ['{"text": ["a", {"b": null}], "label": true}', '{"text": "a", "text": "b", "label": 1}']
+    return "\n".join(rng.choices([*odd, '{"text": "fine", "label": 1}'], k=rng.randint(1, 8))).encode()
 
 
 def odd_parquet(rng: random.Random, kind: str) -> bytes:
-    """Return undamaged Parquet files with columns of every type."""
-    columns = {
-        "text": rng.choice(
-            [
-                pa.array(["a", None, "b " * 30_000]),
-                pa.array([b"\xff", b"b", None], pa.binary()),
-                pa.array([["a"], [], None]),
-                pa.array([{"a": 1}, {"a": 2}, None]),
-                pa.array([None, None, None]),
-                pa.array(["x" * 10] * 3).dictionary_encode(),
-                pa.array([1, 2, None], pa.timestamp("ns")),
-            ]
-        ),
-        "label": rng.choice(
-            [
-                pa.array([1, 0, None]),
-                pa.array([1.0, 0.5, float("nan")]),
-                pa.array([True, False, None]),
-                pa.array([None, None, None], pa.string()),
-                pa.array(["a", "b", "a"], pa.large_string()),
-                pa.array([10**18, 1, 2], pa.decimal128(30, 2)),
-            ]
-        ),
-    }
+    """Return Parquet files with columns of every type, some of them damaged."""
+    texts = [
+        pa.array(["a", None, "b " * 30_000]),
+        pa.array([b"\xff", b"b", None], pa.binary()),
+        pa.array([{"a": 1}, {"a": 2}, None]),
+        pa.array([None, None, None]),
+        pa.array([1, 2, None], pa.timestamp("ns")),
+    ]
+    labels = [
+        pa.array([1.0, 0.5, float("nan")]),
+        pa.array([True, False, None]),
+        pa.array(["a", "b", "a"], pa.large_string()).dictionary_encode(),
+        pa.array([10**18, 1, 2], pa.decimal128(30, 2)),
+    ]
     out = io.BytesIO()
-    parquet.write_table(pa.table(columns), out, compression=rng.choice(["none", "snappy", "zstd", "gzip"]))
+    parquet.write_table(pa.table({"text": rng.choice(texts), "label": rng.choice(labels)}), out)
     raw = bytearray(out.getvalue())
     if rng.random() < 0.5:
         raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
     return bytes(raw)
 
 
-def wrong_texts_in_parquet(rng: random.Random, kind: str) -> bytes:
-    """Return a file whose text column holds bytes of another encoding."""
-    raw = pa.array([b"caf\xe9", b"na\xefve", b"x"], pa.binary())
-    out = io.BytesIO()
-    table = pa.table({"text": pa.Array.from_buffers(pa.string(), 3, raw.buffers()), "label": ["a", "b", "a"]})
-    parquet.write_table(table, out, use_dictionary=rng.random() < 0.5)
-    return out.getvalue()
-
-
 DAMAGES: list[Callable[[random.Random, str], bytes]] = [
     truncated,
     flipped_bytes,
     flipped_at_the_end,
-    a_block_overwritten,
     binary,
     wrong_encodings,
     stray_quotes,
     huge_cells,
-    long_runs,
     next_to_nothing,
     line_ends,
     odd_json,
     odd_parquet,
-    wrong_texts_in_parquet,
 ]
 
 
@@ -290,8 +204,8 @@ def given(rng: random.Random) -> ReadingConfig:
 def check_reading(together: CombinedFiles) -> None:
     (reading,) = together.readings
     rows = reading.rows
-    assert not reading.sampled
-    assert len(rows) + together.dropped == reading.total
+    assert not reading.source.sampled
+    assert len(rows) + together.dropped == reading.source.total
     assert len(rows) == len(rows.texts) == len(rows.labels) == len(reading.lines) > 0
     assert list(reading.lines) == sorted(set(reading.lines))
     assert all(text == text.strip() and 0 < len(text) <= 20_000 for text in rows.texts)
@@ -311,20 +225,15 @@ def check_sentence(message: str) -> None:
     assert message.isprintable(), message
 
 
-def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> CombinedFiles | str:
-    """Read a file from its path, or as an upload in memory. Returns: the rows or the error message.
-
-    A file of a few megabytes takes at most FILE_MAX_S of processor time.
-    """
-    source = io.BytesIO(path.read_bytes()) if opened else path
+def check_file(path: Path, options: ReadingConfig) -> CombinedFiles | str:
+    """Return the rows of a file or the error message, after at most FILE_MAX_S of processor time."""
     start = time.process_time()
     try:
-        together = combine_readings([read_rows(open_table(source, path.name, options), options)])
+        together = combine_readings([read_rows(open_table(path, options=options), options)])
     except PlaygroundError as error:
         check_sentence(str(error))
         return str(error)
     finally:
-        assert not isinstance(source, io.BytesIO) or not source.closed
         assert time.process_time() - start < FILE_MAX_S
     check_reading(together)
     return together
@@ -339,7 +248,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(
         kind = list(SUFFIXES)[number % len(SUFFIXES)]
         path = tmp_path / f"rows{SUFFIXES[kind]}"
         path.write_bytes(damage(rng, kind))
-        check_file(path, given(rng), opened=rng.random() < 0.3)
+        check_file(path, given(rng))
         assert list(tmp_path.iterdir()) == [path]
         path.unlink()
 
@@ -349,6 +258,6 @@ def test_the_same_files_are_read_when_nothing_is_damaged(kind: str, tmp_path: Pa
     for number in range(10):
         path = tmp_path / f"rows{SUFFIXES[kind]}"
         path.write_bytes(made(random.Random(number), kind))
-        together = check_file(path, ReadingConfig(), opened=number % 2 == 0)
+        together = check_file(path, ReadingConfig())
         assert isinstance(together, CombinedFiles), together
         assert len(together.readings[0].rows) == 40
