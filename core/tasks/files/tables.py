@@ -103,7 +103,7 @@ def _content(source: Path | bytes, name: str, limits: Settings) -> bytes:
     try:
         if isinstance(source, Path) and not source.is_file():  # a fifo or a device would block or never end
             folder = quote_value(str(source.parent))
-            raise TaskError("{file} is not a file in {folder}: check the path.", file=name, folder=folder)
+            raise TaskError("{file} was not found as a file in {folder}: check the path.", file=name, folder=folder)
         size = len(source) if isinstance(source, bytes) else source.stat().st_size
         if size > limits.max_file_mb * 2**20:
             raise limit_error(name, "max_file_mb", limits.max_file_mb)

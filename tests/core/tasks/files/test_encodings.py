@@ -60,17 +60,13 @@ class TestTextsOfALanguage:
 
     @each("unicode", ["utf-8", "utf-8-sig"])
     def test_utf8_is_found(self, encoding: str, lines: list[str], unicode: str) -> None:
-        assert detect(file_of(lines).encode(unicode)) == "utf-8"
+        assert detect(file_of(lines).encode(unicode)) == detect(file_of(ASCII).encode(unicode)) == "utf-8"
 
     def test_utf16_is_found_by_its_mark(self, encoding: str, lines: list[str]) -> None:
         text = file_of(lines)
         for raw in (b"\xff\xfe" + text.encode("utf-16-le"), b"\xfe\xff" + text.encode("utf-16-be")):
             assert detect(raw) == "utf-16"
             assert raw.decode(codec_of("utf-16", raw)) == text
-
-
-def test_ascii_is_utf8() -> None:
-    assert detect(file_of(ASCII).encode()) == "utf-8"
 
 
 @each("damage", ["cut within a character", "a wrong byte"])

@@ -79,18 +79,6 @@ def test_rows_are_counted_over_chunks_and_groups(rows: int) -> None:
     assert list(table.records()) == [(i + 1, (text,)) for i, text in enumerate(texts)]
 
 
-@each("encoding", ["dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
-@each("compression", ["none", "snappy", "zstd"])
-def test_texts_are_read_in_every_encoding(encoding: str, compression: str) -> None:
-    cells = ("", "a", "ab", 'abc, "d"', "abd", "naïve 猫 🐈", "x" * 3_000)
-    texts = [cells[(i * i) % 7] if i % 5 else None for i in range(1_000)]
-    options = {} if encoding == "dictionary" else {"use_dictionary": False, "column_encoding": {"text": encoding}}
-    source = content(pa.table({"id": list(range(1_000)), "text": texts}), compression=compression, **options)
-    table = open_table(source, "rows.parquet")
-    assert [fields[1] for _, fields in table.records()] == [text or "" for text in texts]
-    assert [row[1] for row in table.preview] == [text or "" for text in texts[:200]]
-
-
 @each(
     ("values", "kind"),
     [
@@ -169,30 +157,3 @@ class TestLimits:
         assert f"{rows:,} are rows with an over-long text" in found
         assert peak_mb < (800 if column == "distinct" else 400)
         assert seconds < 10
-
-    def test_texts_that_repeat_the_beginning_of_others_take_little_memory(self, tmp_path: Path) -> None:
-        """Two hundred texts of two megabytes, of which the file holds four."""
-        path, batch = tmp_path / "rows.parquet", pa.table({"text": ["x" * 2_000_000] * 50, "label": ["x", "y"] * 25})
-        with parquet.ParquetWriter(
-            path,
-            batch.schema,
-            compression="zstd",
-            use_dictionary=False,
-            column_encoding={"text": "DELTA_BYTE_ARRAY", "label": "PLAIN"},
-        ) as writer:
-            for _ in range(4):
-                writer.write_batch(batch.to_batches()[0], row_group_size=1_000)
-        assert path.stat().st_size < 100_000
-        done = subprocess.run(
-            [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, cwd=ROOT, check=True
-        )
-        found, peak_mb, seconds = json.loads(done.stdout)
-        assert "200 are rows with an over-long text (row 1 has a text of more than 20,000 characters" in found
-        assert peak_mb < 400
-        assert seconds < 10
-
-    def test_two_columns_of_one_name_are_told_apart(self) -> None:
-        source = content(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]))
-        table = open_table(source, "rows.parquet")
-        assert table.columns == ("text", "text_1")
-        assert list(table.records()) == [(1, ("a", "b"))]

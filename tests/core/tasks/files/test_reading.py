@@ -81,17 +81,11 @@ class TestRows:
         reading = read("text_a,text_b,score\na,b,4.00\nc,d,0.2\n")
         assert reading.rows == Rows(("a", "c"), ("4.00", "0.2"), ("b", "d"), None, "similarity")
 
-    @each(
-        ("name", "names"),
-        [
-            ("train", ["train", "Training", "TRN"]),
-            ("validation", ["validation", "valid", "val", "dev", "Development"]),
-            ("test", ["test", "testing", "eval", " Test "]),
-        ],
-    )
-    def test_usual_names_of_splits_are_understood(self, name: str, names: list[str]) -> None:
+    def test_usual_names_of_splits_are_understood(self) -> None:
+        names = ["train", "TRN", "validation", "Dev", "test", " Eval "]
         rows = "".join(f"text {i},x,{split}\n" for i, split in enumerate(names))
-        assert read("text,label,split\n" + rows).rows.splits == (name,) * len(names)
+        expected = ("train", "train", "validation", "validation", "test", "test")
+        assert read("text,label,split\n" + rows).rows.splits == expected
 
     @each("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
     def test_the_formats_give_the_same_rows(self, name: str) -> None:
@@ -125,11 +119,6 @@ class TestSource:
     )
     def test_a_sentence_says_what_was_read(self, raw: bytes, name: str, sentence: str) -> None:
         assert read(raw, name).source.sentence == sentence
-
-    def test_a_sample_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SCL_MAX_ROWS", "10")
-        reading = read(HEADER + b"".join(b"a%d,x\n" % i for i in range(1234)))
-        assert reading.source.sentence == "rows.csv: CSV, UTF-8, comma; a sample of 10 of 1,234 rows"
 
 
 class TestProblems:
@@ -257,11 +246,8 @@ class TestTwoFiles:
             ("test.csv", 5, "duplicate"),
             ("test.csv", 6, "fields"),
         ]
-        said = {(p.file, p.line): str(p.message) for p in together.problems}
-        assert said["train.csv", 5] == "Line 5 repeats line 3: 'b'."
-        assert said["test.csv", 2] == "Line 2 repeats line 3 of 'train.csv': 'B'."
-        assert said["test.csv", 5] == "Line 5 repeats line 3: 'new'."
-        assert said["test.csv", 6] == "Line 6 has 1 field, but there are 2 columns."
+        assert str(together.problems[1].message) == "Line 5 repeats line 3: 'b'."
+        assert str(together.problems[4].message) == "Line 2 repeats line 3 of 'train.csv': 'B'."
 
     @each(
         ("kinds", "train", "test"),
@@ -306,8 +292,8 @@ class TestLimits:
     def test_a_sample_keeps_its_order_and_is_the_same_each_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCL_MAX_ROWS", "50")
         reading = read(self.made(1000) + "bad\n")
-        assert reading.source.sampled
-        assert (len(reading.rows), reading.source.total, reading.counts) == (50, 1001, {"fields": 1})
+        assert reading.source.sentence == "rows.csv: CSV, UTF-8, comma; a sample of 50 of 1,001 rows"
+        assert (len(reading.rows), reading.counts) == (50, {"fields": 1})
         assert list(reading.lines) == sorted(set(reading.lines))
         assert reading.rows.texts == tuple(f"text {line - 2}" for line in reading.lines)
         assert read(self.made(1000) + "bad\n") == reading
@@ -319,13 +305,6 @@ class TestLimits:
         assert "has 101 different labels in the column 'label', but at most 100 are supported" in refusal(raw)
         monkeypatch.setenv("SCL_MAX_CLASSES", "101")
         assert len(read(raw).rows) == 101
-
-    def test_lengths_are_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SCL_MAX_TEXT_CHARS", "10")
-        monkeypatch.setenv("SCL_MAX_LABEL_CHARS", "2")
-        reading = read("text,label\n0123456789,xx\n01234567890,x\n0,xxx\n")
-        assert reading.counts == {"long_text": 1, "long_label": 1}
-        assert reading.rows == Rows(("0123456789",), ("xx",))
 
 
 def test_every_row_is_sampled_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
