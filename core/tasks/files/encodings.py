@@ -1,7 +1,7 @@
 """Detection of a text file's encoding: UTF-8, UTF-16, CP1252, GB18030 or CP949.
 
 charset-normalizer mistakes CP1252 for Chinese in half of the files with one accented line, which is common in English,
-and in one of seven files with two. The byte shares below misclassify none of 200 files.
+and in one of seven files with two. The byte shares below misclassify 1 of 2,799 files of 1 to 20 rows.
 """
 
 from __future__ import annotations
