@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from core.messages import Text
 from core.tasks.dataset import Input, TaskData, Triplet
-from core.tasks.files.problems import runs_in_a_spreadsheet
+from core.tasks.files.columns import NUMBER
+from core.tasks.files.problems import FORMULA_MARKS
 from core.tasks.rows import Rows
 
 
@@ -82,6 +83,12 @@ def csv_text(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     writer = csv.writer(out, lineterminator="\r\n")  # cells with either character are quoted
     writer.writerows([_csv_cell(cell) for cell in row] for row in (header, *rows))
     return out.getvalue()
+
+
+def runs_in_a_spreadsheet(cell: str) -> bool:
+    """Return whether a spreadsheet may take a cell for a formula: also "- well", but not -5."""
+    cell = cell.strip()
+    return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None
 
 
 def _csv_cell(cell: object) -> object:

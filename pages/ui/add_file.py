@@ -271,7 +271,8 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
     name = st.text_input(
         _("Name"), PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
     )
-    dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
+    unusable = sum(sum(reading.counts.values()) for reading in together.readings)
+    dropping = unusable + sum(len(reading.rows) for reading in together.readings) - len(rows)
     if dropping:
         label = _(
             "Drop {rows} and add {count}",

@@ -184,10 +184,8 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         if not name:
             continue
         if name not in columns:
-            columns_there = quote_value(join_list(columns))
-            raise ConfigError(
-                part, name, "the file has the columns {columns}; choose one of them.", columns=columns_there
-            )
+            there = quote_value(join_list(columns))
+            raise ConfigError(part, name, "the file has the columns {columns}; choose one of them.", columns=there)
         if name in named:
             raise ConfigError(part, name, "this is already the {part} column; choose another.", part=named[name])
         named[name] = part

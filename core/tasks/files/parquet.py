@@ -6,9 +6,12 @@ out long values, rows are read a few at a time, and their total is limited.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,15 +62,30 @@ def parquet_records(content: bytes, name: str, columns: Mapping[str, str], limit
         cells.append(f"CASE WHEN strlen({cell}) > {UTF8_MAX_BYTES * most} THEN NULL ELSE coalesce({cell}, '') END")
     long = "…" * (most + 1)
     with _opened(content, name) as database:
+        classes = _class_names(database)
+        named = [(place, classes[column]) for place, column in enumerate(columns) if column in classes]
         ((rows,),) = database.execute("SELECT count(*) FROM rows").fetchall()
-        left, number = UNPACKED_FACTOR * limits.max_file_mb * 2**20 - ROW_BYTES * rows, 1
+        left = UNPACKED_FACTOR * limits.max_file_mb * 2**20 - ROW_BYTES * rows
         result = database.execute(f"SELECT {', '.join(cells)} FROM rows")
-        while left >= 0 and (fetched := result.fetchmany(ROWS_AT_ONCE)):
-            left -= sum(len(cell or "") for fields in fetched for cell in fields)
-            yield from enumerate((tuple(long if c is None else c for c in fields) for fields in fetched), number)
-            number += len(fetched)
-    if left < 0:
-        raise limit_error(name, "max_file_mb", UNPACKED_FACTOR * limits.max_file_mb)
+        batches = iter(partial(result.fetchmany, ROWS_AT_ONCE), [])
+        for number, fields in enumerate(chain.from_iterable(batches), 1):
+            left -= sum(len(cell or "") for cell in fields)
+            if left < 0:
+                raise limit_error(name, "max_file_mb", UNPACKED_FACTOR * limits.max_file_mb)
+            row = [long if cell is None else cell for cell in fields]
+            for place, names in named:
+                row[place] = names.get(row[place], "")  # a number without a name, such as -1, is no class
+            yield number, tuple(row)
+
+
+def _class_names(database: DuckDBPyConnection) -> Mapping[str, Mapping[str, str]]:
+    """Return class names by column and number, from metadata that the `datasets` library writes."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a table needs no metadata
+        ((kept,),) = database.execute("SELECT value FROM metadata WHERE key = 'huggingface'").fetchall()
+        features = json.loads(kept)["info"]["features"].items()
+        named = [(column, feature["names"]) for column, feature in features if feature.get("_type") == "ClassLabel"]
+        return {column: {str(number): str(name) for number, name in enumerate(names)} for column, names in named}
+    return {}
 
 
 @contextmanager
@@ -83,6 +101,8 @@ def _opened(content: bytes, name: str) -> Iterator[DuckDBPyConnection]:
             database.execute("SET enable_progress_bar = false")  # its output would mix with the command line's
             database.execute(f"SET allowed_paths = ['{path}']; SET enable_external_access = false")
             database.execute(f"CREATE VIEW rows AS FROM read_parquet('{path}')")
+            database.execute(f"CREATE VIEW metadata AS FROM parquet_kv_metadata('{path}')")
+            database.execute("SET lock_configuration = true")
             yield database
         except duckdb.Error as error:
             raise TaskError(

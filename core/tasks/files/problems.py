@@ -70,8 +70,6 @@ PROBLEMS: Mapping[str, ProblemKind] = {
         sentence=N_("A cell looks like a formula, which a spreadsheet would run."),
     ),
 }
-
-
 # Units of the limits of the settings.
 LIMITS = {"max_file_mb": N_("MB"), "max_columns": N_("columns"), "max_rows": N_("rows")}
 
@@ -120,12 +118,6 @@ def is_formula(cell: str) -> bool:
     return cell.startswith(FORMULA_MARKS) and FORMULA.match(cell) is not None
 
 
-def runs_in_a_spreadsheet(cell: str) -> bool:
-    """Return whether a spreadsheet may take a cell for a formula: also "- well", but not -5."""
-    cell = cell.strip()
-    return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None
-
-
 def row_problem(
     text: str, second: str | None, label: str, split: str | None, mapping: ReadingConfig, limits: tuple[int, int]
 ) -> tuple[str, Message] | None:
@@ -165,18 +157,14 @@ class ProblemList:
         self.file = file
         self.counts: Counter[str] = Counter()
         self.listed: list[Problem] = []
-        self._unit = "row" if format_ == "Parquet" else "line"
-
-    def where(self, line: int, *, begins: bool = False) -> Message:
-        """Return the position of a row in words. Args: begins: whether they begin a sentence."""
-        return place_words(self._unit, line, begins=begins)
+        self.unit = "row" if format_ == "Parquet" else "line"
 
     def add(self, kind: str, line: int, clause: Message) -> None:
         """Add a problem. Args: clause: a clause without its placeholder `{where}`."""
         self.counts[kind] += 1
         if self.counts[kind] <= PROBLEMS_LISTED:
             # Translators: a clause on what is wrong with a row, with the full stop that ends a sentence.
-            message = Message("{clause}.", clause=clause.fill(where=self.where(line, begins=True)))
+            message = Message("{clause}.", clause=clause.fill(where=place_words(self.unit, line, begins=True)))
             self.listed.append(Problem(kind, line, message, self.file))
 
     def no_rows(self, name: str) -> TaskError:
@@ -192,5 +180,5 @@ class ProblemList:
             total=self.counts.total(),
             count=count,
             kind=Message(PROBLEMS[kind].label),
-            first=clause.fill(where=self.where(first.line)),
+            first=clause.fill(where=place_words(self.unit, first.line)),
         )

@@ -29,7 +29,7 @@ from core.tasks.files.problems import (
     score,
 )
 from core.tasks.files.tables import Format, Table, open_table
-from core.tasks.rows import Rows, SplitName
+from core.tasks.rows import Rows, SplitName, place_words
 from core.tasks.survey import folded
 
 READING = fields_of(ReadingConfig)
@@ -143,11 +143,6 @@ class CombinedFiles:
         """Return the source of the rows, in English, as the library stores it."""
         return "; ".join(reading.source.sentence for reading in self.readings) + "."
 
-    @property
-    def dropped(self) -> int:
-        """Return the number of unusable rows."""
-        return sum(sum(reading.counts.values()) for reading in self.readings)
-
 
 def read_file(path: Path, options: ReadingConfig = GUESS_ALL) -> Reading:
     """Read the rows of the file at a path. Raises: see `read_rows`."""
@@ -251,7 +246,7 @@ def combine_readings(readings: Sequence[Reading]) -> CombinedFiles:
             found.append(("formula", here))
         for kind, (other_file, other_row) in found:
             optional[file].setdefault(kind, []).append(row)
-            there = lists[other_file].where(readings[other_file].lines[other_row])
+            there = place_words(lists[other_file].unit, readings[other_file].lines[other_row])
             if other_file != file:
                 # Translators: line 5 of 'train.csv'.
                 there = Message("{line} of {file}", line=there, file=quote_value(lists[other_file].file))

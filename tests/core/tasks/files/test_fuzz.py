@@ -18,6 +18,7 @@ from core.config import ReadingConfig
 from core.errors import PlaygroundError
 from core.tasks.files.reading import CombinedFiles, combine_readings, read_rows
 from core.tasks.files.tables import open_table
+from tests.core.tasks.files.test_reading import unusable
 
 FILES_PER_DAMAGE = 30
 SENTENCE_CHARS = 400
@@ -176,7 +177,7 @@ def check_reading(together: CombinedFiles) -> None:
     (reading,) = together.readings
     rows = reading.rows
     assert not reading.source.sampled
-    assert len(rows) + together.dropped == reading.source.total
+    assert len(rows) + unusable(together) == reading.source.total
     assert len(rows) == len(rows.texts) == len(rows.labels) == len(reading.lines) > 0
     assert list(reading.lines) == sorted(set(reading.lines))
     assert all(text == text.strip() and 0 < len(text) <= 20_000 for text in rows.texts)

@@ -157,3 +157,18 @@ class TestLimits:
         assert f"{rows:,} are rows with an over-long text" in found
         assert peak_mb < (800 if column == "distinct" else 400)
         assert seconds < 10
+
+
+class TestClassNames:
+    def table(self, about: bytes) -> list[str]:
+        kept = pa.table({"text": ["a", "b", "c"], "label": [1, 0, -1]}).replace_schema_metadata({b"huggingface": about})
+        return [fields[1] for _, fields in open_table(content(kept), "rows.parquet").records()]
+
+    def test_numbers_get_their_names(self) -> None:
+        label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+        features = {"text": {"dtype": "string", "_type": "Value"}, "label": label}
+        assert self.table(json.dumps({"info": {"features": features}}).encode()) == ["pos", "neg", ""]
+
+    @each("about", [b"[]", b'{"info": {"features": {"label": ["x"]}}}', b"{" * 50_000])
+    def test_without_names_they_stay_numbers(self, about: bytes) -> None:
+        assert self.table(about) == ["1", "0", "-1"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from core.tasks.files.problems import PROBLEMS, is_formula, runs_in_a_spreadsheet, score
+from core.tasks.files.problems import PROBLEMS, is_formula, score
+from core.tasks.listing import runs_in_a_spreadsheet
 from tests.cases import each
 
 

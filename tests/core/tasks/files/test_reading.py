@@ -26,6 +26,11 @@ TRAIN = "text,label\na,x\nb,y\n,x\nb,y\nc,x\n=SUM(1),y\n"
 TEST = "text,label\nB ,y\nnew,x\nc,y\nnew,x\nnew\n"
 
 
+def unusable(together: CombinedFiles) -> int:
+    """Return the number of unusable rows of all files."""
+    return sum(sum(reading.counts.values()) for reading in together.readings)
+
+
 def read(raw: bytes | str, name: str = "rows.csv", **options: Any) -> Reading:
     given = ReadingConfig(**options)
     return read_rows(open_table(raw.encode() if isinstance(raw, str) else raw, name, given), given)
@@ -55,8 +60,8 @@ def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tup
     (reading,) = together.readings
     (problem,) = together.problems
     assert together.counts == {problem.kind: 1}
-    assert together.dropped == int(PROBLEMS[problem.kind].must_drop)
-    assert len(reading.rows) == reading.source.total - together.dropped
+    assert unusable(together) == int(PROBLEMS[problem.kind].must_drop)
+    assert len(reading.rows) == reading.source.total - unusable(together)
     assert (problem.line in reading.lines) == (not PROBLEMS[problem.kind].must_drop)
     assert problem.file == name
     return problem.kind, problem.line, str(problem.message)
@@ -235,7 +240,7 @@ class TestTwoFiles:
     def test_what_is_wrong_is_told_file_by_file(self) -> None:
         together = combine_readings([read(TRAIN, "train.csv"), read(TEST, "test.csv")])
         assert together.counts == {"fields": 1, "empty_text": 1, "duplicate": 3, "two_labels": 2, "formula": 1}
-        assert together.dropped == 2
+        assert unusable(together) == 2
         assert [(p.file, p.line, p.kind) for p in together.problems] == [
             ("train.csv", 4, "empty_text"),
             ("train.csv", 5, "duplicate"),
