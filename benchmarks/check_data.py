@@ -30,12 +30,13 @@ from sklearn.preprocessing import StandardScaler
 
 FOLDER = Path(__file__).resolve().parents[1] / "assets" / "tasks"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+WRITTEN = "<!-- Written by `make data-check`. -->"
 
 BAG_OF_WORDS = (0.60, 0.88)  # test accuracy of a task that can be learned from its words
 LEAK = 0.08  # maximum of a shortcut above the majority rate
 RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words occurs in at most six rows
 ALIKE = 0.6  # cosine above which two texts are near-duplicates
-LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word leans above this share of one class, in this many rows (and 2 %)
+LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word leans above this share of one class, in this many rows (and 2%)
 FOLDS = 5
 MAX_TOKENS = 256
 
@@ -347,7 +348,7 @@ def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
 
 def section(task: Task, figures: Figures) -> str:
     """Measured section of a data card."""
-    parts = ["Written by `make data-check`.", counts_table(task), accuracy_table(task, figures), findings(figures)]
+    parts = [WRITTEN, counts_table(task), accuracy_table(task, figures), findings(figures)]
     return "\n".join([BEGIN, "\n\n".join(parts), END])
 
 
@@ -377,8 +378,8 @@ With {len(task.test)} test rows, one standard error is at most {(0.25 / len(task
 
 
 def findings(figures: Figures) -> str:
-    share, leaning = f"{LEANING_SHARE * 100:.0f} %", ", ".join(figures.leaning) or "none"
-    return f"""- Words in {LEANING_ROWS} rows and 2 % of all rows or more, over {share} in one class: {leaning}.
+    leaning = f"{LEANING_SHARE:.0%} of those rows in one class: {', '.join(figures.leaning) or 'none'}"
+    return f"""- Words in at least {LEANING_ROWS} rows and 2% of all rows, with over {leaning}.
 - Largest number of rows, across all tasks, that share a run of {RUN_WORDS} words: {figures.most_shared}.
 - Pairs of texts, across all tasks, with a cosine of character 3- to 5-grams above {ALIKE}:
   {figures.alike or "none"}."""

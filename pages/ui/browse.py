@@ -174,7 +174,7 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                     st.rerun()
     if own is None:
         with st.expander(_("Data card: origin, label definitions, baselines")):
-            card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
+            card = re.sub("<!--.*?-->", "", (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8"))
             if language() != ENGLISH:
                 st.caption(_("The data card is in English."))
             with st.container(key="data_card"):
