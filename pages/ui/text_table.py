@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,7 +14,7 @@ import streamlit as st
 from core.events import Probe
 from core.figures.template import class_colour
 from core.messages import N_, _
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.representation.examples import ExampleScores
 
 Cell = str | float | bool | None
@@ -64,7 +65,7 @@ def text_table(
                 breakable = re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(truncate(word, NAME_CHARS)))
                 rows += f'<td class="words" dir="auto"{whole}><div>{dot}{breakable}</div></td>'
             else:
-                number = "" if math.isnan(value) else FORMS.get(name, "{:.3f}".format)(value)
+                number = "" if math.isnan(value) else FORMS.get(name, partial(signed, decimals=3))(value)
                 rows += f'<td class="number">{number}</td>'
         rows += "<td></td></tr>"
         if WIDE in columns:

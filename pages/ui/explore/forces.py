@@ -20,7 +20,7 @@ from core.figures.small_multiples import spread_figure
 from core.messages import N_, _, ngettext, sentences
 from core.models.source import encoder_shape
 from core.parameters import Parameter
-from core.quantities import percent
+from core.quantities import percent, signed
 from pages.ui.address import Explore
 from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
@@ -213,9 +213,9 @@ def forces(frames: Frames, acting: BatchForces) -> None:
     rows = list(zip(titles, own.losses, batch.losses, strict=True))
     if found.p is not None:
         rows.append((_("Entropy of p, nats"), own.entropy, batch.entropy))
-    cells = [(name, _number(mine, ".3f"), _number(mean, ".3f")) for name, mine, mean in rows]
-    effective = _("Effective negatives, of {negatives}", negatives=f"{negatives:,}")
-    cells.append((effective, _number(own.effective_negatives, ".1f"), _number(batch.effective_negatives, ".1f")))
+    cells = [(name, _number(mine, 3), _number(mean, 3)) for name, mine, mean in rows]
+    effective = _("Effective negatives (this anchor has {negatives})", negatives=f"{negatives:,}")
+    cells.append((effective, _number(own.effective_negatives, 1), _number(batch.effective_negatives, 1)))
     cells.append((_("Push from the top 5%"), percent(own.top_share), percent(batch.top_share)))
     with st.container(key="explore_force_numbers"):
         st.dataframe(
@@ -236,8 +236,8 @@ def _strength(acting: BatchForces) -> NDArray[np.float64]:
     return strength
 
 
-def _number(value: float, form: str) -> str:
-    return "–" if np.isnan(value) else format(value, form)
+def _number(value: float, decimals: int) -> str:
+    return "–" if np.isnan(value) else signed(value, decimals)
 
 
 def _texts(frames: Frames, acting: BatchForces) -> None:

@@ -15,7 +15,7 @@ from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.small_multiples import measures_figure
 from core.messages import N_, _, join_list, ngettext, pgettext
-from core.quantities import percent
+from core.quantities import percent, signed
 from core.representation.examples import ExampleScores
 from core.representation.metrics import BETTER, METRICS
 from core.representation.movement import cosine_distances
@@ -131,7 +131,7 @@ def _cell(name: str, value: float | None) -> str:
     """Format a measure as Compare does."""
     if value is None:
         return "–"
-    return percent(value) if METRICS[name].share else f"{value:.3f}"
+    return percent(value) if METRICS[name].share else signed(value, 3)
 
 
 def _similarity_task(frames: Frames) -> bool:
