@@ -159,7 +159,7 @@ class Parameter:
 # Keys: whether the lower bound and whether the upper bound is excluded.
 RANGES = {
     (False, False): N_("from {low} up to {high}"),
-    (True, False): N_("above {low} up to {high}"),
+    (True, False): N_("above {low} and at most {high}"),
     (False, True): N_("from {low} and below {high}"),
     (True, True): N_("above {low} and below {high}"),
 }
@@ -173,7 +173,7 @@ def bound_text(bound: float) -> str:
 def did_you_mean(name: object, known: Iterable[str]) -> Text:
     """Return a hint with the known name that an unknown field resembles; empty if it resembles none."""
     close = get_close_matches(str(name), known, 1, CLOSE)
-    return Message("there is no such field; did you mean {name}?", name=close[0]) if close else ""
+    return Message("{name} is not a field; did you mean {meant}?", name=name, meant=close[0]) if close else ""
 
 
 def check_parameters(

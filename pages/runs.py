@@ -159,7 +159,7 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
     if of_experiments := sum(run.of_experiment for run in runs):
         wanted, widget = bound_switch(Runs.EXPERIMENTS)
         count = ngettext("{count} run", "{count} runs", of_experiments)
-        st.toggle(_("Show {runs} of experiments too", runs=count), **widget.by_value)
+        st.toggle(_("Also show {runs} of experiments", runs=count), **widget.by_value)
         runs = runs if wanted else [run for run in runs if not run.of_experiment]
     tags = sorted({tag for run in runs for tag in run.tags})
     if not tags:

@@ -194,8 +194,8 @@ def _trainable_problems(phase: PhaseConfig, shape: EncoderShape) -> Iterator[Pro
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         remedy = Message(
-            "{count} block is trained here, and re-initialised blocks must be trained; give at most that many.",
-            "{count} blocks are trained here, and re-initialised blocks must be trained; give at most that many.",
+            "{count} block is trained, and only trained blocks can be re-initialised; give at most {count}.",
+            "{count} blocks are trained, and only trained blocks can be re-initialised; give at most {count}.",
             count=learning,
         )
         yield "trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy

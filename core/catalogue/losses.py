@@ -28,7 +28,7 @@ CROSS_ENTROPY = LossEntry(
     latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
     summary=N_("The standard fine-tuning loss, with optional label smoothing, additive margin or Mixup."),
     source=N_(
-        "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
+        "Label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
     ),
     reads="logits",

@@ -164,7 +164,7 @@ def not_json(field: str, error: ValueError | RecursionError, remedy: Text) -> Co
     around = line[max(0, error.colno - 1 - AROUND) : error.colno - 1 + AROUND].strip()
     place = {"line": error.lineno, "column": error.colno}
     return ConfigError(
-        field, around, "it is not JSON at line {line}, column {column}; {remedy}", remedy=remedy, **place
+        field, around, "it is not valid JSON (line {line}, column {column}); {remedy}", remedy=remedy, **place
     )
 
 
@@ -193,10 +193,10 @@ def _remedy(model: type[BaseModel], error: ErrorDetails) -> Text:
     names = tuple(above.model_fields) if above else ()
     match kind:
         case "extra_forbidden" if not names:
-            return Message("there is no such field; remove it.")
+            return Message("{name} is not a field; remove it.", name=path[-1])
         case "extra_forbidden":
             meant = did_you_mean(path[-1], names)
-            return meant or Message("there is no such field; known are {names}.", names=names)
+            return meant or Message("{name} is not a field; the fields are {names}.", name=path[-1], names=names)
         case "missing":
             return Message("it is missing, and has no default.")
         case "model_type":

@@ -18,7 +18,7 @@ OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
 SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
-NOTES = N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes")
+NOTES = N_("unpublished experiments on IMDb with DeBERTa-v3-base")
 DROPOUT_NOTES = N_("the dropout-contrast notes")
 
 BASELINES, SUPERVISED, AGREEMENT = N_("Baseline"), N_("Supervised contrast"), N_("Agreement")
@@ -132,10 +132,7 @@ _ALL = (
         N_("R-Drop, one stage"),
         AGREEMENT,
         N_("One encoder pass. The classifier's predictions under two dropout masks should agree."),
-        N_(
-            "Liang et al. 2021, arXiv:2106.14448; one stage: experiments on IMDb with DeBERTa-v3-base, unpublished "
-            "notes"
-        ),
+        N_("Liang et al. 2021, arXiv:2106.14448; one stage: unpublished experiments on IMDb with DeBERTa-v3-base"),
         (_objective({"loss": "rdrop", "views": _views("head_dropout")}),),
     ),
     Preset(
@@ -162,7 +159,7 @@ _ALL = (
         N_("Token-level SCL"),
         TOKENS,
         N_("A text is represented by the k tokens with the highest [CLS] attention; λ is the contrastive weight."),
-        N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 30, 60, 90 and α 0.2, 0.5 there"),
+        N_("unpublished experiments on IMDb with DeBERTa-v3-base; they use k = 30, 60 or 90 and α = 0.2 or 0.5"),
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO)),),
     ),
     Preset(
@@ -170,14 +167,14 @@ _ALL = (
         N_("Clustered tokens"),
         TOKENS,
         N_("The k tokens with the highest [CLS] attention, grouped by K-means; each cluster is one view."),
-        N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 90, α 0.25 and 5, 10, 15 clusters there"),
+        N_("unpublished experiments on IMDb with DeBERTa-v3-base; they use k = 90, α = 0.25 and 5, 10 or 15 clusters"),
         (_objective(_ce(), _scl(0.25, level="token", k=AUTO, clusters=5)),),
     ),
     Preset(
         "multi-layer-sentence",
         N_("Multi-layer, sentences"),
         TOKENS,
-        N_("One contrastive loss on the pooled vector of each of the last third of the layers."),
+        N_("One contrastive loss per layer, over the last third of the layers, on the pooled vectors."),
         NOTES,
         (_objective(_ce(), _scl(0.2, layers="last_third")),),
     ),
@@ -185,7 +182,7 @@ _ALL = (
         "multi-layer-token",
         N_("Multi-layer, tokens"),
         TOKENS,
-        N_("One contrastive loss on the top tokens of each of the last third of the layers."),
+        N_("One contrastive loss per layer, over the last third of the layers, on the top tokens."),
         NOTES,
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO, layers="last_third")),),
     ),
@@ -201,7 +198,7 @@ _ALL = (
         "dropout-contrast-logits",
         N_("Dropout contrast, logits"),
         UNSUPERVISED,
-        N_("CE over two dropout passes, and SimCSE between their logits, which no dense layer damps."),
+        N_("CE over two dropout passes, and SimCSE on their logits, so no dense layer follows the contrast."),
         DROPOUT_NOTES,
         (
             _objective(
@@ -215,7 +212,7 @@ _ALL = (
         "DSCL",
         SUPERVISED,
         N_("CE, and a contrastive loss that weighs a text's second view separately from its class."),
-        N_("Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours"),
+        N_("Xuan & Zhang, AAAI 2024; the weight of 0.9 is our choice"),
         (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
     ),
     Preset(

@@ -260,7 +260,7 @@ def _follow(turns: Iterable[KnobTurn], config: RunConfig) -> None:
             raise ConfigError(RATE, turn.value, "give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX)
 
 
-WHOLE = N_("give one JSON object, as `export` writes it.")
+WHOLE = N_("give a config as exported from a run.")
 
 
 def parse_config(given: Any) -> RunConfig:

@@ -170,8 +170,9 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
     if low <= start <= high and score != start:
         sentence = _(
-            "{comparison}. The score’s 95% interval, {low} to {high}, includes that of the probe, so the "
+            "{comparison}. The score’s 95% interval, {low} to {high}, includes the probe’s {start}, so the "
             "difference may be chance.",
+            start=percent(start),
             **known,
         )
     remedy = [_("More steps or a higher learning rate may help.")] if start > high and not by_probe else []

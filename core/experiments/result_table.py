@@ -11,7 +11,7 @@ from tabulate import tabulate
 from core.events import VALIDATION
 from core.experiments.design import axis_title
 from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
-from core.messages import ENGLISH, N_, _, clauses, in_language, join_label, join_list, ngettext
+from core.messages import ENGLISH, N_, _, clauses, in_language, join_list, ngettext
 from core.quantities import percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
@@ -26,18 +26,19 @@ SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.it
 LEAST_P = 0.001
 # Names of scores, such as "Test accuracy".
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
+BASELINES = (N_("linear probe of the untrained encoder {score}"), N_("majority class {score}"))
 # A sentence gives the number of cells beyond this limit instead of naming them.
 MOST_NAMED = 6
 # A bootstrap over fewer seeds is unreliable.
 FEW_SEEDS = 8
 HOW_BY_EXAMPLE = N_(
     "Differences are in {unit}, paired over seeds and examples, and rounded separately. Intervals are 95% "
-    "percentile bootstraps over seeds and examples; p values are of the paired permutation test over seeds, "
+    "percentile bootstraps over seeds and examples; p values come from a paired permutation test over seeds, "
     "corrected for {comparisons} (Holm)."
 )
 HOW_BY_SEED = N_(
     "Differences are in {unit}, paired over seeds, and rounded separately. Intervals are 95% percentile bootstraps "
-    "over seeds; p values are of the paired permutation test over seeds, corrected for {comparisons} (Holm)."
+    "over seeds; p values come from a paired permutation test over seeds, corrected for {comparisons} (Holm)."
 )
 # Characters that pdflatex cannot typeset.
 IN_LATEX = str.maketrans(
@@ -161,14 +162,13 @@ def findings(results: Results) -> list[str]:
 
 def reference_text(results: Results, cell: CellResult) -> str:
     """Return a sentence on the reference scores of one cell; empty if they are unknown."""
-    names = (_("linear probe of the untrained encoder"), _("majority class"))
-    known = zip(names, cell.reference, strict=True)
-    told = [join_label(name, score_text(results, value)) for name, value in known if value is not None]
+    known = zip(BASELINES, cell.reference, strict=True)
+    told = [_(name, score=score_text(results, value)) for name, value in known if value is not None]
     if not told:
         return ""
     if cell.seeds > 1:
-        return _("To beat, means over seeds: {scores}.", scores=clauses(told))
-    return _("To beat: {scores}.", scores=clauses(told))
+        return _("Baselines (mean over seeds): {scores}.", scores=join_list(told))
+    return _("Baselines: {scores}.", scores=join_list(told))
 
 
 def strokes_text(results: Results) -> str:
@@ -195,7 +195,7 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
     known = {
         "axis": in_phrase(axis_title(axis, design.base)),
         "scores": clauses(
-            _("{score} at {level}", score=score_text(results, mean), level=level.title)
+            _("{score} for {level}", score=score_text(results, mean), level=level.title)
             for level, mean in zip(axis.levels, effect.means, strict=True)
         ),
         "others": join_list(in_phrase(axis_title(other, design.base)) for other in design.axes if other is not axis),
@@ -303,8 +303,8 @@ def cautions(results: Results) -> list[str]:
     if left and any(cell.seeds for cell in results.cells):
         found.append(
             ngettext(
-                "{count} run has no such score yet, so numbers and verdicts may change.",
-                "{count} runs have no such score yet, so numbers and verdicts may change.",
+                "{count} run has no score yet, so results may change.",
+                "{count} runs have no score yet, so results may change.",
                 left,
             )
         )

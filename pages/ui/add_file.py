@@ -104,7 +104,7 @@ def _accepted() -> str:
             columns=limits.max_columns,
         ),
         excess,
-        _("A text has up to {count} characters.", count=f"{limits.max_text_chars:,}"),
+        _("Rows with a text of more than {count} characters cannot be used.", count=f"{limits.max_text_chars:,}"),
     ]
     return sentences(said)
 

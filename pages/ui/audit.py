@@ -85,7 +85,7 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         cut_sentence = _(
             "About {share} of the texts have more than {read} tokens and are truncated. The encoder reads up to "
             "{most}.",
-            share=percent(cut),
+            share=f"{cut:.0%}",
             read=read,
             most=f"{most:,}",
         )
@@ -344,21 +344,23 @@ def _token_vectors(
     short = mean(min(known, k) < clusters for known in found.tokens)
     if not clusters:  # without clustering, each token is a vector
         sentence = _(
-            "{count:.1f} of at most {k} tokens of a text: about {vectors} vectors in a batch.",
+            "On average {count:.1f} tokens per text (at most {k}), so about {vectors} vectors per batch.",
             count=mean(min(known, k) for known in found.tokens),
             k=k,
             vectors=vectors,
         )
     elif short:
         sentence = _(
-            "{clusters} vectors per text; {share} of the texts have too few tokens and contribute none: about "
-            "{vectors} in a batch.",
+            "{clusters} vectors per text, but none for the {share} of the texts that have too few tokens, so about "
+            "{vectors} vectors per batch.",
             clusters=clusters,
             share=percent(short),
             vectors=vectors,
         )
     else:
-        sentence = _("{clusters} vectors per text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
+        sentence = _(
+            "{clusters} vectors per text, so about {vectors} vectors per batch.", clusters=clusters, vectors=vectors
+        )
     basis = _("Token counts are estimated from characters until the encoder's tokenizer is downloaded.")
     return sentence if found.exact else sentences([sentence, basis])
 

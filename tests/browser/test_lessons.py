@@ -97,7 +97,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         truth, number = value_of(store, lesson.numbers[block.number]), lesson.numbers[block.number]
         assert isinstance(truth, float | int)
         field = panel(page).get_by_role("spinbutton").last
-        for typed, said in ((truth * number.scale + 77, "is not the answer"), (truth * number.scale, "Right.")):
+        for typed, said in ((truth * number.scale + 77, "Not quite"), (truth * number.scale, "Right.")):
             field.fill(f"{typed:.6f}")
             field.press("Enter")
             panel(page).get_by_role("button", name="Check").last.click()
@@ -105,7 +105,7 @@ def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) ->
         return
     right = right_choices(block, lambda name: value_of(store, lesson.numbers[name]))
     wrong = next(label for label in block.choices if label not in right)
-    for label, said in ((wrong, "is not the answer"), (right[0], "Right.")):
+    for label, said in ((wrong, "Not quite"), (right[0], "Right.")):
         panel(page).locator(f".st-key-{key.replace('.', '-')}").get_by_text(label, exact=True).click()
         panel(page).locator(f".st-key-{key.replace('.', '-')}-check").get_by_role("button").click()
         expect(panel(page).get_by_text(said).last).to_be_visible()
@@ -152,7 +152,7 @@ def test_the_next_button_stays_in_place_while_text_appears(page: Page, server: S
     button.evaluate("button => { button.mark = true; }")
     panel(page).get_by_text("Yes, at one position").click()
     panel(page).get_by_role("button", name="Reveal").click()
-    expect(panel(page).get_by_text("They slow down long before")).to_be_visible()
+    expect(panel(page).get_by_text("They slow down long before that")).to_be_visible()
     assert button.evaluate("button => button.mark") is True
     assert button.bounding_box() == before
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})

@@ -71,7 +71,7 @@ def test_a_value_out_of_bounds_is_refused_with_field_and_value(parameter: Parame
 
 
 def test_bounds_say_which_ends_belong() -> None:
-    assert str(TAU.bounds) == "above 0 up to 100"
+    assert str(TAU.bounds) == "above 0 and at most 100"
     assert str(SHARE.bounds) == "from 0 up to 1"
     assert str(RATE.bounds) == "from 0 and below 1"
     assert str(FREE.bounds) == ""

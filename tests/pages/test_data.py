@@ -404,7 +404,7 @@ def test_cancel_creates_nothing_and_empties_the_page(upload: Pages, library: Tas
 def test_the_page_asks_for_columns_it_cannot_identify(upload: Pages, library: TaskLibrary) -> None:
     rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
     app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
-    assert "no column looks like the label" in said(app)
+    assert "No label column was found" in said(app)
     assert "Choose the" in said(app)
     assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
     if part(app, "text").value is None:

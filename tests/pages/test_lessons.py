@@ -184,7 +184,7 @@ def test_a_part_is_drawn_beside_its_page(opened: Pages) -> None:
     assert reveal.disabled
     assert [radio.label for radio in app.radio] == ["Do the points of a class end at one position?"]
     # Text after a prediction is hidden until it is given.
-    assert not any("They slow down long before" in element.value for element in app.markdown)
+    assert not any("They slow down long before that" in element.value for element in app.markdown)
 
 
 def test_beside_another_page_there_is_none(opened: Pages) -> None:
@@ -219,7 +219,7 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     )
     app.radio[0].set_value(0).run()
     app.button[0].click().run()
-    assert [element.value for element in app.warning] == ["A is not the answer. Look."]
+    assert [element.value for element in app.warning] == ["Not quite: you answered “A”. Look."]
     app.radio[0].set_value(1).run()
     app.button[0].click().run()
     assert not app.exception

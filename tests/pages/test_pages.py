@@ -387,8 +387,10 @@ def test_settings_of_an_earlier_version_keep_their_batches(opened: Pages, folder
 def test_tokens_are_counted_as_texts_have_them(opened: Pages) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("token-scl").run()
-    (said,) = (caption.value for caption in app.caption if "vectors in a batch" in caption.value)
-    of_a_text, vectors = map(float, re.findall(r"^([\d.]+) of at most 5 tokens of a text: about (\d+) ", said)[0])
+    (said,) = (caption.value for caption in app.caption if "vectors per batch" in caption.value)
+    of_a_text, vectors = map(
+        float, re.findall(r"^On average ([\d.]+) tokens per text \(at most 5\), so about (\d+) ", said)[0]
+    )
     assert 1 < of_a_text < 5
     assert vectors == pytest.approx(16 * of_a_text, rel=0.02)
 
@@ -734,7 +736,7 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
     ("key", "value", "sentence"),
     [
         ("form.0.steps", 0, "Steps = 0 cannot be used: give a whole number of steps from 1 up to 1,000,000."),
-        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 up to 1."),
+        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 and at most 1."),
         ("form.train_size", 1, "Training rows = 1 cannot be used: give a whole number of rows of at least 2."),
     ],
 )

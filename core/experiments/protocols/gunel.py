@@ -58,7 +58,7 @@ ENTRIES = (
         1,
         N_("Label noise"),
         N_("Is contrast more robust to wrong labels?"),
-        N_("Based on Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
+        N_("Gunel et al. 2021, arXiv:2011.01403, who add noisy texts instead of wrong labels"),
         lambda _: (setting_axis("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
@@ -72,10 +72,7 @@ ENTRIES = (
         2,
         N_("Text noise"),
         N_("Is contrast more robust to changed words?"),
-        N_(
-            "Based on Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, "
-            "arXiv:1901.11196"
-        ),
+        N_("Gunel et al. 2021, arXiv:2011.01403; the changes are those of EDA, Wei & Zou 2019, arXiv:1901.11196"),
         lambda _: (setting_axis("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},

@@ -9,7 +9,7 @@ from core.experiments.protocols.entry import Protocol, Published, objectives, se
 from core.messages import N_
 from core.parameters import RELATIVE_LAYERS
 
-NOTES = N_("the project's source notes (unpublished)")
+NOTES = N_("the project's unpublished notes")
 IMDB = N_("DeBERTa-v3-base on IMDb, test accuracy, one run each")
 CE = Level(label="CE", settings={"preset": "ce"})
 # Translators: "Run" is a noun: one training of a model.
@@ -75,7 +75,7 @@ ENTRIES = (
         5,
         N_("R-Drop, one or two stages"),
         N_("Is a second encoder pass worth its cost?"),
-        N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's source notes (unpublished)"),
+        N_("Liang et al. 2021, arXiv:2106.14448; one stage: the project's unpublished notes"),
         lambda _: (objectives("ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage"),),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},

@@ -65,7 +65,8 @@ ENTRIES = (
         0,
         "Pearson 1901; Hotelling 1933",
         N_(
-            "Directions of the largest spread of the normalised vectors. Distances shrink, but nothing is torn or bent."
+            "Directions of the largest spread of the normalised vectors. A linear projection: distances can shrink but "
+            "never grow."
         ),
         fit,
         place,

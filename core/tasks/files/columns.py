@@ -164,8 +164,8 @@ def guess_columns(
     for part in ("label", "text"):
         if roles[part] is None:
             raise TaskError(
-                "no column looks like the {part} (there is {names}): choose the {part} column, or name it {part} in "
-                "the first line.",
+                "No {part} column was found (columns: {names}). Choose the {part} column, or name it {part} in the "
+                "first line.",
                 part=part,
                 names=quote_value(join_list(columns)),
             )

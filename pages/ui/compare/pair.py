@@ -76,7 +76,7 @@ def pair(runs: Sequence[RunFrames], examples: Linked) -> None:
         a=f"{a.frames.numbers[-1]:,}",
         b=f"{b.frames.numbers[-1]:,}",
     )
-    st.caption(sentences([both, mcnemar_sentence(found)]))
+    st.caption(sentences([both, mcnemar_sentence(found, "A", "B")]))
     columns = st.columns(2, gap="medium")
     for column, name, places in zip(columns, ("fixed", "broken"), (found.fixed, found.broken), strict=True):
         with column:
@@ -90,18 +90,20 @@ def pair(runs: Sequence[RunFrames], examples: Linked) -> None:
             )
 
 
-def mcnemar_sentence(found: PairAgreement) -> str:
-    """State the result of McNemar's test for two runs."""
+def mcnemar_sentence(found: PairAgreement, first: str, second: str) -> str:
+    """State the result of McNemar's test for two runs. Args: first, second: their names."""
     differing = found.only_first + found.only_second
     if not differing:
         return _("Both runs are right and wrong on the same texts, so there is nothing to test.")
     return _(
-        "Exactly one run is right on {texts}: {first} to {second}. If both runs were equally good, a split at least "
-        "this uneven would have probability p = {p} (McNemar's exact test).",
+        "On {texts} only one of the two runs is right: {first} on {first_count}, {second} on {second_count}. If both "
+        "runs were equally good, a split at least this uneven would have probability p = {p} (McNemar's exact test).",
         p=f"{found.mcnemar_p:.3g}",
         texts=ngettext("{count} text", "{count} texts", differing),
-        first=f"{found.only_first:,}",
-        second=f"{found.only_second:,}",
+        first=first,
+        first_count=f"{found.only_first:,}",
+        second=second,
+        second_count=f"{found.only_second:,}",
     )
 
 
@@ -136,7 +138,9 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         second_share=percent((found.both + found.only_second) / rows),
     )
     tested = found.only_first + found.only_second > 0
-    return sentences([right, mcnemar_sentence(found), _("This says nothing about other seeds.") if tested else ""])
+    return sentences(
+        [right, mcnemar_sentence(found, first, second), _("This says nothing about other seeds.") if tested else ""]
+    )
 
 
 def _choose(names: Mapping[str, str]) -> tuple[int, int]:

@@ -330,7 +330,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     if steps:
         words.append(
             _(
-                "Representation measures are of the validation texts on the map, at step {steps}.",
+                "Representation measures are computed on the validation texts of the map, at step {steps}.",
                 steps=join_list(f"{step:,}" for step in steps),
             )
         )

@@ -131,7 +131,7 @@ def grid_form() -> Design:
     base = chosen_base(draft, "grid")
     offered = sweepable(base)
     axes: list[Axis] = []
-    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("Vary"))
+    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("First setting"))
     if first is not None:
         axes.append(first)
         second = _axis(
@@ -139,8 +139,7 @@ def grid_form() -> Design:
             base,
             Experiments.SECOND,
             Experiments.SECOND_VALUES,
-            # Translators: a second setting, against which the first is varied.
-            _("Against"),
+            _("Second setting"),
         )
         axes += [second] if second is not None else []
     shared = shared_settings(base, axes)
@@ -174,7 +173,7 @@ def _axis(
     offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
 ) -> Axis | None:
     """Draw the choice of a setting and its values. Return the axis, or None if nothing is varied."""
-    names = {NOTHING: _("Nothing: seeds only") if item is Experiments.FIRST else _("Nothing else")}
+    names = {NOTHING: _("None: seeds only") if item is Experiments.FIRST else _("None")}
     names |= {path: _(one.label) for path, one in offered.items()}
     left, right = st.columns([2, 3], vertical_alignment="top")
     with left:
@@ -268,7 +267,8 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
 def protocol_form(protocol: Protocol) -> Design:
     """Draw the form of a protocol, whose levels may be left out, and return its design. Raises: ConfigError."""
     st.header(_(protocol.label))
-    st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(_(protocol.source))}]")
+    source = _("Source: {source}.", source=_(protocol.source))
+    st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
     seeds = seeds_field(len(whole.seeds), protocol.name)

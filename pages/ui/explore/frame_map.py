@@ -303,8 +303,8 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> str:
     if known is None:
         return _("Measuring the trustworthiness of this map.")
     return _(
-        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, the neighbours on the map are "
-        "exactly those in all dimensions (cosine).",
+        "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}**. At trustworthiness 1 and overlap 100%, the map "
+        "preserves the {k} nearest neighbours of every point (cosine).",
         trust=known.trustworthiness,
         k=known.k,
         overlap=percent(known.overlap),

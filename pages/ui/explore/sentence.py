@@ -198,5 +198,5 @@ def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) ->
         st.markdown(_("Predicted **{label}**, {share}, estimated from nearby examples.", **now))
     step = f"{life.steps[since]:,}"
     if first == label:
-        return _("The same as at step {step}.", step=step)
+        return _("The predicted class is the same as at step {step}.", step=step)
     return _("At step {step}: {label}.", step=step, label=escaped(first))

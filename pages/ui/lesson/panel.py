@@ -98,7 +98,7 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
         return True
     said = f"{answered:,.10g}".replace("-", "−") if isinstance(answered, float) else answered
     # Translators: {answer} is what was answered, {hint} a sentence on where to look.
-    wrong = _("{answer} is not the answer. {hint}", answer=escaped(said), hint=check.hint)
+    wrong = _("Not quite: you answered “{answer}”. {hint}", answer=escaped(said), hint=check.hint)
     st.warning(wrong, icon=":material/search:")
     if key in answers().shown:
         st.info(_truth(check, numbers, value))

@@ -82,9 +82,10 @@ def delete_a_word(known: TokenRun, reading: Reading, chosen: Settings) -> None:
     if found is None:
         st.markdown(
             ngettext(
-                "Which words does the prediction depend on? The model reads the text again without its {count} word.",
-                "Which words does the prediction depend on? The model reads the text again without each of its {count} "
-                "words in turn.",
+                "Which words does the prediction depend on? The model rereads the text {count} time, leaving out its "
+                "only word.",
+                "Which words does the prediction depend on? The model rereads the text {count} times, leaving out one "
+                "word each time.",
                 len(reading.words),
             )
         )
@@ -110,7 +111,7 @@ def _draw(known: TokenRun, reading: Reading, chosen: Settings, step: int, found:
                 reading.read,
                 effects,
                 title=_(
-                    "Fall of P({label}) when each word is deleted, step {step}", label=classes[target], step=f"{step:,}"
+                    "Drop in P({label}) when each word is deleted, step {step}", label=classes[target], step=f"{step:,}"
                 ),
                 # Translators: how far a probability falls, in front of its value
                 measure=_("drop"),

@@ -307,7 +307,7 @@ class TestWhatLearns:
             (
                 {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 2}},
                 "trainable.reinitialised_blocks",
-                "give at most that",
+                "give at most 1",
             ),
             ({"trainable": {"part": "lora", "reinitialised_blocks": 1}}, "trainable.reinitialised_blocks", "0 blocks"),
             (

@@ -132,11 +132,11 @@ def test_a_failed_run_exits_with_one_and_one_line(
         (["--preset", "ce", "--temperature", "0.5"], "this objective has no contrastive loss; leave it out"),
         (["--preset", "simcse-supervised"], "Film reviews has no triplets"),
         (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
-        (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
-        (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: there is no such field; did you mean lambda?"),
+        (["--set", "tau=3"], "tau = 3 cannot be used: tau is not a field; the fields are version, name, task"),
+        (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: lamda is not a field; did you mean lambda?"),
         (
             ["--set", "optimiser.learning_rte=1"],
-            "learning_rte = 1 cannot be used: there is no such field; did you mean",
+            "learning_rte = 1 cannot be used: learning_rte is not a field; did you mean",
         ),
         (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 cannot be used: give a list, such as [12]."),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
@@ -190,12 +190,12 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
     [
         (
             '{\n  "seed": 3,\n  "name" "x"\n}',
-            'config = \'"name" "x"\' cannot be used: it is not JSON at line 3, column 10',
+            'config = \'"name" "x"\' cannot be used: it is not valid JSON (line 3, column 10)',
         ),
-        ("", "config = '' cannot be used: it is not JSON at line 1, column 1; give one JSON object"),
+        ("", "config = '' cannot be used: it is not valid JSON (line 1, column 1); give a config as exported"),
         (
             '{"phases": [{"batchsize": 8}]}',
-            "batchsize = 8 cannot be used: there is no such field; did you mean batch_size?",
+            "batchsize = 8 cannot be used: batchsize is not a field; did you mean batch_size?",
         ),
     ],
 )

@@ -57,9 +57,9 @@ def test_a_field_is_read_with_all_that_it_says() -> None:
 @each(
     ("given", "sentence"),
     [
-        ({"width": 10}, "width = 10 cannot be used: give a number of metres above 0 up to 9.5."),
-        ({"width": "wide"}, "width = 'wide' cannot be used: give a number of metres above 0 up to 9.5."),
-        ({"width": math.nan}, "width = nan cannot be used: give a number of metres above 0 up to 9.5."),
+        ({"width": 10}, "width = 10 cannot be used: give a number of metres above 0 and at most 9.5."),
+        ({"width": "wide"}, "width = 'wide' cannot be used: give a number of metres above 0 and at most 9.5."),
+        ({"width": math.nan}, "width = nan cannot be used: give a number of metres above 0 and at most 9.5."),
         ({"count": 1}, "count = 1 cannot be used: give a whole number of at least 2."),
         ({"silent": 0.5}, "silent = 0.5 cannot be used: give a whole number."),
     ],

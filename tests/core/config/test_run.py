@@ -267,12 +267,12 @@ def check_refusal(given: dict[str, Any], field: str, value: object) -> None:
     ["", "{", "[]", "null", "3", b"\xff\xfe", "[" * 100_000, None, 3, ["phases"]],
 )
 def test_what_is_no_json_object_is_refused_in_one_sentence(given: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^config = .* cannot be used: .*give one JSON object"):
+    with pytest.raises(ConfigError, match=r"^config = .* cannot be used: .*give a config as exported"):
         parse_config(given)
 
 
 def test_an_unknown_field_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match=r"known are name, learning_rate, .*, max_gradient_norm\."):
+    with pytest.raises(ConfigError, match=r"the fields are name, learning_rate, .*, max_gradient_norm\."):
         parse_config(optimiser(lr=1))
 
 

@@ -140,7 +140,7 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
     found = outcome_sentence(mixed(0.9), [score(0, 0.5), score(0, 0.8, "baseline", 400), score(10, last)])
     assert found is not None
     assert found.startswith(said)
-    assert ("The score’s 95% interval, 77.0% to 87.0%, includes that of the probe" in found) == (last == 0.82)
+    assert ("The score’s 95% interval, 77.0% to 87.0%, includes the probe’s 80.0%" in found) == (last == 0.82)
     assert found.endswith("More steps or a higher learning rate may help.") == (last == 0.6)
 
 

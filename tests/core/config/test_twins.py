@@ -174,7 +174,7 @@ class TestObjective:
         ("phases.0.objective.terms.supcon.weight", 0.5, "sum to 0.6"),
         ("phases.0.objective.terms.dscl.temperature", 0.5, "terms has 2; give a number from 0 to 1"),
         ("phases.3.batch_size", 8, "phases has 1; give 0"),
-        ("nothing.at.all", 8, "nothing = .*there is no such field"),
+        ("nothing.at.all", 8, "nothing = .*nothing is not a field"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(original: RunConfig, path: str, value: Any, message: str) -> None:

@@ -105,7 +105,7 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
         ({"seeds": []}, "seeds"),
         ({"baseline": {"Nothing": "0.1"}}, "baseline = 'Nothing' cannot be used: name an axis"),
         (GRID | {"baseline": {"Weight λ": 0.2}}, "choose a level of Weight λ: 0.1, 0.5, 0.9"),
-        ({"colour": 1}, "colour = 1 cannot be used: there is no such field"),
+        ({"colour": 1}, "colour = 1 cannot be used: colour is not a field"),
         ({"base": {"lambda": 3}}, "lambda = 3"),
         ({"base": {"task.no_such": 3}}, "no_such"),
         ({"axes": 5}, "axes = 5 cannot be used: give a list"),

@@ -94,8 +94,8 @@ def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here,
             ]
             assert mean == pytest.approx(sum(scores) / len(scores))
     first, second = [text for text in findings(found) if "Means by" in text]
-    assert first == "Means by weight λ: 55.0% at 0.1; 75.0% at 0.9 (over temperature τ and seeds)."
-    assert second.startswith("Means by temperature τ: 65.0% at 0.1; 65.0% at 0.3 (over weight λ")
+    assert first == "Means by weight λ: 55.0% for 0.1; 75.0% for 0.9 (over temperature τ and seeds)."
+    assert second.startswith("Means by temperature τ: 65.0% for 0.1; 65.0% for 0.3 (over weight λ")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, desi
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
     experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
     [effect] = [text for text in findings(shown(experiments)) if "Means by" in text]
-    assert effect.startswith("Means by temperature τ: 72.5% at 0.1; 72.5% at 0.3 (over seeds and 1 of 2 ")
+    assert effect.startswith("Means by temperature τ: 72.5% for 0.1; 72.5% for 0.3 (over seeds and 1 of 2 ")
 
 
 def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
@@ -170,7 +170,7 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
     found = shown(experiments)
     _, rows = table_rows(found)
     assert rows[1][4] == "+20.0 (2 pairs)"
-    assert "1 run has no such score yet" in " ".join(cautions(found))
+    assert "1 run has no score yet" in " ".join(cautions(found))
 
 
 def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngine, design: Make) -> None:

@@ -148,8 +148,8 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str) ->
 @each(
     ("columns", "sentence"),
     [
-        ({"one": TEXT, "two": TEXT}, "no column looks like the label (there is 'one, two'): choose the label column"),
-        ({"a": ID, "label": LABEL}, "no column looks like the text (there is 'a, label'): choose the text column"),
+        ({"one": TEXT, "two": TEXT}, "No label column was found (columns: 'one, two'). Choose the label column"),
+        ({"a": ID, "label": LABEL}, "No text column was found (columns: 'a, label'). Choose the text column"),
     ],
 )
 def test_an_unrecognised_column_raises_and_asks_for_it(columns: dict[str, str], sentence: str) -> None:

@@ -334,7 +334,7 @@ class TestRefusals:
                 HEADER + b",x\n,y\nb,\n",
                 "no usable row: of 3, 2 are rows without a text (line 2 has an empty 'text').",
             ),
-            (b"id,stars\n1,5\n2,4\n", "'rows.csv': no column looks like the text (there is 'id, stars')"),
+            (b"id,stars\n1,5\n2,4\n", "'rows.csv': No text column was found (columns: 'id, stars')"),
             (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
         ],
     )

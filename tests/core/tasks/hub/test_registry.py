@@ -83,7 +83,7 @@ class TestRequest:
             ({"max_rows": 9}, "max_rows = 9 cannot be used"),
             ({"max_rows": 200_001}, "max_rows = 200001 cannot be used: give at most 200,000, or raise SCL_MAX_ROWS"),
             ({"name": "x" * 81}, "name = "),
-            ({"trust_remote_code": True}, "there is no such field"),
+            ({"trust_remote_code": True}, "trust_remote_code is not a field"),
         ],
     )
     def test_what_cannot_be_asked_for_is_named(self, given: dict[str, Any], message: str) -> None:
