@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
-from core.errors import PlaygroundError
+from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
 from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
 from core.messages import N_, Message, Text
@@ -71,6 +71,12 @@ def surface_design(
         "micro_batch": None,
     }
     base = apply_settings(draft, {**LEAN, **small})
+    for axis in axes:
+        for level in axis.levels:
+            changed = apply_settings(base, level.settings)
+            if apply_settings(changed, small) != changed:
+                remedy = "cells that train at once share it; vary another setting, or train each run in full."
+                raise ConfigError(axis_title(axis, base), level.title, remedy)
     return Design(
         name=grid_name(base, axes), protocol=SURFACE, base=base, axes=tuple(axes), seeds=tuple(seeds), full=draft
     )

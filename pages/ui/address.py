@@ -267,6 +267,7 @@ class Experiments(Address):
     STEPS = Item("steps", int, problem=N_("this number of steps is out of range"), of="design")
     FRAMES = Item("frames", bool, False, of="design")
     EARLY = Item("early", bool, False, of="design")
+    AT_ONCE = Item("at_once", bool, False, of="design")
     FIRST = Item("x", str, problem=N_("no setting of this name can be varied"), of="design")
     FIRST_VALUES = Item("xs", list, of="design")
     SECOND = Item("y", str, problem=N_("no setting of this name can be varied"), of="design")

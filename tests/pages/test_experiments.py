@@ -108,6 +108,17 @@ class TestSurface:
         assert (design.base.task.id, design.seeds, len(design.cells)) == (task.id, (0, 1), 9)
         assert "surface" not in app.query_params
 
+    def test_any_two_settings_of_a_grid_can_train_at_once(self, opened: Pages, folder: Path) -> None:
+        grid = {"x": "phases.0.objective.lambda", "xs": "0.2,0.4", "y": "phases.0.batch_size", "ys": "8,16"}
+        app = opened("experiments", new="grid", seeds="1", at_once="on", **grid)
+        assert metrics(app)["New runs"] == "4"
+        button(app, "Start the experiment").click().run()
+        runs = [run for run in Store(folder).runs() if run.of_experiment]
+        assert {(run.config.executor, run.config.phases[0].batch_size) for run in runs} == {
+            ("surface", 8),
+            ("surface", 16),
+        }
+
     def test_the_visitor_predicts_the_best_cell_and_sees_how_it_did(
         self, opened: Pages, folder: Path, draft: Draft
     ) -> None:

@@ -30,8 +30,11 @@ from core.experiments.design import (
 )
 from core.experiments.protocols.entry import Protocol
 from core.experiments.shared_settings import shared_settings
+from core.experiments.surface import STEPS as SURFACE_STEPS
+from core.experiments.surface import TRAIN_ROWS, surface_design
 from core.messages import N_, _, join_label
 from core.parameters import Parameter, Value
+from core.workers.run_rows import TaskSource
 from pages.ui import reads, state
 from pages.ui.address import Experiments, FineTune, Item, positive_number, split
 from pages.ui.bound import bound_choice, bound_switch
@@ -150,6 +153,21 @@ def grid_form() -> Design:
         )
     )
     seeds = seeds_field(USUAL_SEEDS, "grid")
+    if len(axes) > 1:
+        at_once, tied = bound_switch(Experiments.AT_ONCE)
+        st.toggle(
+            _("Train all cells at once"),
+            help=_(
+                "Trains only the last block, for {steps} steps on up to {rows} texts, with a live map of every cell. "
+                "This takes about a minute, and each cell can then be trained in full.",
+                steps=SURFACE_STEPS,
+                rows=TRAIN_ROWS,
+            ),
+            **tied.by_value,
+        )
+        if at_once:
+            data = TaskSource(reads.open_engine().store.folder)(base.task, base.seed)
+            return surface_design(base, data, axes, range(seeds))
     compared = _against(axes, base)
     given = {
         "name": grid_name(base, axes),

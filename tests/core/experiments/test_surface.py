@@ -10,6 +10,7 @@ import pytest
 
 from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
+from core.errors import ConfigError
 from core.events import BASELINE, VALIDATION, Predictions
 from core.experiments.design import Design, axis_of, parse_design
 from core.experiments.lifecycle import Experiments, make_runs
@@ -64,6 +65,14 @@ def test_cells_are_small_and_never_taken_for_full_runs(surface: Design, draft: D
     # The field is left out of other configs, whose hashes stay as they were.
     assert "executor" not in draft().to_json()
     assert '"executor": "surface"' in cell.to_json()
+
+
+@pytest.mark.parametrize(("setting", "values"), [("steps", [10, 20]), ("trainable.blocks", [1, 2])])
+def test_what_all_cells_share_cannot_be_varied(
+    draft: Drafts, data: TaskData, setting: str, values: list[float]
+) -> None:
+    with pytest.raises(ConfigError, match="cells that train at once share it"):
+        surface_design(draft(), data, [axis_of(setting, values, draft())])
 
 
 def test_without_contrast_the_temperature_is_inert(draft: Drafts, data: TaskData) -> None:
