@@ -75,8 +75,11 @@ def surface_design(
         for level in axis.levels:
             changed = apply_settings(base, level.settings)
             if apply_settings(changed, small) != changed:
-                remedy = "cells that train at once share it; vary another setting, or train each run in full."
-                raise ConfigError(axis_title(axis, base), level.title, remedy)
+                raise ConfigError(
+                    axis_title(axis, base),
+                    level.title,
+                    "cells that train at once share it; vary another setting, or train each run in full.",
+                )
     return Design(
         name=grid_name(base, axes), protocol=SURFACE, base=base, axes=tuple(axes), seeds=tuple(seeds), full=draft
     )
