@@ -18,7 +18,6 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from core.config.plan import KEPT_BYTES
 from core.encoders.families import Family, family_of
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, first_tokens_only, only_blocks, output_module
@@ -277,20 +276,26 @@ class Trunk:
     """
 
     def __init__(
-        self, encoder: Encoder, tokenizer: Tokenizer, blocks: int, groups: Sequence[Sequence[Tokens]] = ()
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+        blocks: int,
+        groups: Sequence[Sequence[Tokens]] = (),
+        limit: int = 2**30,
     ) -> None:
         """Share an encoder's lower blocks.
 
         Args:
             groups: texts whose outputs are computed in one call. Rounding depends on the group, so fixed groups make
                 outputs independent of the order of requests. Any other text is computed alone.
+            limit: maximum bytes of the outputs that are kept.
         """
         self.tokenizer, self.blocks = tokenizer, blocks
         self._encoder = encoder.eval().requires_grad_(False)
         self._encoder.trunk = self
         self._groups = {text: group for group in reversed(groups) for text in group}
         self._states: dict[Tokens, Tensor] = {}
-        self._room = KEPT_BYTES
+        self._room = limit
         self._lock, self._threads = threading.Lock(), torch.get_num_threads()
 
     def branch(self) -> Encoder:

@@ -13,7 +13,6 @@ from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from core.config import RunConfig
 from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
@@ -233,6 +232,8 @@ def rank_correlation(surface: Sequence[float], full: Sequence[float]) -> float |
     """Return Spearman's rank correlation; None for fewer than FEWEST_PAIRS pairs or a constant measure."""
     if len(surface) < FEWEST_PAIRS or len(set(surface)) < 2 or len(set(full)) < 2:
         return None
+    from scipy.stats import spearmanr
+
     return float(spearmanr(surface, full).statistic)
 
 

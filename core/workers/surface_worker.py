@@ -13,7 +13,7 @@ from core.store import ExperimentTable, Status, Store
 from core.store.attempt import Attempt
 from core.store.liveness import liveness_of
 from core.training.checkpoints import Checkpoints
-from core.training.surface import Cell, Surface
+from core.training.shared_trunk import Cell, Surface
 from core.training.untrained import FolderCache
 from core.workers.failures import end_with_error
 from core.workers.processes import log

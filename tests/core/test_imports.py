@@ -52,15 +52,15 @@ ALLOWED = {
         "store tasks training weight_files workers"
     ),
     "experiments": (
-        "advice artifacts config errors events figures.interval_chart parameters quantities registry "
-        "representation store tasks workers"
+        "advice artifacts config errors events figures.interval_chart figures.level_curves figures.template parameters "
+        "quantities registry representation store tasks workers"
     ),
     "lessons": "artifacts config errors experiments losses.forces quantities representation store",
     "exports": (
         "artifacts config encoders errors events figures losses models parameters quantities registry "
         "representation store tasks training views workers.run_rows"
     ),
-    "cli": "advice artifacts atomic config errors experiments exports quantities settings store tasks workers",
+    "cli": "advice artifacts atomic config errors events experiments exports quantities settings store tasks workers",
     "__main__": "cli",
     "__init__": "",
 }
@@ -78,6 +78,7 @@ WITH_TORCH = (
     "core.artifacts.inspect_job",
     "core.workers.run_worker",
     "core.workers.followers",
+    "core.workers.surface_worker",
     "core.workers.cluster",
     "core.exports.script",
 )

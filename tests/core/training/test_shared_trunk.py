@@ -18,7 +18,7 @@ from core.errors import TrainingError
 from core.events import BASELINE, Evaluation, Event, Finished, Frame, Predictions, Step
 from core.tasks import TaskData
 from core.training.loop import train
-from core.training.surface import Cell, Surface
+from core.training.shared_trunk import Cell, Surface
 from core.training.untrained import MemoryCache
 from tests.core.training.made import Draft, StopAt, curve
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from core.config import RunConfig
+from core.config.plan import KEPT_BYTES
 from core.encoders.model import Trunk, load_encoder
 from core.events import Event, Finished, Step
 from core.tasks import TaskData
@@ -105,6 +106,7 @@ class _Group:
             tokenizer,
             min(frozen_blocks(encoder, config.phases[0].trainable), len(encoder.blocks) - 1),
             [tokenizer(texts) for texts in _in_order(config, data)],
+            KEPT_BYTES,
         )
         key = cache_key(config.encoder, weights_fingerprint(encoder), data, machine.arithmetic)
         self.baseline = Baseline(
