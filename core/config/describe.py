@@ -107,7 +107,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
         Setting("phases", _("Phases"), len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
-        *_plain(config, "", "device", "precision", "processes"),
+        *_plain(config, "", "executor", "device", "precision", "processes"),
         # A seed is a name rather than a number, so it has no thousands separators.
         Setting("seed", _(seed.label), config.seed, str(config.seed)),
     )

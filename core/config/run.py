@@ -153,7 +153,13 @@ class RunConfig(Section):
         ),
         {"auto": N_("Automatic"), "random": N_("Random weights"), "probe": N_("Linear probe")},
     )
-    executor: Annotated[Literal["full", "surface"], Field(exclude_if=lambda name: name == "full")] = "full"
+    executor: Literal["full", "surface"] = setting(
+        "full",
+        N_("Trained as"),
+        N_("A full run, or a cell of a grid whose cells share the outputs of frozen blocks."),
+        {"full": N_("Full run"), "surface": N_("Cell on shared blocks")},
+        exclude_if=lambda name: name == "full",
+    )
     resources: ResourcesConfig = ResourcesConfig()
     processes: int = setting(
         1,

@@ -165,9 +165,9 @@ class Encoder(PlainEncoder):
                 if the embeddings, the blocks up to `start` and modules shared by blocks are frozen.
         Raises: ValueError for a layer that is not computed, or for incompatible `lower`, `start` and `change`.
         """
-        lowest = taps.validate(len(self.blocks), start).lowest
-        if self.trunk is not None and lower is None and change is None and lowest > self.trunk.blocks:
-            lower, start = self.trunk.states(texts), self.trunk.blocks
+        trunk = self.trunk if lower is None and change is None else None
+        if trunk is not None and taps.validate(len(self.blocks), 0).lowest > trunk.blocks:
+            lower, start = trunk.states(texts), trunk.blocks
         check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
         if start > 0 and change is not None:
             raise ValueError(f"start = {start}: expected 0 with a change of the embeddings, which are not computed")
