@@ -15,11 +15,13 @@ from core.events import TokenText, Word
 class Tokenizer:
     """A tokenizer for texts and pairs that caches its results."""
 
+    # A fast tokenizer refuses a second thread. Copies share the lock, because a lock cannot be copied.
+    _lock = threading.Lock()
+
     def __init__(self, tokenizer: Any, max_length: int) -> None:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._seen: dict[str | tuple[str, str], Tokens] = {}
-        self._lock = threading.Lock()  # a fast tokenizer refuses a second thread
 
     def __call__(self, texts: Sequence[str | tuple[str, str]], *, keep: bool = True) -> list[Tokens]:
         """Tokenise texts. Pairs use the tokenizer's pair template, which truncates the longer text first.

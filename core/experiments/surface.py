@@ -20,6 +20,7 @@ from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
 from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
 from core.messages import N_, Message, Text
+from core.quantities import signed
 from core.representation.paired import PairedDifference, paired_difference
 from core.store import ExperimentRun, Status, Store
 from core.tasks import TaskData
@@ -269,7 +270,7 @@ def summarise(engine: Engine, design: Design, runs: Sequence[ExperimentRun]) -> 
             if rank >= LEAST_CORRELATION
             else N_("{runs} full runs order these cells differently (rank correlation {rank}), so trust the full runs.")
         )
-        sentences.append(Message(words, runs=len(pairs), rank=f"{rank:.2f}".replace("-", "−")))
+        sentences.append(Message(words, runs=len(pairs), rank=signed(rank, 2)))
     return Summary(scores, tuple(sentences))
 
 

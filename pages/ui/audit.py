@@ -85,7 +85,7 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         cut_sentence = _(
             "About {share} of the texts have more than {read} tokens and are truncated. The encoder reads up to "
             "{most}.",
-            share=f"{cut:.0%}",
+            share=percent(cut),
             read=read,
             most=f"{most:,}",
         )
