@@ -74,7 +74,6 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     if not drawn:
         st.caption(_("No run has finished yet."))
         return
-    draw_levels(experiment, [results])
     # This app renders the SVG and escapes all user input in it.
     data = {"svg": drawn, "label": _("Chart")}
     _drawing(key=f"experiment.chart.{experiment.id}", data=data, height="content")
@@ -88,6 +87,7 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     )
     if strokes := strokes_text(results):
         st.caption(strokes)
+    draw_levels(experiment, [results])
     _findings(results)
     _notes(results)
     st.download_button(
