@@ -62,8 +62,8 @@ def page() -> None:
             )
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
-        title = _("A grid, or seeds only")
-        about = _("Vary one or two settings under several seeds.")
+        title = _("Grid or seeds")
+        about = _("Vary one or two settings, or none, and repeat every run with several seeds.")
         st.markdown(f"**{title}**  \n{about}", width="stretch")
         _begin(_("Set up a grid"), GRID)
     st.subheader(_("Protocols of the papers and notes"))

@@ -61,8 +61,8 @@ SHIPPED = {
             "ce-scl-sharp",
             "CE + SCL, τ 0.05",
             N_(
-                "At a low temperature only the nearest reviews count: all reviews end much closer together than at "
-                "τ 0.3."
+                "At a low temperature only the nearest reviews count. Here all reviews end much closer together than "
+                "at τ 0.3."
             ),
         ),
         Shipped(

@@ -167,7 +167,7 @@ def temperature_parameter(default: float) -> Parameter:
         default,
         N_(
             "Divides every similarity before the softmax. Low values concentrate the push on the hardest "
-            "negatives; high values push all negatives about equally. Forces on Explore shows this."
+            "negatives; high values push all negatives about equally. See *Forces* on Explore."
         ),
         low=0.0,
         high=100.0,

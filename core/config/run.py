@@ -68,8 +68,8 @@ class PhaseConfig(Section):
         None,
         N_("Micro-batch"),
         N_(
-            "Texts encoded at a time. Each is encoded twice (gradient cache), so a batch can exceed the "
-            "memory; gradients do not change."
+            "Texts encoded at a time. Each is encoded twice (gradient cache), and the batch may be larger than memory "
+            "allows at once; gradients do not change."
         ),
         {None: N_("The whole batch")},
         ge=1,

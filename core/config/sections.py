@@ -130,7 +130,10 @@ class TaskConfig(Section):
     imbalance: float = setting(
         1.0,
         N_("Imbalance"),
-        N_("Ratio of the largest to the smallest class; later classes keep fewer rows. 1 changes nothing."),
+        N_(
+            "Ratio of the largest to the smallest class: each class in the list keeps fewer rows than the one before. "
+            "1 changes nothing."
+        ),
         {1.0: N_("None")},
         ge=1.0,
         le=1000.0,
@@ -303,7 +306,7 @@ class OptimiserConfig(Section):
     name: Literal["adamw", "adafactor"] = setting(
         "adamw",
         N_("Optimiser"),
-        N_("Adafactor stores far smaller moments."),
+        N_("Adafactor needs far less memory for its moments."),
         {"adamw": "AdamW", "adafactor": "Adafactor"},
     )
     learning_rate: float | None = setting(

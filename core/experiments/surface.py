@@ -19,6 +19,7 @@ from core.config.edit import LAMBDA, TEMPERATURE, apply_settings
 from core.errors import ConfigError, PlaygroundError
 from core.events import BASELINE, VALIDATION
 from core.experiments.design import FIRST_SEED, LEAN, Axis, Cell, Design, axis_of, axis_title, grid_name
+from core.experiments.result_table import in_phrase
 from core.messages import N_, Message, Text
 from core.quantities import signed
 from core.representation.paired import PairedDifference, paired_difference
@@ -39,8 +40,12 @@ LEVELS: Mapping[str, Mapping[int, tuple[float, ...]]] = {
 # Below this number of cells with a full run, or below this correlation, a measure of the surface says nothing.
 FEWEST_PAIRS, LEAST_CORRELATION = 5, 0.5
 
-COSTS = N_("{setting} {level} costs {points} points ({low} to {high}) against {reference}.")
-GAINS = N_("{setting} {level} gains {points} points ({low} to {high}) against {reference}.")
+COSTS = N_(
+    "At {setting} {level}, accuracy is {points} points lower than at {reference} (95% interval: {low} to {high})."
+)
+GAINS = N_(
+    "At {setting} {level}, accuracy is {points} points higher than at {reference} (95% interval: {low} to {high})."
+)
 
 Correct = NDArray[np.float64]
 
@@ -198,20 +203,20 @@ def main_sentences(design: Design, found: Sequence[Effect], probe: Sequence[Effe
         reference = design.axes[axis].levels[reference_level(design, axis)].title
         shown = [one for one in found if one.axis == axis and one.is_shown]
         if not shown:
-            yield Message("{setting} is not distinguishable.", setting=title)
+            yield Message("{setting}: no distinguishable difference in accuracy.", setting=title)
         for one in shown:
             yield Message(
                 COSTS if one.difference < 0 else GAINS,
-                setting=title,
+                setting=in_phrase(title),
                 level=design.axes[axis].levels[one.level].title,
                 reference=reference,
                 **_points(one),
             )
     better = [one for one in probe if one.low > 0]
     if len(better) == len(probe):
-        yield Message("Every level beats the linear probe of the untrained encoder.")
+        yield Message("Every value beats the linear probe of the untrained encoder.")
     elif not better:
-        yield Message("No level is shown to beat the linear probe of the untrained encoder.")
+        yield Message("No value is shown to beat the linear probe of the untrained encoder.")
     else:
         names = tuple(
             f"{axis_title(design.axes[one.axis], design.base)} {design.axes[one.axis].levels[one.level].title}"

@@ -57,7 +57,7 @@ PANELS = (
     Panel(
         N_("Validation accuracy"),
         0.22,
-        N_("above the probe, fine-tuning improved on the untrained encoder"),
+        N_("if it is above the probe, fine-tuning improved on the untrained encoder"),
         {"tickformat": PERCENT_TICKS},
     ),
     Panel(

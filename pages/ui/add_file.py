@@ -267,7 +267,7 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
         st.error(escaped(problem))
     here = reads.library().find_rows(rows)
     if here is not None:
-        st.info(_("These rows were added before, as {name}.", name=escaped(here.name)))
+        st.info(_("These rows were added before, under the name “{name}”.", name=escaped(here.name)))
     name = st.text_input(
         _("Name"), PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
     )

@@ -19,6 +19,7 @@ from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import ON, Item, split
 from pages.ui.parts import run_titles
+from pages.ui.visitor import visitor
 
 Value = TypeVar("Value", int, float, str)
 Number = TypeVar("Number", int, float)
@@ -269,7 +270,9 @@ def run_labels(runs: Sequence[RunSummary]) -> dict[str, str]:
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
     """Draw the choice of a run, starting with the run that the address names; `key` is unique to the page."""
     labels = run_labels(runs)
-    first = named.id if named is not None and named.id in labels else runs[0].id
+    # The newest run of the visitor, or else of anyone; the runs of an experiment come last.
+    usual = min(runs, key=lambda run: (run.of_experiment, run.owner != visitor().id))
+    first = named.id if named is not None and named.id in labels else usual.id
     if state.widget_value(key) not in (None, *labels):  # the run was deleted meanwhile
         state.set_widget(key, first)
     # Once drawn, the list counts: the second of two quick choices still carries the address of the first.

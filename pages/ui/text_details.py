@@ -56,7 +56,9 @@ def lengths(texts: Sequence[Input]) -> None:
         counted = None
     found = list(counted.counts) if counted else word_counts(chosen)
     # Translators: of the tokens of a text.
-    mark = LengthMark(DEFAULT_LENGTH, _("{count} are read by default", count=DEFAULT_LENGTH)) if counted else None
+    mark = (
+        LengthMark(DEFAULT_LENGTH, _("{count} tokens are read by default", count=DEFAULT_LENGTH)) if counted else None
+    )
     figure = histogram_figure(found, _("tokens") if counted else _("words"), mark)
     height = int(figure["layout"]["height"])
     about = _("Number of texts by length in tokens.") if counted else _("Number of texts by length in words.")

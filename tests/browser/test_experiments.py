@@ -98,5 +98,7 @@ def test_the_maps_of_a_surface_lie_in_a_grid_and_move(
     rows, columns = [[round(box[side]) for box in boxes if box] for side in ("y", "x")]
     assert rows[0] == rows[1] < rows[2] == rows[3]
     assert columns[0] == columns[2] < columns[1] == columns[3]
-    expect(page.get_by_text("is not distinguishable").or_(page.get_by_text("points (")).first).to_be_visible()
+    expect(
+        page.get_by_text("no distinguishable difference").or_(page.get_by_text("95% interval")).first
+    ).to_be_visible()
     expect(page.locator(".map-panel").first).to_contain_text("step 24")

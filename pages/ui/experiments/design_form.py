@@ -126,7 +126,7 @@ def with_frames(base: RunConfig) -> RunConfig:
 
 def grid_form() -> Design:
     """Draw the form of a grid and return its design. Raises: ConfigError for an invalid grid."""
-    st.header(_("A grid, or seeds only"))
+    st.header(_("Grid or seeds"))
     about = st.container()
     # The draft comes from a link or from Fine-tune's form.
     texts = state.texts_in_url(Experiments.SET.name)

@@ -176,7 +176,7 @@ def map_view(
     marked = item.read(by_number.get, None)
     with left:
         if item is Experiments.EXPECTED:
-            st.markdown(_("Which cell do you expect to be the best? Press it before the scores are in."))
+            st.markdown(_("Which cell do you expect to be the best in the end? Press it to mark your guess."))
         elif (expected := Experiments.EXPECTED.read(by_number.get, None)) and (best := results.best):
             said = _(
                 "You expected {cell}: {score}. The best cell is {best}: {most}.",
@@ -196,9 +196,9 @@ def map_view(
         item.put(pressed)
         st.rerun(scope="fragment")
     with right:
-        if chosen is None:
+        if chosen is None and item is Experiments.CELL:
             st.caption(_("Press a cell to see its result and its runs."))
-        else:
+        elif chosen is not None:
             for sentence in cell_sentences(results, chosen):
                 st.markdown(escaped(sentence))
             if chosen.comparison is not None and results.measure.name in SCORES:

@@ -62,7 +62,9 @@ def draw_maps(store: Store, experiment_id: str, design: Design, runs: Sequence[E
     st.caption(
         _(
             "All maps share the same two axes: the first two principal components of all cells' normalised vectors at "
-            "the newest step. Hovering a text highlights it on every map."
+            "the newest step. Maps and their scores are those of seed {seed}. Hovering a text highlights it on every "
+            "map.",
+            seed=seed,
         )
     )
 

@@ -98,7 +98,12 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     if (measure in OF_VECTORS or (surface and everything_ended)) and (lacking := unmeasured(engine.store, runs)):
         newest = max(run.ended_at or 0.0 for run in lacking)
         with below if surface else above:  # the maps of a surface do not wait for it
-            measuring = ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
+            measuring = ensure_job(
+                VECTORS,
+                vectors_request(experiment.id),
+                N_("Computing silhouette and other measures of the vectors"),
+                since=newest,
+            )
     state.remember(MEASURING, measuring)
     if polling != (measuring or _has_unfinished_runs(experiment, design, runs)):
         st.rerun()

@@ -62,7 +62,7 @@ def draw_classes(known: TokenRun, chosen: Settings) -> None:
     ]
     if all_in:
         count = f"{all_in:,}"
-        about.append(_("{texts} of them have at most k words, so nothing is selected there.", texts=count))
+        about.append(_("{texts} of them have at most k words, so all their words are selected.", texts=count))
     st.caption(sentences(about))
     left, right = st.columns(2, gap="large")
     with left:

@@ -34,8 +34,8 @@ OPTION_CHARS = 200
 EXAMPLE, OWN = "example", "own"
 SOURCES = {EXAMPLE: N_("An example"), OWN: N_("Your own text")}
 NOT_KEPT = N_(
-    "This run stored no attention for its examples: it predates this feature, or its encoder's tokenizer does not "
-    "report word positions."
+    "This run stored no attention for its examples: it is a cell of a grid that trained at once, it predates this "
+    "feature, or its encoder's tokenizer does not report word positions."
 )
 
 

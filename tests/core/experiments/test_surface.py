@@ -197,9 +197,8 @@ class TestFindings:
         said = [
             str(one) for one in main_sentences(surface, effects(surface, rows), gains_over_probe(surface, rows, probes))
         ]
-        assert said[0].startswith("Temperature τ 0.5 gains 20.0 points (")
-        assert said[0].endswith(") against 0.1.")
-        assert said[1] == "Weight λ is not distinguishable."
+        assert said[0].startswith("At temperature τ 0.5, accuracy is 20.0 points higher than at 0.1 (95% interval: ")
+        assert said[1] == "Weight λ: no distinguishable difference in accuracy."
         assert said[2] == "Only these beat the linear probe of the untrained encoder: Temperature τ 0.5."
 
     def test_one_seed_has_an_interval_over_texts(self, surface: Design, rows: dict[int, dict[int, Correct]]) -> None:
