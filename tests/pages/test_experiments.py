@@ -129,7 +129,7 @@ class TestSurface:
         engine.holding = True
         experiment_id = Experiments(engine).begin(design)
         app = opened("experiments", experiment=experiment_id)
-        assert "Which cell do you expect to be the best?" in words(app)
+        assert "Which cell do you expect to be the best in the end?" in words(app)
         app.query_params["expected"] = "2"
         assert cells(app.run())[1][0]["chosen"]
         engine.holding = False
