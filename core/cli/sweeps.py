@@ -130,13 +130,7 @@ def surface(
     data = TaskSource(place)(draft.task, draft.seed)
     design = surface_design(draft, data, axes, range(seeds))
     found = _open(folder)
-    found.engine.warm_up()
-    experiment_id = found.table.with_design(design.to_json())
-    if experiment_id is None:
-        experiment_id = found.begin(design)
-    else:
-        found.resume(experiment_id)
-    _follow(found, experiment_id)
+    experiment_id = _carry_out(found, design)
     runs = found.table.runs(experiment_id)
     summary = summarise(found.engine, design, runs)
     if as_json:
@@ -304,6 +298,12 @@ def _run(found: Experiments, design: Design, **shown: Any) -> None:
         f"{runs}; the new ones take about {seconds} in sequence and {size_text(estimated.disk_bytes)} on disk.",
         err=True,
     )
+    experiment_id = _carry_out(found, design)
+    _show(found, experiment_id, **shown)
+
+
+def _carry_out(found: Experiments, design: Design) -> str:
+    """Begin or resume the experiment of a design and follow it to its end. Returns: its id."""
     found.engine.warm_up()
     experiment_id = found.table.with_design(design.to_json())
     if experiment_id is None:
@@ -311,7 +311,7 @@ def _run(found: Experiments, design: Design, **shown: Any) -> None:
     else:
         found.resume(experiment_id)
     _follow(found, experiment_id)
-    _show(found, experiment_id, **shown)
+    return experiment_id
 
 
 def _follow(found: Experiments, experiment_id: str) -> None:
