@@ -153,10 +153,12 @@ def test_curves_as_csv_have_scores_beside_steps() -> None:
 
 
 def test_tensorboard_reads_every_number_and_nothing_of_the_machine(
-    store: Store, run: RunRecord, tmp_path: Path
+    store: Store, run: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    # A name of two letters could be found by chance.
+    monkeypatch.setattr(socket, "gethostname", lambda: "the-machine-of-this-test")
     write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
     events = EventAccumulator(str(tmp_path / "logs")).Reload()
     wanted = {f"train/{name}" for step in store.steps(run.id) for name in step.values}
