@@ -169,8 +169,8 @@ GLOSSARY = {
             "effective_negatives",
             N_("Effective negatives"),
             N_(
-                "Number of equally strong negatives whose push would be spread as widely: between 1 and the "
-                "number of negatives."
+                "Number of negatives that share the push: 1 if a single one does all the pushing, all of them if "
+                "they push equally."
             ),
             r"\exp\!\big({-\textstyle\sum_{j \in N}} q_j \ln q_j\big), \quad q_j = p_{ij} / \textstyle\sum_{N} p_{ia}",
             N_("Eight bars, two of them tall and six low."),

@@ -311,7 +311,7 @@ _ALL = (
         SHOWING,
         N_(
             "CE + SCL at thirty times the default learning rate: all texts collapse to one point, and the loss "
-            "stays at its collapse line."
+            "stays at its collapse line, which is its value for identical vectors."
         ),
         N_("made for this project"),
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),

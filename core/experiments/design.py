@@ -103,7 +103,8 @@ class EarlyStopping(Section):
             le=10,
             title=N_("Reduction factor"),
             description=N_(
-                "About one run in this number continues from each rung; the next rung is at this number times the step."
+                "At 3, about one run in three continues from each rung, and rungs are at 1, 3, 9, … times the first "
+                "step."
             ),
         ),
     ] = 3

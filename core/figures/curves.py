@@ -314,7 +314,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
         blocks = _blocks(compared)
-        title = _("Gradient norm: all weights, terms on {blocks}", blocks=blocks)
+        title = _("Gradient norm (single terms: {blocks} only)", blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         parts = join_phrase([part_label(key) for key in keys[:2]])
         panels[4] = replace(

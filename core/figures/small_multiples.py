@@ -113,7 +113,7 @@ def spread_figure(
             _("Effective negatives"),
             [line(_("effective negatives"), [spread.effective_negatives for spread in spreads])],
         ),
-        _Panel(_("Push from the top 5%"), [top], is_share=True),
+        _Panel(_("Share of push, strongest 5%"), [top], is_share=True),
     ]
     layout = base_layout(
         uirevision=revision, showlegend=False, margin={"l": 44, "r": 12, "t": 24, "b": 42}, hovermode="x"

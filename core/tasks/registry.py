@@ -37,7 +37,7 @@ _ENTRIES = (
     TaskEntry(
         "film_reviews",
         N_("Film reviews"),
-        N_("A sentence from a film review, negative or positive; negation, irony and mixed feelings."),
+        N_("Sentences from film reviews, negative or positive; some are ironic or have mixed feelings."),
     ),
     TaskEntry(
         "product_reviews",

@@ -67,7 +67,8 @@ def add_file() -> None:
         st.markdown(
             _(
                 "The file needs a column of texts and a column of labels. Columns, encoding and delimiter are "
-                "detected, and you can change them. Two text columns make pairs. Nothing leaves this machine."
+                "detected, and you can change them. For pairs of texts, choose a second text column. Nothing leaves "
+                "this machine."
             )
         )
         st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
@@ -250,8 +251,8 @@ def _add(rows: Rows, together: CombinedFiles, file_name: str) -> None:
                 data = split_rows(rows, file_name, TaskConfig(validation_size=size))
             st.caption(
                 _(
-                    "{classes} classes; {train} training rows, {validation} validation rows by default, {test} "
-                    "test rows ({how}).",
+                    "{classes} classes; {train} training, {validation} validation and {test} test rows ({how}). Runs "
+                    "can hold out another number of validation rows.",
                     classes=len(data.classes),
                     train=f"{len(data.train):,}",
                     validation=f"{len(data.validation):,}",

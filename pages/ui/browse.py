@@ -120,7 +120,10 @@ def _listing(task_id: str, stamp: float) -> Listing:
             note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
     else:
         listing = listing_of(load_task(task.model_copy(update={"validation_size": size}), 0, library))
-        note = _("Validation rows are split from the training rows; by default as many as a run shows on its map.")
+        note = _(
+            "There is no validation split: each run holds out training rows for validation, by default as many as "
+            "its map shows."
+        )
     return replace(listing, notes=(*([note] if note else []), *listing.notes))
 
 

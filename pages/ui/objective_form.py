@@ -130,7 +130,7 @@ def _explain(number: int, objective: ObjectiveConfig) -> None:
     if taus and taus[0] > 0:
         with st.expander(_("Effect of τ on one text"), expanded=True):
             example_softmax(taus[0], key=f"form.softmax.{number}")
-            about = _("Cosines of a film review with others before training, from a bundled replay.")
+            about = _("Cosine similarities of one film review to others before training, from a bundled run.")
             st.caption(about)
     with st.popover(_("Sources and other definitions"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):

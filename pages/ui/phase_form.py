@@ -143,8 +143,8 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool
     part = part_label(learning)
     summary = [
         f"{part[0].upper()}{part[1:]}",
-        # Translators: number of steps and texts per step, such as "120 steps of 16".
-        _("{steps} of {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
+        # Translators: such as "120 steps, batch size 16".
+        _("{steps}, batch size {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
         *([] if rate is None else [number_text(rate).replace("e-0", "e-")]),
     ]
     with summarised(summary, key(number, "training")):

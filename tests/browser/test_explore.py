@@ -160,7 +160,7 @@ def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Ser
 def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=forces&batch=16")
     example = click_point(page)
-    expect(page.get_by_text("Push from the top 5%").first).to_be_attached(timeout=60_000)
+    expect(page.get_by_text("Share of push, strongest 5%").first).to_be_attached(timeout=60_000)
     arrows = "document.querySelector('.map-view').map.panels[0].arrows.length"
     page.wait_for_function(f"document.querySelector('.map-view').map.panels[0].anchor === {example}")
     page.wait_for_function(f"{arrows} > 0")

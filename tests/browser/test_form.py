@@ -44,11 +44,11 @@ def test_a_section_shows_its_values_in_its_title_and_stays_open_when_they_change
     settled(page, f"{server.url}/fine_tune")
     expect(page.get_by_text("All rows · random batches")).to_be_visible()
     expect(page.get_by_text("all-MiniLM-L6-v2 · mean · 128 tokens")).to_be_visible()
-    page.get_by_text("All weights · 120 steps of 16 · 1e-4").click()
+    page.get_by_text("All weights · 120 steps, batch size 16 · 1e-4").click()
     steps = page.get_by_label("Steps", exact=True)
     steps.fill("60")
     steps.press("Enter")
-    expect(page.get_by_text("All weights · 60 steps of 16 · 1e-4")).to_be_visible()
+    expect(page.get_by_text("All weights · 60 steps, batch size 16 · 1e-4")).to_be_visible()
     expect(steps).to_be_visible()
 
 

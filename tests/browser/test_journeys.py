@@ -72,7 +72,7 @@ def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
     page.wait_for_url(f"**/fine_tune?task={task.id}")
     page.get_by_text("All rows · random batches").click()
     fill(page, "Training rows", "24")
-    page.get_by_text("steps of 16").click()
+    page.get_by_text("steps, batch size 16").click()
     page.get_by_text("128 tokens").click()
     for label, value in (("Steps", "40"), ("Batch size", "4"), ("Maximum tokens", "16")):
         fill(page, label, value)

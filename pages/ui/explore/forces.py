@@ -111,7 +111,7 @@ def choose_forces(frames: Frames, number: int, selected: int | None) -> BatchFor
     if variants := law.entry.variants:
         variant, to_variant = bound(Explore.VARIANT, variants, str(law.settings["variant"]))
         right.segmented_control(
-            _("Arrows from"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
+            _("Forces of"), list(variants), format_func=variants.__getitem__, required=True, **to_variant.by_default
         )
         law = replace(law, settings={**law.settings, "variant": variant})
     with st.spinner(_("Computing forces"), show_time=False):  # the first call imports torch
@@ -192,7 +192,7 @@ def forces(frames: Frames, acting: BatchForces) -> None:
         st.caption(
             _(
                 "No text is selected, so the anchor is the text with the highest loss in this batch. Click a point "
-                "on the map to choose another. Four ticks mark the anchor."
+                "on the map to choose another. The anchor is the point between four short lines."
             )
         )
     if not found.has_positive[place]:
@@ -216,7 +216,7 @@ def forces(frames: Frames, acting: BatchForces) -> None:
     cells = [(name, _number(mine, 3), _number(mean, 3)) for name, mine, mean in rows]
     effective = _("Effective negatives (this anchor has {negatives})", negatives=f"{negatives:,}")
     cells.append((effective, _number(own.effective_negatives, 1), _number(batch.effective_negatives, 1)))
-    cells.append((_("Push from the top 5%"), percent(own.top_share), percent(batch.top_share)))
+    cells.append((_("Share of push, strongest 5%"), percent(own.top_share), percent(batch.top_share)))
     with st.container(key="explore_force_numbers"):
         st.dataframe(
             [{"": name, "This anchor": mine, "Batch mean": mean} for name, mine, mean in cells],

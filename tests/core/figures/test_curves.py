@@ -216,7 +216,7 @@ def test_the_panels_do_not_overlap(steps: list[Step]) -> None:
 class TestCosine:
     def test_it_says_which_terms_on_which_block_and_how_often(self) -> None:
         figure = drawn(made_steps(21))
-        assert titles(figure)[2] == "Gradient norm: all weights, terms on block 6"
+        assert titles(figure)[2] == "Gradient norm (single terms: block 6 only)"
         assert titles(figure)[3] == "Cosine between CE and SCL gradients, block 6"
         cosine = trace_named(figure, "cosine on block 6, every 5 steps")
         assert (cosine["x"], cosine["y"], cosine["yaxis"]) == ([1, 6, 11, 16, 21], [0.3] * 5, "y4")
