@@ -126,6 +126,8 @@ class Encoder(PlainEncoder):
         self.projections = nn.ModuleDict()
         # Computes the outputs of frozen lower blocks that several encoders share.
         self.trunk: Trunk | None = None
+        # The modules in training mode, until the mode of all modules changes.
+        self._trained_only: Sequence[nn.Module] | None = None
 
     def copy(self) -> Encoder:
         """Return a copy of the encoder. With a trunk, the weights of its blocks are shared, but not the modules."""
@@ -137,9 +139,16 @@ class Encoder(PlainEncoder):
 
     def train_only(self, modules: Sequence[nn.Module]) -> None:
         """Set the given modules to training mode, and all others to evaluation mode, in which their dropout is off."""
+        if self._trained_only is modules:  # visiting all modules takes several milliseconds
+            return
         self.eval()
         for module in modules:
             module.train()
+        self._trained_only = modules
+
+    def train(self, mode: bool = True) -> Encoder:
+        self._trained_only = None
+        return super().train(mode)
 
     def pooled(self, texts: Sequence[Tokens]) -> Tensor:
         """Return one vector per text, [B, H] float32: the last hidden state of its first token, or the token mean."""

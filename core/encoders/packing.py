@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ def pack(
         share_rows: False puts one text into each row.
         longest_row: maximum number of tokens per row; None for twice the longest text.
     """
-    lengths = [len(text.ids) for text in texts]
+    lengths = tuple(len(text.ids) for text in texts)
     rows = _cheapest_rows(lengths, longest_row or 2 * max(lengths)) if share_rows else [[i] for i in range(len(texts))]
     row_length = max(sum(lengths[i] for i in row) for row in rows)
 
@@ -124,7 +125,8 @@ def pack(
     return PackedBatch(*(torch.from_numpy(values) for values in arrays))
 
 
-def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:
+@lru_cache(maxsize=256)  # cells of a surface read the same batches, and every frame the same texts
+def _cheapest_rows(lengths: tuple[int, ...], longest_row: int) -> Sequence[Sequence[int]]:
     """Return the text numbers of each row, for the cheapest of several row lengths.
 
     Longer rows reduce padding but increase the cost of attention, which is quadratic in their length.

@@ -55,8 +55,10 @@ class ProbeFrames:
             data.classes,
             (VALIDATION,) * size + (TRAIN,) * len(self._train_rows),
         )
-        words = tokenizer.words([self.texts[place] for place in self._places]) or []
-        fitting = 0 if config.on_shared_trunk else _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
+        # A cell of a surface stores no attention.
+        shown = () if config.on_shared_trunk else [self.texts[place] for place in self._places]
+        words = (shown and tokenizer.words(shown)) or []
+        fitting = _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
         self.tokens = Tokens(tuple(range(fitting)), tuple(words[:fitting]))
         self.attended = self._places[:fitting]
 
