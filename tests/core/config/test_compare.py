@@ -44,11 +44,6 @@ def test_the_same_config_twice_differs_in_nothing(name: str) -> None:
     assert config_differences([config, config, parse_config(config.to_json())]) == ()
 
 
-@each("configs", [[], [RunConfig()]])
-def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
-    assert config_differences(configs) == ()
-
-
 @each(
     ("one", "other", "label", "values"),
     [
@@ -80,11 +75,6 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
 def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
     assert diff(one, other) == {label: values}
     assert diff(other, one) == {label: values[::-1]}
-
-
-def test_a_value_for_each_of_six_runs() -> None:
-    configs = [phase(objective=mix(temperature=t)) for t in (0.1, 0.1, 0.2, 0.3, 0.5, 0.1)]
-    assert diff(*configs) == {"Temperature τ of SCL": ("0.1", "0.1", "0.2", "0.3", "0.5", "0.1")}
 
 
 @each(
@@ -204,16 +194,8 @@ class TestKnobs:
         config = turned((5, "temperature", 0.2), (31, "temperature", 0.08))
         assert diff(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
 
-    def test_the_same_turn_at_another_step_differs(self) -> None:
-        values = diff(turned((5, "temperature", 0.2)), turned((6, "temperature", 0.2)))
-        assert values == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5", "0.3 → 0.2 at step 6")}
-
     def test_a_turn_that_changed_nothing_is_no_difference(self) -> None:
         assert diff(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
-
-    def test_a_run_launched_at_the_last_value_differs_from_one_turned_to_it(self) -> None:
-        values = diff(turned((31, "temperature", 0.08)), phase(objective=mix(temperature=0.08)))
-        assert values == {"Temperature τ of SCL": ("0.3 → 0.08 at step 31", "0.08")}
 
     def test_many_are_counted_and_still_told_apart(self) -> None:
         def of(third: float) -> RunConfig:
@@ -294,11 +276,6 @@ class TestPrepared:
         other = self.prepared(phases=[{"steps": 40}], probe={"frame_steps": [10]})
         assert diff(one, other) == {"Frames": (f"{len(one.probe.frame_steps or ())}", "3")}
 
-    def test_few_shot_runs_differ_in_their_rows_alone(self) -> None:
-        one, other = (self.prepared(task={"train_size": size}, phases=[{"steps": 5}]) for size in (40, 100))
-        assert one.task.content_hash != other.task.content_hash
-        assert diff(one, other) == {"Training rows": ("40", "100")}
-
     def test_points_follow_from_validation_rows(self) -> None:
         one, other = (self.prepared(probe={"size": size}, phases=[{"steps": 5}]) for size in (50, 60))
         assert diff(one, other) == {"Validation rows": ("50", "60")}
@@ -325,11 +302,6 @@ def test_the_order_of_keys_does_not_count() -> None:
     text = RunConfig().to_json()
     backwards = json.dumps(dict(reversed(json.loads(text).items())))
     assert config_hash(backwards) == config_hash(text)
-
-
-def test_a_config_hashes_alike_before_and_after_it_was_kept() -> None:
-    text = apply_settings(RunConfig(), {"preset": "simcse"}).to_json()
-    assert config_hash(parse_config(text).to_json()) == config_hash(text)
 
 
 ONE_CE: dict[str, Any] = {"loss": "cross_entropy"}
@@ -375,11 +347,6 @@ def test_a_part_is_the_same_in_whichever_phase_it_is() -> None:
     one, two = parse_config({"phases": [plain]}), parse_config({"phases": [simcse, plain]})
     assert same_loss([one, two], "loss.cross_entropy")
     assert not same_loss([one, two], "loss")
-
-
-def test_one_run_and_none_are_the_same() -> None:
-    assert same_loss([PLAIN], "loss")
-    assert same_loss([], "loss")
 
 
 def test_pieces_of_a_part_go_with_it() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from core.catalogue.losses import LOSSES
-from core.catalogue.views import VIEWS
 from core.config import OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.describe import (
     ABSENT,
@@ -127,15 +126,6 @@ def test_words_stand_for_values() -> None:
     assert value_text(None, fields_of(PhaseConfig)["epochs"]) == ABSENT
 
 
-def test_every_value_that_a_choice_has_can_be_read() -> None:
-    entries = [*LOSSES.values(), *VIEWS.values()]
-    choices = [p for entry in entries for p in entry.parameters if p.kind == "choice"]
-    assert choices
-    for parameter in choices:
-        assert parameter.choices is not None
-        assert [value_text(v, parameter) for v in parameter.choices] == list(parameter.choices.values())
-
-
 def test_layers_by_place_and_by_number() -> None:
     layers = next(p for p in LOSSES["supcon"].parameters if p.name == "layers")
     assert value_text("last_third", layers) == "Last third"
@@ -189,11 +179,6 @@ def test_every_place_is_filled_with_the_number_that_holds(loss: str) -> None:
 def test_braces_stay_balanced(loss: str) -> None:
     for line in term_latex(term(loss)):
         assert re.sub(r"\\[{}]", "", line).count("{") == re.sub(r"\\[{}]", "", line).count("}")
-
-
-def test_the_variant_has_an_equation_of_its_own() -> None:
-    assert term_latex(term("supcon", variant="in")) != term_latex(term("supcon"))
-    assert r"\log\Big[" in term_latex(term("supcon", variant="in"))[0]
 
 
 @each(

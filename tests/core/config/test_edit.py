@@ -20,11 +20,6 @@ def test_fields_are_set_with_and_without_their_phase() -> None:
     assert (found.task.train_size, found.seed) == (20, 3)
 
 
-def test_lambda_keeps_a_convex_sum() -> None:
-    objective = apply_settings(RunConfig(), {"lambda": 0.3}).phases[0].objective
-    assert {term.loss: term.weight for term in objective.terms} == {"supcon": 0.3, "cross_entropy": 0.7}
-
-
 @each("order", [("preset", "temperature", "batch_size"), ("batch_size", "temperature", "preset")])
 def test_a_preset_comes_first_whatever_the_order(order: tuple[str, ...]) -> None:
     wanted: dict[str, Any] = {"preset": "dscl", "temperature": 0.2, "batch_size": 4}
@@ -69,13 +64,6 @@ def test_what_cannot_be_set_is_one_sentence(settings: dict[str, Any], sentence: 
     with pytest.raises(ConfigError) as error:
         apply_settings(RunConfig(), settings)
     assert sentence in str(error.value)
-
-
-def test_epochs_take_the_place_of_steps() -> None:
-    by_steps = apply_settings(RunConfig(), {"steps": 12})
-    by_epochs = apply_settings(by_steps, {"epochs": 2.0})
-    assert (by_epochs.phases[0].steps, by_epochs.phases[0].epochs) == (None, 2.0)
-    assert apply_settings(by_epochs, {"steps": 3}).phases[0].epochs is None
 
 
 def test_epochs_of_a_phase_take_the_place_of_its_steps() -> None:
@@ -129,15 +117,6 @@ def test_settings_come_back(name: str, settings: list[str]) -> None:
     texts = settings_text(draft)
     assert from_settings(texts) == draft
     assert len(texts) <= len(settings) + 4
-
-
-def test_only_what_differs_is_said() -> None:
-    assert settings_text(RunConfig()) == []
-    assert settings_text(drafted("seed=3", weight=0.5)) == [
-        "phases.0.objective.terms.0.weight=0.5",
-        "phases.0.objective.terms.1.weight=0.5",
-        "seed=3",
-    ]
 
 
 def test_neither_the_task_nor_a_file_is_said_or_taken() -> None:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from core.cli.main import fit
-from core.config import OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
+from core.config import RunConfig, parse_config
 from core.config.describe import problem_text
 from core.config.fields import FieldDisplay, Section, build, field_at, fields_of
 from core.errors import ConfigError
@@ -115,14 +114,3 @@ def test_a_page_names_the_field_by_its_title() -> None:
         parse_config({"probe": {"train_size": -1}})
     expected = "Training texts on the map = -1 cannot be used: give a whole number of texts from 0 up to 500."
     assert problem_text(raised.value) == expected
-
-
-def test_the_command_line_has_the_fields_help() -> None:
-    options = {option.opts[0]: str(getattr(option, "help", "")) for option in fit.params}
-    for flag, section, name in (
-        ("--train-size", TaskConfig, "train_size"),
-        ("--lr", OptimiserConfig, "learning_rate"),
-        ("--batch-size", PhaseConfig, "batch_size"),
-        ("--precision", RunConfig, "precision"),
-    ):
-        assert options[flag].startswith(f"{fields_of(section)[name].label}. {fields_of(section)[name].help}")

@@ -50,11 +50,6 @@ def test_a_path_is_told_from_a_name_of_the_hub(name: str, path: bool) -> None:
     assert is_path(name) is path
 
 
-@each("path", ["/x/bert", "~/bert", "C:\\x\\bert", "/x/.bert", "/x/be:rt", "../bert/", "/x/~bert"])
-def test_a_name_without_folders_is_not_a_path(path: str) -> None:
-    assert without_folders(parse_config({"encoder": {"id": path}})).encoder.id == "bert"
-
-
 def test_everything_that_is_named_leaves_by_its_name_alone() -> None:
     config = without_folders(of_views())
     assert (config.task.path, config.task.test_path) == ("films.csv", "test.csv")

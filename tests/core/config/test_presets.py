@@ -16,19 +16,10 @@ from core.parameters import AUTO
 from tests.cases import each
 
 TWO = [name for name, entry in PRESETS.items() if len(entry.objectives) == 2]
-ASKED_FOR = {
-    "ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage", "multi-view-scl", "token-scl", "clustered-tokens",
-    "multi-layer-sentence", "multi-layer-token", "dropout-contrast-encoder", "dropout-contrast-logits", "dscl",
-    "simcse", "simcse-supervised", "cert", "label-smoothing", "margin", "mixup",
-}  # fmt: skip
 
 
 def objectives(name: str) -> list[ObjectiveConfig]:
     return [build(ObjectiveConfig, objective) for objective in PRESETS[name].objectives]
-
-
-def test_none_of_the_papers_and_notes_is_missing() -> None:
-    assert PRESETS.keys() >= ASKED_FOR
 
 
 @each("entry", PRESETS.values())
@@ -38,10 +29,6 @@ class TestEvery:
         assert entry.label
         assert entry.summary.endswith(".")
         assert entry.source
-
-    def test_it_calls_the_pooled_vector_cls_only_where_attention_is_meant(self, entry: Preset) -> None:
-        """Pooling belongs to the encoder. The bundled one uses the mean."""
-        assert "[CLS]" not in entry.summary.replace("highest [CLS] attention", "")
 
     def test_it_is_a_valid_config(self, entry: Preset) -> None:
         config = parse_config({"phases": entry.phases({"steps": 10})})
@@ -88,9 +75,6 @@ class TestTwoPhases:
         with pytest.raises(ConfigError) as caught:
             PRESETS[name].phases(phase)
         assert (caught.value.field, caught.value.value) == (field, value)
-
-    def test_without_a_length_each_has_the_default_one(self, name: str) -> None:
-        assert all("steps" not in phase and "epochs" not in phase for phase in PRESETS[name].phases({"batch_size": 8}))
 
     def test_one_can_be_changed_alone(self, name: str) -> None:
         first, second = PRESETS[name].phases({"steps": 8, "optimiser": {"learning_rate": 1e-5}})

@@ -82,17 +82,6 @@ def taus(config: RunConfig, steps: int) -> list[float | None]:
     return [objective_at(config, step).objective.temperature for step in range(steps + 1)]
 
 
-def test_a_run_without_turns_uses_what_it_was_launched_with() -> None:
-    config = turned()
-    for step in (0, 1, 10):
-        assert objective_at(config, step) == (0, config.phases[0].objective, 1.0)
-
-
-def test_a_turn_counts_from_its_own_step_on() -> None:
-    config = turned((4, "temperature", 0.08), (7, "temperature", 0.5))
-    assert taus(config, 10) == [0.3] * 4 + [0.08] * 3 + [0.5] * 4
-
-
 def test_the_order_in_the_config_does_not_matter_but_within_one_step() -> None:
     assert taus(turned((7, "temperature", 0.5), (4, "temperature", 0.08)), 8)[4:8] == [0.08, 0.08, 0.08, 0.5]
     assert taus(turned((4, "temperature", 0.5), (4, "temperature", 0.08)), 4)[4] == 0.08

@@ -7,7 +7,6 @@ from typing import Any
 from core.config import RunConfig, parse_config
 from core.config.fields import build
 from core.config.objective import ObjectiveConfig, mixed_objective
-from core.config.presets import PRESETS
 from core.config.score_source import (
     classifier_learned,
     classifier_learns_from,
@@ -74,13 +73,6 @@ def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss:
     objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
     assert objective.classifies
     assert not objective.trains_classifier
-
-
-@each("name", PRESETS)
-def test_every_preset_trains_the_classifier_in_its_last_phase(name: str) -> None:
-    *before, last = (build(ObjectiveConfig, given) for given in PRESETS[name].objectives)
-    assert last.trains_classifier
-    assert not any(objective.trains_classifier for objective in before)
 
 
 def frame(step: int, rows: int | None = None) -> Evaluation:

@@ -103,12 +103,6 @@ class TestTwoPhases:
         }
         assert diff(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
 
-    def test_only_the_first_has_a_lambda(self) -> None:
-        with pytest.raises(ConfigError, match="no such knob"):
-            twin(self.BOTH, "phases.1.objective.lambda", 0.5)
-        with pytest.raises(ConfigError, match=r"from 0 to 1"):
-            twin(self.BOTH, "phases.2.objective.lambda", 0.5)
-
 
 class TestParts:
     def test_a_view_by_its_key(self) -> None:
@@ -130,9 +124,6 @@ class TestObjective:
             ]
         }
     )
-
-    def test_turns_are_made_again(self) -> None:
-        assert twin(self.TURNED, RATE, 1e-4).knob_turns == self.TURNED.knob_turns
 
     @each(
         ("path", "left"),
@@ -207,10 +198,6 @@ class TestName:
     def test_a_phase_is_named(self) -> None:
         both = TestTwoPhases.BOTH
         assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
-
-    def test_lora_keeps_its_capitals(self) -> None:
-        lora = parse_config({"phases": [{"trainable": {"part": "lora"}}]})
-        assert twin_name("R", lora, twin(lora, "phases.0.trainable.lora_rank", 4)) == "R, LoRA rank 4 instead of 8"
 
     @pytest.mark.parametrize("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
     @pytest.mark.parametrize(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])

@@ -9,10 +9,10 @@ import pytest
 from core.advice.prepare import prepare
 from core.config import RunConfig, parse_config
 from core.config.compare import config_differences
-from core.config.edit import PRESET, apply_settings, twin
+from core.config.edit import apply_settings, twin
 from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
-from core.config.vary import OBJECTIVE_PATH, TwinSetting, sweepable, twin_settings
+from core.config.vary import TwinSetting, sweepable, twin_settings
 from core.errors import ConfigError
 from tests.cases import each
 
@@ -136,10 +136,6 @@ def test_contrast_alone_is_not_offered_the_classifier_alone() -> None:
     assert "classifier" not in values(offered(config)["Phase 1: Trained weights"])
 
 
-def test_contrast_keeps_two_texts_in_a_batch() -> None:
-    assert values(offered(parse_config({"phases": [{"batch_size": 2}]}))["Batch size"]) == [4]
-
-
 def test_a_batch_is_not_larger_than_the_rows_nor_the_rows_fewer_than_a_batch() -> None:
     few = offered(parse_config({"task": {"train_size": 20}}))
     assert values(few["Batch size"]) == [8]
@@ -161,32 +157,3 @@ def test_every_suggestion_can_be_set(name: str) -> None:
     for path, setting in sweepable(base).items():
         for suggestion in setting.suggestions:
             assert apply_settings(base, {path: suggestion.value}) != base, path
-
-
-@each("name", ["ce-scl", "simcse", "token-scl", "dscl"])
-def test_every_path_leads_to_a_field(name: str) -> None:
-    base = apply_settings(RunConfig(), {"preset": name, "steps": 20})
-    given = base.model_dump(mode="json")
-    for path in sweepable(base):
-        if path == PRESET or path.endswith(".lambda"):
-            continue
-        place = given
-        for part in path.split("."):
-            if isinstance(place, list):
-                keys = [str(term.get("loss")) for term in place]
-                place = place[int(part) if part.isdecimal() else keys.index(part)]
-            else:
-                place = place[part]
-
-
-def test_it_has_all_that_a_twin_is_offered_and_every_label_once() -> None:
-    base = RunConfig()
-    found = sweepable(base)
-    assert {setting.path for setting in twin_settings(base)} - {OBJECTIVE_PATH} <= set(found)
-    labels = [setting.label for setting in found.values()]
-    assert len(labels) == len(set(labels))
-
-
-def test_a_run_of_two_phases_names_them() -> None:
-    found = sweepable(apply_settings(RunConfig(), {"preset": "simcse", "steps": 20}))
-    assert found["phases.1.batch_size"].label == "Phase 2: Batch size"
