@@ -16,7 +16,7 @@ from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.loop import train
 from core.views.back_translation import MemoryTranslationCache, RoundTrip
-from tests.core.training.made import Draft, nli_csv
+from tests.core.training.made import Draft
 from tests.core.views.test_back_translation import make_marian
 
 CPU = torch.device("cpu")
@@ -45,15 +45,6 @@ def test_back_translations_follow_the_original_rows_with_the_same_labels(draft: 
     assert list(found.train.texts[20:]) == trip.translate(data.train.texts)
     assert (found.validation, found.test) == (data.validation, data.test)
     assert found.train.texts[20:] != data.train.texts
-
-
-def test_both_texts_of_a_pair_are_translated(draft: Draft, translators: list[str], tmp_path: Path) -> None:
-    path = nli_csv(tmp_path / "pairs.csv")
-    config, data = translated(draft, translators, **{"task.path": str(path)})
-    found = with_back_translations(data, config.task, 0, kept=None, device=CPU)
-    assert found.train.seconds is not None
-    assert data.train.seconds is not None
-    assert len(found.train.seconds) == 2 * len(data.train.seconds)
 
 
 def test_without_a_temperature_nothing_is_added_and_no_model_is_needed(draft: Draft) -> None:

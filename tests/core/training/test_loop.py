@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 
 from core.advice.prepare import prepare
@@ -124,36 +123,6 @@ def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(dra
 
 def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft, plain: Plain) -> None:
     assert curve(events_of(draft(), cache=None)) == curve(plain.events)
-
-
-def test_another_seed_gives_another_curve(draft: Draft, plain: Plain) -> None:
-    assert curve(plain.events) != curve(events_of(draft(more={"seed": 1})))
-
-
-def test_learning_rate_warms_up_and_decays(draft: Draft) -> None:
-    optimiser = {"learning_rate": 1e-3, "warmup_fraction": 0.25}
-    rates = [step.values["learning_rate"] for step in steps_of(events_of(draft(optimiser=optimiser)))]
-    assert rates == [1e-3 * learning_rate_factor(step, 8, 0.25) for step in range(1, 9)]
-    assert rates[1] == 1e-3
-    assert all(rate > 0 for rate in rates)
-
-
-@pytest.mark.parametrize("trainable", [{"part": "last_blocks", "blocks": 1}, {"part": "classifier"}])
-def test_frozen_weights_stay_as_they_were(draft: Draft, trainable: dict[str, Any], tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path)
-    events_of(draft(trainable=trainable), checkpoints=checkpoints)
-    with safe_open(checkpoints.path, "pt") as file:
-        kept = set(file.keys())
-    assert kept
-    assert not any("embeddings" in name or "layer.0." in name for name in kept)
-
-
-def test_the_model_learns(draft: Draft) -> None:
-    cross_entropy = mixed_objective(0.0).model_dump()
-    events = events_of(draft(steps=150, optimiser={"learning_rate": 3e-3}, objective=cross_entropy, more=NO_FRAMES))
-    test = next(event for event in events if isinstance(event, Evaluation) and event.split == "test")
-    assert test.values["accuracy"] > 0.9
-    assert test.values["accuracy_low"] < test.values["accuracy"] <= test.values["accuracy_high"]
 
 
 # Resuming
@@ -290,21 +259,6 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
 
 
 # Knobs
-
-
-@pytest.fixture(scope="module")
-def turned(draft: Draft) -> list[Event]:
-    """Return the plain run with three knobs turned at different steps."""
-    script = Script({3: ("temperature", 0.05), 4: ("learning_rate", 0.5), 5: ("lambda", 0.25)})
-    return events_of(draft(), controls=script)
-
-
-def test_a_turned_knob_changes_the_next_step_and_is_told(plain: Plain, turned: list[Event]) -> None:
-    before, after = steps_of(plain.events), steps_of(turned)
-    assert KnobTurned(3, "temperature", 0.05) in turned
-    assert [step.values["temperature"] for step in after] == [0.3] * 2 + [0.05] * 6
-    assert after[1].values["loss"] == before[1].values["loss"]
-    assert after[2].values["loss.supcon"] != before[2].values["loss.supcon"]
 
 
 # Two phases

@@ -113,17 +113,6 @@ def test_masks_of_pooled_vectors_are_drawn_once_per_pass_layer_and_number(encode
         torch.testing.assert_close(view[kept], 2 * plain[kept])  # the rate is 0.5
 
 
-def test_masks_of_different_rates_are_not_shared(encoder: Counting) -> None:
-    plan = plan_of(
-        {"loss": "supcon", "views": [HEAD]},
-        {"loss": "simcse", "views": [{"view": "head_dropout", "rate": 0.1}]},
-    )
-    read = reader(encoder, plan, drawn(plan))
-    zeros = [(vectors_of(read(key)) == 0).float().mean().item() for key in ("supcon", "simcse")]
-    assert zeros[0] > 0.35
-    assert zeros[1] < 0.25
-
-
 def test_layers_as_views_stand_unmasked_beside_the_masked_ones(encoder: Counting) -> None:
     plan = plan_of({"loss": "supcon", "views": [HEAD, {"view": "layers", "layers": [1]}]})
     outputs = drawn(plan)

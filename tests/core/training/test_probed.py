@@ -11,13 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from core.config.objective import mixed_objective
 from core.config.score_source import PROBE_ROWS
-from core.events import Evaluation, Event, Frame, KnobTurned, Notice, Started
+from core.events import Evaluation, Event, Frame, Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.untrained import MemoryCache, VectorCache
 from tests.core.training.made import CPU, Draft, run_draft, run_in_attempts
-from tests.core.training.test_loop import Script
 from tests.core.training.test_probe import loaded
 
 PROBE = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4]}}
@@ -102,15 +101,6 @@ def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:
 def test_two_phases_are_scored_by_the_probe_and_then_by_the_classifier(draft: Draft) -> None:
     more = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}} | TWO_PHASES
     _, data, events = run_draft(draft(more=more))
-    by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
-    assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
-    assert evaluations(events, "test")[8].probe_rows is None
-
-
-def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
-    made = draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}})
-    _, data, events = run_draft(made, controls=Script({5: ("lambda", 0.5)}))
-    assert [event for event in events if isinstance(event, KnobTurned)] == [KnobTurned(5, "lambda", 0.5)]
     by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
     assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
     assert evaluations(events, "test")[8].probe_rows is None

@@ -80,8 +80,3 @@ class TestLinearProbe:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert LinearProbe(vectors, labels, 20).logits(vectors).shape == (30, 20)
-
-    def test_its_scores_say_how_many_rows_it_was_fitted_on(self) -> None:
-        rng = np.random.default_rng(5)
-        probe = LinearProbe(rng.normal(size=(20, 4)), [0, 1] * 10, 2)
-        assert probe.scores(rng.normal(size=(5, 4)), [0, 1, 0, 1, 1])["train_rows"] == 20

@@ -138,15 +138,6 @@ def test_dropout_of_blocks_and_adapters_is_on_and_that_of_the_embeddings_off_wit
     assert all(module.training == ("embeddings" not in name) for name, module in dropouts.items())
 
 
-@each("part", ["last_blocks", "classifier"])
-def test_projection_heads_learn_with_the_classifier(part: Any) -> None:
-    encoder = made("bert")
-    encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
-    encoder.train_only(apply_trainable(encoder, TrainableConfig(part=part, blocks=1)))
-    assert encoder.projections.training
-    assert all(p.requires_grad for p in encoder.projections.parameters())
-
-
 @each("model_type", CONFIGS)
 class TestReinitialise:
     def test_the_top_block_is_drawn_anew_and_nothing_else(self, model_type: str) -> None:
