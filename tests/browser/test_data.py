@@ -160,6 +160,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     assert alerts == []
 
 
+@pytest.mark.slow
 def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server: Server, library: TaskLibrary) -> None:
     lines = ['"<b>text</b> $x$","label"', f'"{LONG}","{CLASSES[0]}"', f'"","{CLASSES[1]}"']
     lines += [f'"row {i}","{CLASSES[i % 2]}"' for i in range(30)]
@@ -218,6 +219,7 @@ def fetch(page: Page, server: Server) -> Iterator[Callable[..., None]]:
         jobs.dismiss(job.id)
 
 
+@pytest.mark.slow
 def test_a_fetched_data_set_can_be_browsed(
     page: Page, server: Server, library: TaskLibrary, fetch: Callable[..., None]
 ) -> None:
@@ -261,6 +263,7 @@ def test_a_slow_fetch_shows_its_progress_and_can_be_cancelled(
     assert library.tasks() == before
 
 
+@pytest.mark.slow
 def test_an_unreachable_hub_is_reported(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
     hub.__exit__(None, None, None)  # this is the last test of the file that needs the Hub
     fetch("acme/tiny")

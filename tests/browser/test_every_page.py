@@ -80,18 +80,25 @@ FILLED: dict[str, tuple[str, ...]] = {
     "/lessons": (".st-key-lessons-margin button",),
     "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
-# Other views of pages, each checked once.
+# Other views of a page that the fast tests check.
 VIEWS = frozenset(
     {
         "/explore?run={0}&panel=classes",
+        "/explore?run={0}&panel=forces&sel=0",
         "/explore?run={0}&panel=neighbours&sel=0",
         "/tokens?run={0}&view=classes",
+        "/compare?runs={0},{1}",
         "/compare?runs={0},{1}&show=curves",
+        "/compare?runs={0},{1}&show=twin",
         "/experiments?experiment={2}&show=chart",
         "/experiments?experiment={2}&show=table",
+        "/experiments?experiment={2}&show=report",
+        "/experiments?new=few-shot",
+        "/data?view=hub",
         "/loss_lab?beside=on&anchor=3",
         "/loss_lab?space=sphere&classes=4&anchor=3",
         "/loss_lab?space=simplex",
+        "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5",
     }
 )
 CLASSES = (
@@ -219,7 +226,7 @@ def holds(page: Page, main: Sequence[str]) -> None:
     assert page.title().endswith("SCL Playground")
 
 
-@pytest.mark.parametrize("address", EMPTY)
+@pytest.mark.parametrize("address", slow_but(("/", "/runs"), EMPTY))
 def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None:
     settled(screen, fresh_server.url + address)  # a deep link on a new server
     expect(screen.get_by_text("Page not found")).to_have_count(0)

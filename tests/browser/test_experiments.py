@@ -54,6 +54,7 @@ def complete(page: Page) -> Locator:
     return page.locator(CELLS)
 
 
+@pytest.mark.slow
 def test_hostile_levels_are_text_in_the_map_and_in_a_report_that_is_printed_and_downloaded(
     page: Page, server: Server, begin: Callable[[], str], tmp_path: Path
 ) -> None:

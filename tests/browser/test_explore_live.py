@@ -74,6 +74,7 @@ def test_a_running_run_is_followed_unless_a_frame_was_chosen(page: Page, server:
     assert step_of(page) == 0
 
 
+@pytest.mark.slow
 def test_a_cancelled_map_can_be_requested_again(page: Page, server: Server, learning: Attempt) -> None:
     for step in range(2, STEPS + 1):
         grow(learning, step)

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from core.cli.main import draft_from
 from tests.browser.conftest import Server
 from tests.browser.seen import settled
+from tests.cases import slow_but
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def shows(page: Page, pooling: str, seed: str) -> None:
     expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)
 
 
-@pytest.mark.parametrize("task", ["film_reviews", "nli"])
+@pytest.mark.parametrize("task", slow_but(["film_reviews"], ["film_reviews", "nli"]))
 def test_the_main_controls_need_no_scrolling(page: Page, server: Server, task: str) -> None:
     """Task, preset, λ, τ, the equation, the effect of τ, time, memory and Launch need no scrolling."""
     settled(page, f"{server.url}/fine_tune?task={task}")
@@ -71,6 +72,7 @@ def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, serve
     other.close()
 
 
+@pytest.mark.slow
 def test_an_invalid_config_file_changes_nothing(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     page.get_by_role("button", name="Open a config").click()

@@ -25,15 +25,6 @@ def test_every_term_has_its_picture_and_its_formula(page: Page, server: Server) 
     expect(page.locator(".katex-error")).to_have_count(0)
 
 
-def test_a_card_opens_over_its_question_mark(page: Page, server: Server) -> None:
-    settled(page, f"{server.url}/fine_tune")
-    page.locator("[class*=st-key-form-0-knob-temperature]").get_by_test_id("stTooltipIcon").hover()
-    card = page.get_by_test_id("stTooltipContent")
-    expect(card.get_by_text("Divides every similarity before the softmax: the lower")).to_be_visible()
-    expect(card.locator(".katex").first).to_be_visible()
-    expect(card.locator("img")).to_have_js_property("naturalWidth", 220)
-
-
 def heights(page: Page) -> list[float]:
     return [
         float(h)
@@ -41,13 +32,20 @@ def heights(page: Page) -> list[float]:
     ]
 
 
-def test_the_bars_follow_the_slider_of_the_form(page: Page, server: Server) -> None:
+def test_the_temperature_of_the_form_has_a_card_and_moves_the_bars(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
+    knob = page.locator("[class*=st-key-form-0-knob-temperature]")
+    knob.get_by_test_id("stTooltipIcon").hover()
+    card = page.get_by_test_id("stTooltipContent")
+    expect(card.get_by_text("Divides every similarity before the softmax: the lower")).to_be_visible()
+    expect(card.locator(".katex").first).to_be_visible()
+    expect(card.locator("img")).to_have_js_property("naturalWidth", 220)
+
     expect(page.locator(".softmax-bars i")).to_have_count(15)
     before = heights(page)
     assert sum(before) == pytest.approx(100, abs=0.2)
     assert before == sorted(before, reverse=True)
-    slider = page.locator("[class*=st-key-form-0-knob-temperature]").get_by_role("slider")
+    slider = knob.get_by_role("slider")
     slider.focus()
     slider.press("Home")
     expect(page.get_by_text(re.compile(r"^τ 0\.01: the most similar text gets"))).to_be_visible()

@@ -95,6 +95,7 @@ def test_a_run_on_an_uploaded_file_takes_a_turned_knob(
     expect(page.get_by_text(re.compile(r"τ 0\.3 → 0\.01")).first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_twin_is_compared_on_every_map(
     student: Page, server: Server, server_store: Store, runs: list[RunRecord]
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_twin_is_compared_on_every_map(
         assert page.evaluate("document.querySelector('.map-view').map.panels.length") == 2
 
 
+@pytest.mark.slow
 def test_a_grid_on_an_added_task_ends_in_a_report(
     student: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_grid_on_an_added_task_ends_in_a_report(
     assert "own-" not in re.sub(r"<[^>]*>", " ", read)
 
 
+@pytest.mark.slow
 def test_a_run_goes_to_another_machine_and_a_lesson_begins(
     student: Page, server: Server, server_store: Store, runs: list[RunRecord], tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_chosen_language_survives_navigation_and_a_reload(page: Page, server: 
     expect(page).not_to_have_url(re.compile("lang="))
 
 
+@pytest.mark.slow
 def test_a_link_sets_the_language_and_an_unknown_code_is_reported(
     reader: BrowserContext, page: Page, server: Server
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_link_sets_the_language_and_an_unknown_code_is_reported(
     bar(chinese, HOME["en"])
 
 
+@pytest.mark.slow
 def test_a_download_is_in_the_language_of_the_page(page: Page, server: Server, runs: tuple[str, str]) -> None:
     settled(page, f"{server.url}/compare?runs={','.join(runs)}&lang=zh")
     with page.expect_download() as coming:

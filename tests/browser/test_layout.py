@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
@@ -18,6 +19,7 @@ def opened(page: Page, address: str, size: tuple[int, int]) -> None:
     expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"))
 
 
+@pytest.mark.slow
 def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(page: Page, server: Server, hostile_run: str) -> None:
     for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
         opened(page, server.url + address, WIDE[0])

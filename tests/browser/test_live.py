@@ -62,6 +62,7 @@ def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -
     assert [name for name in ("libtorch", "llvmlite", "pandas") if name in loaded] == []
 
 
+@pytest.mark.slow
 def test_a_run_survives_a_closed_tab_and_a_killed_server(
     page: Page, server: Server, server_store: Store, template: Any
 ) -> None:
@@ -97,7 +98,7 @@ def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
     """Return the id of a run that outlasts the tests."""
     store = Store(server.store_folder)
     run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe={"frame_steps": FRAMES}))
-    wait_for(store, run_id, lambda run: run.last_step > 300)
+    wait_for(store, run_id, lambda run: run.last_step > 60)
     store.close()
     return run_id
 

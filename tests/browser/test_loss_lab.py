@@ -70,7 +70,7 @@ def first_loss(**question: Any) -> float:
     return found
 
 
-def test_it_plays_pauses_steps_and_goes_back(page: Page, server: Server) -> None:
+def test_it_plays_pauses_steps_goes_back_and_says_what_acts_on_a_point(page: Page, server: Server) -> None:
     lab = open_lab(page, server)
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("() => Number(document.querySelector('.lab-view').dataset.step) > 50")
@@ -85,8 +85,15 @@ def test_it_plays_pauses_steps_and_goes_back(page: Page, server: Server) -> None
     expect(lab).to_have_attribute("data-step", "0")
     assert state(page)["moments"][0]["loss"] == pytest.approx(first_loss(), rel=1e-5)
 
+    page.locator(".lab-canvas").focus()
+    page.keyboard.press("n")
+    expect(page.locator(".lab-pulls")).to_have_text(re.compile(r"^Point 1 \(class 1\): pulled by point \d+ \(\d"))
+    expect(page).to_have_url(re.compile("anchor=0"))
+    strongest = max(state(page)["moments"][0]["pulls"], key=lambda pull: -pull[3])
+    expect(page.locator(".lab-pulls")).to_contain_text(f"pulled by point {strongest[1] + 1} (")
 
-def test_a_turned_temperature_answers_and_stays_after_a_reload(page: Page, server: Server) -> None:
+
+def test_a_turned_temperature_and_a_dragged_point_answer_and_stay_after_a_reload(page: Page, server: Server) -> None:
     open_lab(page, server)
     before = state(page)["moments"][0]["loss"]
     slider = page.get_by_label("Temperature τ")
@@ -101,13 +108,7 @@ def test_a_turned_temperature_answers_and_stays_after_a_reload(page: Page, serve
     loss = state(page)["moments"][0]["loss"]
     assert loss == pytest.approx(first_loss(settings=[{"temperature": tau}]), rel=1e-5)
     expect(page.locator(".lab-numbers b").first).to_have_text(f"{float(f'{loss:.3g}'):g}")
-    page.reload()
-    answered(page)
-    assert state(page)["settings"][0]["temperature"] == tau
 
-
-def test_a_dragged_point_is_where_it_was_dropped_and_in_the_address(page: Page, server: Server) -> None:
-    open_lab(page, server)
     canvas = page.locator(".lab-canvas")
     box = canvas.bounding_box()
     assert box is not None
@@ -126,24 +127,17 @@ def test_a_dragged_point_is_where_it_was_dropped_and_in_the_address(page: Page, 
     assert y > 0.95
     page.reload()
     answered(page)
+    assert state(page)["settings"][0]["temperature"] == tau
     assert state(page)["moments"][0]["points"][4][0] == pytest.approx([x, y], abs=1e-3)
 
 
-def test_a_pressed_point_says_what_acts_on_it(page: Page, server: Server) -> None:
-    open_lab(page, server)
-    page.locator(".lab-canvas").focus()
-    page.keyboard.press("n")
-    expect(page.locator(".lab-pulls")).to_have_text(re.compile(r"^Point 1 \(class 1\): pulled by point \d+ \(\d"))
-    expect(page).to_have_url(re.compile("anchor=0"))
-    strongest = max(state(page)["moments"][0]["pulls"], key=lambda pull: -pull[3])
-    expect(page.locator(".lab-pulls")).to_contain_text(f"pulled by point {strongest[1] + 1} (")
-
-
+@pytest.mark.slow
 def test_a_point_without_a_positive_says_so(page: Page, server: Server) -> None:
     open_lab(page, server, "?start=imbalanced&classes=2&points=6&anchor=5")
     expect(page.locator(".lab-pulls")).to_contain_text("it has no positive, so its own loss is 0")
 
 
+@pytest.mark.slow
 def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Server) -> None:
     open_lab(page, server, "?beside=on&a=out_1_0.1_0.5&b=in_1_0.5_0.5&step=25")
     found = state(page)
@@ -156,6 +150,7 @@ def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Serv
     expect(page.locator(".lab-chart .annotation")).to_have_count(4)
 
 
+@pytest.mark.slow
 def test_an_exploding_gradient_is_reported_and_stops_playback(page: Page, server: Server) -> None:
     lab = open_lab(page, server, "?space=plane&a=out_1_0.05_2")
     page.get_by_role("button", name="Play").click()
@@ -164,6 +159,7 @@ def test_an_exploding_gradient_is_reported_and_stops_playback(page: Page, server
     assert state(page)["at"] == state(page)["ended"][0]
 
 
+@pytest.mark.slow
 def test_another_number_of_classes_keeps_the_settings(page: Page, server: Server) -> None:
     open_lab(page, server, "?a=in_0.5_0.3_2&moved=4_0_0_1&step=5")
     page.get_by_text("4", exact=True).click()
@@ -177,6 +173,7 @@ def test_another_number_of_classes_keeps_the_settings(page: Page, server: Server
     assert in_address(page)["a"] == "in_0.5_0.3_2"
 
 
+@pytest.mark.slow
 def test_invalid_values_in_the_address_are_reported(page: Page, server: Server) -> None:
     open_lab(page, server, "?a=<b>&moved=99_0_0_1&anchor=77&step=9999&space=torus")
     for name in ("a", "moved", "anchor", "step", "space"):

@@ -177,6 +177,7 @@ def test_text_that_tries_to_close_its_element_stays_text(page: Page, tiny_encode
     nothing_ran(page)
 
 
+@pytest.mark.slow
 def test_the_gallery_leads_to_a_page_that_plays(page: Page, tmp_path: Path) -> None:
     write_gallery(tmp_path / "gallery")
     for scheme in LIGHT_AND_DARK:

@@ -76,6 +76,7 @@ def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browse
     context.close()
 
 
+@pytest.mark.slow
 def test_others_watch_and_cannot_stop(shared_server: Server, browser: Browser, draft: Any) -> None:
     ada, bob = opened(browser), opened(browser)
     first, second = known_as(ada, shared_server.url), known_as(bob, shared_server.url)

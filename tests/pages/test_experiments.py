@@ -22,6 +22,7 @@ from core.experiments.results import results
 from core.experiments.surface import surface_design
 from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers.run_rows import TaskSource
+from tests.cases import slow_but
 from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
 from tests.core.experiments.instant import InstantEngine, ScoredEngine
@@ -155,7 +156,7 @@ class TestSurface:
 
 
 class TestSetUp:
-    @pytest.mark.parametrize("name", PROTOCOLS)
+    @pytest.mark.parametrize("name", slow_but(("few-shot",), PROTOCOLS))
     def test_every_protocol_says_what_it_will_take(self, opened: Pages, name: str) -> None:
         app = opened("experiments", new=name)
         assert not app.error

@@ -179,6 +179,7 @@ def test_a_stopped_run_and_a_replay_have_no_model_and_damaged_weights_are_a_sent
     assert list(tmp_path.glob("*model*")) == []
 
 
+@pytest.mark.slow
 def test_a_browser_gets_it_from_a_process_of_its_own(
     store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
 ) -> None:

@@ -133,7 +133,8 @@ def test_presets_of_a_family(repeats: Repeats, name: str) -> None:
     repeats(*preset_phases(name, steps=6, **FAST), task={"train_size": 40}, encoder={"pooling": pooling})
 
 
-@pytest.mark.parametrize("name", slow_but(("multi-view-scl",), LIBRARY))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIBRARY)
 def test_other_presets_take_the_project_as_a_library(
     store: Store, run_of: Make, nli: Path, name: str, tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ class TestHub:
         )
         assert TaskLibrary(found.folder).tasks() == []
 
+    @pytest.mark.slow
     def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
         columns = {"text": [f"text {i}" for i in range(26)]}
         fifteen, one = ([i % classes for i in range(26)] for classes in (15, 1))
@@ -113,6 +114,7 @@ class TestHub:
             job(TINY | {"name": name}, store_folder, lambda *_: None)
         assert hub.served == []
 
+    @pytest.mark.slow
     def test_cancelled_while_the_hub_is_slow(self, found: Jobs, hub: HubServer) -> None:
         texts = [f"{i} {os.urandom(400).hex()}" for i in range(8000)]
         columns = {"text": texts, "label": [i % 2 for i in range(8000)]}
