@@ -25,7 +25,6 @@ from core.weight_files import snapshot_path
 from core.workers import Cancelled
 from tests.cases import each
 from tests.core.artifacts.made import silent
-from tests.core.training.made import Draft
 
 TEXT = "the film was lovely and its music felt warm"
 
@@ -229,11 +228,6 @@ def test_another_question_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         job({"run": run.id, "text": TEXT, "second": None} | request_, store.folder, silent)
-
-
-def test_a_run_that_has_not_started_is_refused(store: Store, draft: Draft) -> None:
-    with pytest.raises(StoreError, match="has not started"):
-        job({"run": store.create(draft()), "what": "sentence", "text": TEXT}, store.folder, silent)
 
 
 @pytest.mark.parametrize("what", ["sentence", "layers", "deletions"])

@@ -46,11 +46,6 @@ def test_what_is_written_is_read_back(archive: Path) -> None:
     }
 
 
-def test_nothing_in_it_says_when_it_was_written(archive: Path) -> None:
-    with zipfile.ZipFile(archive) as file:
-        assert {info.date_time for info in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-
-
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"^made\.zip could not be written \(.+\): choose another location\.$"):
         write_members(tmp_path / "nowhere" / "made.zip", MEMBERS)

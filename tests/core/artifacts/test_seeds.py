@@ -11,7 +11,6 @@ import pytest
 
 from core.artifacts.seeds import SCORES, Measure, Spread, best, scores_over_seeds, seed_groups
 from core.config import RunConfig, parse_config
-from core.training.scores import classification_scores
 from tests.cases import each
 
 ACCURACY, LOSS = SCORES["accuracy"], SCORES["cross_entropy"]
@@ -99,12 +98,6 @@ class TestBest:
         measure = Measure("accuracy", "Test accuracy", "higher", marked=marked)
         rows = scores_over_seeds(configs, [{"accuracy": 0.9}, {"accuracy": 0.8}], [measure])
         assert not any(spread.best for row in rows for spread in row.scores.values() if spread)
-
-
-def test_the_scores_are_those_that_runs_have() -> None:
-    logits = RNG.normal(size=(12, 3)).astype(np.float32)
-    assert SCORES.keys() <= classification_scores(logits, [0, 1, 2] * 4).keys()
-    assert all(isinstance(measure, Measure) and measure.name == name for name, measure in SCORES.items())
 
 
 def test_a_run_that_was_turned_is_no_repetition_of_one_that_was_not() -> None:

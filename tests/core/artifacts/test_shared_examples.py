@@ -92,12 +92,3 @@ class TestEdges:
     def test_a_flat_map_is_not_laid_onto_one_in_space(self) -> None:
         with pytest.raises(ValueError, match="shape"):
             find_turn(np.zeros((4, 2)), np.zeros((4, 3)))
-
-
-def test_one_turn_for_all_frames_keeps_a_runs_frames_still() -> None:
-    first, still = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
-    drift = RNG.normal(size=(20, 2)) * 0.1
-    turn = find_turn(still, first)
-    moved = turn(still + drift) - turn(still)
-    assert np.linalg.norm(moved, axis=1) == pytest.approx(np.linalg.norm(drift, axis=1), abs=1e-5)
-    assert turn(still).tolist() == turn(still.copy()).tolist()

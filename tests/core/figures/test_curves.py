@@ -17,7 +17,6 @@ from core.config.presets import PRESETS
 from core.events import Evaluation, Step
 from core.figures.curves import (
     KNOB_SYMBOLS,
-    PANELS,
     curves_figure,
 )
 from core.figures.smoothing import Smoothing
@@ -104,22 +103,6 @@ def test_a_turn_is_marked_between_the_steps(name: Any) -> None:
     assert layout["annotations"][-1]["text"] == f"{KNOB_SYMBOLS[name]} 0.25"
 
 
-@each(
-    ("name", "text"),
-    [
-        ("supcon.temperature", "SCL τ 0.25"),
-        ("supcon_2.temperature", "SCL 2 τ 0.25"),
-        ("supcon_2.weight", "SCL 2 weight 0.25"),
-        ("rdrop.alpha", "R-Drop α 0.25"),
-        ("cross_entropy.label_smoothing", "CE label smoothing 0.25"),
-        ("simcse_supervised.hard_negative_weight", "supervised SimCSE hard negative weight 0.25"),
-    ],
-)
-def test_the_knob_of_a_term_says_whose_it_is(name: str, text: str) -> None:
-    layout = drawn(turns=[KnobTurn(step=4, name=name, value=0.25)])["layout"]
-    assert layout["annotations"][-1]["text"] == text
-
-
 class TestTerms:
     @each("name", PRESETS)
     def test_of_every_preset_no_two_lines_look_alike(self, name: str) -> None:
@@ -138,20 +121,6 @@ class TestTerms:
                 assert len(set(looks) - {*references}) == len(looks) - len(references)
             assert len({(t["name"], t["yaxis"]) for t in traces}) == len(traces)
 
-    def test_several_terms_of_one_loss_have_a_line_each(self) -> None:
-        values = {"loss": 1.0, "loss.supcon": 2.0, "loss.supcon_2": 3.0}
-        values |= {"collapse_line.supcon": 4.0, "collapse_line.supcon_2": 5.0, "lower_bound.supcon_2": 0.5}
-        figure = drawn([Step(1, values), Step(2, values)])
-        found = {trace["name"]: trace["y"][0] for trace in figure["data"]}
-        assert found == {
-            "total": 1.0,
-            "SCL": 2.0,
-            "SCL 2": 3.0,
-            "SCL collapse line": 4.0,
-            "SCL 2 collapse line": 5.0,
-            "SCL 2 lower bound": 0.5,
-        }
-
     def test_a_phase_draws_its_parts_where_it_was(self) -> None:
         steps = [Step(1, {"loss": 1.0, "loss.simcse": 1.0}), Step(2, {"loss": 0.9, "loss.simcse": 0.9})]
         steps += [Step(3, {"loss": 0.7, "loss.cross_entropy": 0.7}), Step(4, {"loss": 0.6, "loss.cross_entropy": 0.6})]
@@ -168,13 +137,6 @@ class TestPhases:
         (note,) = [note for note in layout["annotations"] if note["text"] == "next phase"]
         assert (note["x"], note["y"]) == (40.5, 0)  # below the labels of turns
         assert layout["xaxis"]["range"] == [0, 100]
-
-
-def test_marks_run_through_the_panels_and_not_through_their_titles() -> None:
-    layout = drawn(made_steps(10), turns=[KnobTurn(step=4, name="lambda", value=0.5)])["layout"]
-    axes = [name for name in layout if name.startswith("yaxis")]
-    assert [shape["yref"] for shape in layout["shapes"]] == [f"y{axis.removeprefix('yaxis')} domain" for axis in axes]
-    assert {(shape["y0"], shape["y1"]) for shape in layout["shapes"]} == {(0, 1)}
 
 
 def test_labels_of_turns_never_meet() -> None:
@@ -200,17 +162,6 @@ def test_the_reference_lines_are_drawn_when_they_are_known() -> None:
     assert trace_named(figure, "majority class")["y"] == [0.5, 0.5]
     assert trace_named(figure, "linear probe, untrained encoder")["y"] == [0.8, 0.8]
     assert trace_named(figure, "majority class")["x"] == [0, 100]
-
-
-@each("steps", [[], made_steps(10)])
-def test_the_panels_do_not_overlap(steps: list[Step]) -> None:
-    layout = drawn(steps)["layout"]
-    domains = [axis["domain"] for name, axis in sorted(layout.items()) if name.startswith("yaxis")]
-    assert len(domains) == len(PANELS) - (not steps)
-    edges = [edge for low, high in reversed(domains) for edge in (low, high)]
-    assert edges == sorted(edges)
-    assert edges[0] == pytest.approx(0, abs=1e-9)
-    assert edges[-1] == pytest.approx(1)
 
 
 class TestCosine:
@@ -254,21 +205,11 @@ class TestProbe:
         found = made_evaluation(step, split)
         return Evaluation(step, split, {**found.values, "train_rows": rows})
 
-    def test_a_linear_probe_is_named_with_its_rows(self) -> None:
-        figure = drawn(evaluations=[self.probed(0), self.probed(10)])
-        assert titles(figure)[1] == "Validation accuracy: linear probe"
-        assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 10]
-        assert not [trace for trace in figure["data"] if trace.get("name") == "accuracy"]
-
     def test_probe_and_classifier_are_two_lines(self) -> None:
         figure = drawn(evaluations=[self.probed(0), self.probed(4), made_evaluation(6), made_evaluation(10)])
         assert titles(figure)[1] == "Validation accuracy: linear probe, then classifier"
         assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 4]
         assert trace_named(figure, "accuracy")["x"] == [6, 10]
-
-    def test_that_of_the_untrained_encoder_has_its_own_rows(self) -> None:
-        figure = drawn(evaluations=[self.probed(0, "baseline", 500.0)])
-        assert trace_named(figure, "linear probe, untrained encoder, 500 rows")["y"] == [0.8, 0.8]
 
 
 class TestSmoothing:
@@ -309,11 +250,3 @@ def test_the_reference_lines_have_different_strokes() -> None:
     dashes = [trace["line"]["dash"] for trace in figure["data"] if trace["line"]["color"] == QUIET and "meta" in trace]
     references = [dash for dash in dashes if dash != "solid"]
     assert len(set(references)) == len(references) == 4
-
-
-def test_every_panel_says_what_to_look_for() -> None:
-    layout = drawn(made_steps(21))["layout"]
-    hints = [note["text"].split("<span> ")[1] for note in layout["annotations"] if "<span> " in note["text"]]
-    assert len(hints) == len(PANELS)
-    assert all(len(hint) > 12 for hint in hints)
-    assert "collapse line" in hints[0]

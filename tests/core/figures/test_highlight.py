@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
-import numpy as np
 import pytest
 
 from core.events import TokenText, Word
@@ -221,15 +220,6 @@ def luminance(colour: object) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_arrays_are_as_good_as_lists() -> None:
-    text = made_text("one two three four")
-    given = [-0.25, 0.125, math.nan, 0.5]
-    assert highlighted(text, np.array(given, np.float32)) == highlighted(text, given, title="t")
-    first, second = [0.25, 0.5, 0.125, 0.0], [0.0, 0.5, 0.125, 0.25]
-    drawn = before_and_after(text, np.array(first, np.float16), np.array(second), 2)
-    assert drawn == before_and_after(text, first, second, 2)
-
-
 class TestForThoseWhoHearIt:
     def test_the_strongest_words_are_listed_with_their_values(self) -> None:
         block = only(highlighted(made_text("a <b> c"), [0.1, 0.0, -0.5, 0.0, 0.3], title="Layer 6"))
@@ -264,12 +254,6 @@ class TestWhatIsNotRead:
         reader = Reader(highlighted(text, [0.1]))
         assert reader.blocks[0].sides[0] == side[: 3 + UNREAD_CHARS_MAX] + "…"
         assert "1,234 more characters" in reader.notes[0]
-
-    def test_a_side_of_a_pair_that_got_no_room_is_pale(self) -> None:
-        text = TokenText(("one", "two"), (Word(0, 0, 3, (1,)),), 4)
-        block = only(highlighted(text, [0.1]))
-        assert block.sides == {0: "one", 1: "two"}
-        assert block.spans[1].attributes["title"] == "not read by the encoder"
 
     def test_signs_that_a_tokenizer_drops_are_pale_and_no_reason_for_a_note(self) -> None:
         text = TokenText(("a § b",), (Word(0, 0, 1, (1,)), Word(0, 4, 5, (2,))), 4)
@@ -319,10 +303,6 @@ class TestBeforeAndAfter:
         for block, weights in ((before, self.BEFORE), (after, self.AFTER)):
             shades = [span.attributes["style"].split(";")[0] for span in block.spans]
             assert shades == [f"background:{background(weight, 0.8)}" for weight in weights]
-
-    def test_a_k_that_selects_nothing_is_said(self) -> None:
-        _, note = Reader(before_and_after(self.TEXT, self.BEFORE, self.AFTER, 4)).notes
-        assert "so nothing is selected" in note
 
 
 @each(

@@ -39,23 +39,6 @@ def test_a_grid_is_read_like_a_page(count: int) -> None:
     assert all(after.x[0] > before.x[0] or after.y[1] < before.y[1] for before, after in pairwise(found))
 
 
-def test_a_panel_of_a_grid_has_both_axes_and_one_of_a_stack_its_y_axis() -> None:
-    (alone,) = grid(1, 2, (0.1, 0.1))
-    assert alone.layout({}, {"type": "log"}) == {
-        "xaxis": {"domain": [0.0, 0.45], "anchor": "y", "type": "log"},
-        "yaxis": {"domain": [0.0, 1.0], "anchor": "x"},
-    }
-    assert stack_panels([2], 0.1)[0].layout({"nticks": 4}) == {"yaxis2": {"domain": [0.0, 1.0], "nticks": 4}}
-    assert stack_panels([2], 0.1)[0].axes == {"xaxis": "x", "yaxis": "y2"}
-
-
-def test_a_line_goes_through_its_panel_alone() -> None:
-    second = grid(2, 2, (0.1, 0.1))[1]
-    line = second.upright(3.5, {"width": 1})
-    assert (line["xref"], line["yref"], line["x0"], line["x1"]) == ("x2", "y2 domain", 3.5, 3.5)
-    assert second.title("τ")["x"] == second.x[0]
-
-
 def test_a_share_of_the_run_means_the_same_in_runs_of_any_length() -> None:
     assert axis_positions("step", [0, 3, 7], total_steps=10) == [0.0, 3.0, 7.0]
     assert axis_positions("progress", [0, 30, 60], total_steps=60) == [0.0, 0.5, 1.0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,16 +90,6 @@ class TestPanels:
         assert layout["xaxis"]["anchor"] == "y3"
         assert layout["yaxis2"]["tickformat"] == ".1~%"
         assert [t["hovertemplate"] for t in self.FIGURE["data"]] == [*["%{y:.4g}"] * 2, *["%{y:.1%}"] * 2]
-
-    def test_they_stand_one_below_the_other(self) -> None:
-        layout = self.FIGURE["layout"]
-        domains = [layout[name]["domain"] for name in ("yaxis", "yaxis2", "yaxis3")]
-        assert [low > high for (low, _), (_, high) in pairwise(domains)] == [True, True]
-        assert domains[0][1] == 1
-        assert domains[2][0] == pytest.approx(0, abs=1e-9)
-        heights = [high - low for low, high in domains]
-        assert heights == pytest.approx([heights[0]] * 3)
-        assert [note["text"] for note in layout["annotations"]] == ["Loss, nats", "Accuracy", "Loss, nats"]
 
 
 class TestSmoothing:

@@ -37,14 +37,6 @@ def test_a_measure_that_cannot_be_computed_is_left_out_and_a_gap_stays_a_gap() -
     json.dumps(figure, allow_nan=False)
 
 
-def test_shares_are_percentages_on_axis_and_hover() -> None:
-    values = {"knn1": [0.5, 0.7, 0.9], "ari": [0.1, 0.2, 0.3]}
-    figure = measures_figure((0, 4, 8), values, NAMES, 4, axis="step", revision="run", shares=("knn1",))
-    assert figure["layout"]["yaxis"]["tickformat"] == ".1~%"
-    assert "tickformat" not in figure["layout"]["yaxis2"]
-    assert ["%{y:.1%}" in trace["hovertemplate"] for trace in figure["data"]] == [True, False]
-
-
 def test_every_measure_is_drawn_over_tau_once() -> None:
     figure = spread_figure(TAUS, SPREADS, LOSSES, 0.1, 0.3, revision="run")
     lines = {trace["name"]: trace for trace in figure["data"]}
@@ -65,9 +57,3 @@ def test_the_chosen_and_the_own_temperature_are_marked_in_every_panel() -> None:
     assert [shape["x0"] for shape in solid] == [0.1] * 4
     assert [shape["x0"] for shape in dotted] == [0.3] * 4
     assert len({shape["xref"] for shape in solid}) == 4
-
-
-def test_a_loss_of_one_kind_has_one_curve() -> None:
-    figure = spread_figure(TAUS, [PushSpread((2.0,), 0.1, 1.5, 0.9)] * 3, ("DSCL",), 0.1, 0.3, revision="run")
-    assert [trace["name"] for trace in figure["data"] if trace["yaxis"] == "y"] == ["DSCL"]
-    assert figure["layout"]["annotations"][0]["text"] == "DSCL, nats"

@@ -9,7 +9,6 @@ from core.figures.template import (
     HOVER_LINES,
     HOVER_WIDTH,
     MAX_CURVE_POINTS,
-    base_layout,
     class_colour,
     class_symbol,
     plain_text,
@@ -70,9 +69,3 @@ def test_thinning_keeps_the_ends_and_the_order_and_spreads_evenly(count: int) ->
 def test_rounding_keeps_five_digits_and_drops_what_json_lacks() -> None:
     values = rounded([1.23456789, 123456.789, 0.0, None, math.nan, math.inf, -math.inf])
     assert values == [1.2346, 123460.0, 0.0, None, None, None, None]
-
-
-def test_a_layout_can_be_replaced_in_part() -> None:
-    layout = base_layout(dragmode="pan", showlegend=False)
-    assert (layout["dragmode"], layout["showlegend"], layout["autosize"]) == ("pan", False, True)
-    assert base_layout()["showlegend"] is True

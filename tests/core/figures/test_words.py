@@ -12,13 +12,10 @@ import pytest
 
 from core.figures.template import Figure
 from core.figures.words import (
-    CHOSEN_SIGN,
     ENTERED,
     LABELLED_POINTS,
     LEFT,
-    ROW_PX,
     TICKS_MAX,
-    agreement_sentence,
     attention_against_effect_figure,
     confidence_figure,
     top_words_figure,
@@ -102,22 +99,6 @@ class TestHeatmap:
                 assert trace["z"][word][step] == pytest.approx(weights[step, word], rel=1e-4)
         assert (trace["zmin"], trace["zmax"]) == (0, weights.max())
 
-    def test_a_cell_says_its_word_step_and_weight(self) -> None:
-        weights, chosen = np.array([[0.25, 0.5]]), np.array([[False, True]])
-        figure = word_heatmap_figure(["a", "b"], weights, [120], column="step", revision="r", chosen=chosen)
-        (trace,) = figure["data"]
-        assert trace["hovertext"] == [
-            ["<b>a</b><br>step 120: attention 0.2500"],
-            ["<b>b</b><br>step 120: attention 0.5000, in the top k"],
-        ]
-        assert trace["text"] == [[""], [CHOSEN_SIGN]]
-
-    def test_the_first_word_stands_at_the_top_words_may_repeat_and_each_has_room(self) -> None:
-        layout = heatmap(["the", "the", "end"], np.ones((2, 3)))["layout"]
-        assert layout["yaxis"]["ticktext"] == ["the", "the", "end"]
-        assert layout["yaxis"]["range"][0] > layout["yaxis"]["range"][1]
-        assert heatmap(["a"] * 48, np.ones((2, 48)))["layout"]["height"] - layout["height"] == 45 * ROW_PX
-
     def test_many_steps_have_few_names_the_first_and_the_last_among_them(self) -> None:
         steps = [step**2 for step in range(200)]
         figure = word_heatmap_figure(["a"], np.ones((200, 1)), steps, column="step", revision="r")
@@ -176,12 +157,6 @@ class TestAttentionAgainstEffect:
         assert less["marker"]["symbol"] != more["marker"]["symbol"]
         assert less["marker"]["color"] != more["marker"]["color"]
         assert more["hovertext"] == ["<b>b</b><br>attention 0.2000<br>drop without it −0.2500"]
-
-    def test_the_title_is_the_agreement(self) -> None:
-        figure = attention_against_effect_figure(["a"], np.ones(1), np.ones(1), AGREEMENT, revision="r")
-        assert figure["layout"]["title"]["text"] == "Kendall τ-b 0.25, Spearman ρ −0.50, 4 words"
-        none = RankAgreement(None, None, 1)
-        assert agreement_sentence(none) == "No rank correlation: 1 word, too few or all equal."
 
     def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
         """Points lie far apart, so only the maximum number limits the names."""

@@ -61,13 +61,6 @@ def add_frame(attempt: Attempt, step: int) -> Frame:
     return made
 
 
-def test_a_new_run_is_queued_with_its_config(store: Store) -> None:
-    run_id = store.create(config())
-    run = store.run(run_id)
-    assert (run.status, run.config, run.steps, run.attempt) == (Status.QUEUED, config(), 9, 0)
-    assert run.title == "Run 1"
-
-
 def test_another_store_object_reads_what_the_first_wrote(store: Store) -> None:
     attempt = claimed(store)
     attempt.record_start(started())
@@ -174,13 +167,6 @@ def test_a_run_is_found_by_number_id_or_beginning(store: Store) -> None:
 
 
 # Attempts
-
-
-def test_the_oldest_queued_run_is_claimed_once_per_slot(store: Store) -> None:
-    first, second = store.create(config()), store.create(config())
-    assert store.claim_next(SLOTS, liveness_of()) == (first, 1, 0)
-    assert store.claim_next(SLOTS, liveness_of()) is None
-    assert store.claim_next(range(2), liveness_of()) == (second, 1, 1)
 
 
 def test_a_run_handed_to_a_process_belongs_to_that_process(store: Store) -> None:
