@@ -26,7 +26,7 @@ from core.representation.agreement import agreement
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.workers import Jobs
-from pages.ui.compare.curves import Record, measure_labels, records_csv
+from pages.ui.compare.curves import Record, records_csv
 from pages.ui.compare.maps import turn_onto
 from pages.ui.compare.pair import mcnemar_sentence, pair_text
 from pages.ui.compare.picking import Compared
@@ -556,18 +556,6 @@ def test_a_score_is_told_with_its_deviation_and_with_the_seeds_that_lack_it() ->
     assert spread_text(None, "test.accuracy", 3) == "–"
     assert spread_text(Spread(0.5, None, 1), "test.accuracy", 1) == "50.0%"
     assert spread_text(Spread(0.5, 0.25, 2, best=True), "test.cross_entropy", 3) == "★ 0.500 ± 0.250 (2 of 3 seeds)"
-
-
-def test_measures_are_listed_in_the_order_in_which_a_run_is_read() -> None:
-    names = {"step_s", "learning_rate", "loss.supcon_2", "loss", "measure.knn1", "validation.accuracy", "loss.rdrop.kl"}
-    assert list(measure_labels(names).items()) == [
-        ("loss", "Loss, nats"),
-        ("loss.rdrop.kl", "R-Drop, its KL, nats"),
-        ("loss.supcon_2", "SCL 2, nats"),
-        ("validation.accuracy", "Validation accuracy"),
-        ("learning_rate", "Learning rate"),
-        ("measure.knn1", "1-NN accuracy, measured"),
-    ]
 
 
 def test_a_test_without_differences_says_so() -> None:

@@ -505,15 +505,6 @@ def test_a_test_file_beside_is_scored_once_at_the_end(upload: Pages, library: Ta
     assert [(rows.texts[i], rows.labels[i]) for i in places] == test
 
 
-def test_the_same_rows_twice_are_one_task(upload: Pages, library: TaskLibrary) -> None:
-    add_button(upload("first.csv", csv_of(("text", "label"), *REVIEWS))).click().run()
-    app = upload("second.tsv", csv_of(("text", "label"), *REVIEWS, delimiter="\t"))
-    add_button(app).click().run()
-    [task] = library.tasks()
-    assert task.name == "first"
-    assert "**first** was added" in said(checked(app))
-
-
 def test_an_empty_name_is_a_sentence(upload: Pages, library: TaskLibrary) -> None:
     app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
     widget(app, "upload.name.rows.csv").set_value("   ").run()

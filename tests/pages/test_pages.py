@@ -130,13 +130,6 @@ def test_on_this_machine_nobody_is_asked_for_cores(opened: Pages, folder: Path, 
 # Fine-tune, the form
 
 
-def test_the_form_opens_with_defaults_that_can_be_launched(opened: Pages) -> None:
-    app = opened("fine_tune")
-    assert not button(app, "Launch").disabled
-    assert "1,080 training, 120 validation and 400 test texts" in words(app)
-    assert "The map shows validation texts, which are scored at every frame" in words(app)
-
-
 def equations(app: AppTest) -> str:
     return "\n".join(latex.value for latex in app.latex)
 
@@ -332,15 +325,6 @@ def twenty(folder: Path) -> str:
     return TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="").id
 
 
-def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Pages, twenty: str) -> None:
-    app = opened("fine_tune", task=twenty, set=["task.sampler=random", "phases.0.batch_size=8"])
-    assert app.dataframe[0].value["No positive"].min() > 50
-    button(app, "Use class-balanced batches").click().run()
-    assert set(app.dataframe[0].value["No positive"]) == {0.0}
-    assert set(app.dataframe[0].value["Per anchor"]) == {1.0}
-    assert not app.warning
-
-
 def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     opened: Pages, folder: Path, twenty: str
 ) -> None:
@@ -436,12 +420,6 @@ def test_default_rates_follow_what_learns(opened: Pages) -> None:
     assert widget(app, "form.0.learning_rate").placeholder == "1.0e-04"
     widget(app, "form.0.trainable").set_value("classifier").run()
     assert widget(app, "form.0.learning_rate").placeholder == "5.0e-03"
-
-
-def test_pooling_is_shown_as_the_encoders_own(opened: Pages) -> None:
-    pooling = widget(opened("fine_tune"), "form.pooling")
-    assert pooling.value == "auto"
-    assert pooling.options[0] == "Encoder's own: mean"
 
 
 def test_what_was_chosen_outlives_a_page_switch(opened: Pages) -> None:
