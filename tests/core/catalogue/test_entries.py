@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 import core.losses
-from core.catalogue.encoders import CHINESE, ENGLISH, KOREAN, LISTED, MANY, find_encoders
 from core.catalogue.loss_entry import LossEntry
 from core.catalogue.losses import LOSSES
 from core.catalogue.views import VIEWS, ViewEntry
 from core.errors import ConfigError
-from core.models.source import BUNDLED
 from core.registry import Registry, load
 from tests.cases import each
 
@@ -104,15 +102,3 @@ def test_the_published_rates_are_the_defaults() -> None:
     }  # fmt: skip
     (epsilon,) = VIEWS["adversarial"].parameters
     assert epsilon.default == 0.01
-
-
-def test_the_encoder_that_needs_no_network_comes_first() -> None:
-    assert next(iter(LISTED)) == BUNDLED
-    assert LISTED[BUNDLED].language == ENGLISH
-
-
-@each("language", [ENGLISH, CHINESE, KOREAN])
-def test_encoders_of_a_language_come_before_those_of_many(language: str) -> None:
-    languages = [LISTED[name].language for name in find_encoders(language)]
-    assert set(languages) == {language, MANY}
-    assert languages == sorted(languages, key=lambda found: found == MANY)

@@ -178,18 +178,6 @@ class TestFetch:
         assert request == HubRequest(repository="acme/tiny", train="x", validation="y", test="z", **given)
         assert library.tasks()[0].name == "tiny en"
 
-    def test_a_known_set_with_another_name_and_split(
-        self, runs: Path, library: TaskLibrary, asked: list[HubRequest]
-    ) -> None:
-        call(runs, "fetch", "sst2", "--name", "Films", "--test", "test")
-        assert asked == [request_of(HUB_SETS["sst2"]).model_copy(update={"name": "Films", "test": "test"})]
-        assert library.tasks()[0].name == "Films"
-
-    def test_rows_that_are_here_already(self, runs: Path, library: TaskLibrary, asked: list[HubRequest]) -> None:
-        library.add(ROWS, name="Mine", source="")
-        assert "These rows were added before, as Mine." in call(runs, "fetch", "sst2").stderr
-        assert library.tasks()[0].name == "Mine"
-
     @pytest.mark.parametrize("name", ["n" * 81, "  "])
     def test_a_name_that_is_none_is_refused_before_anything_is_fetched(
         self, runs: Path, asked: list[HubRequest], name: str

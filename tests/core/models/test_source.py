@@ -144,12 +144,6 @@ class TestBundled:
         assert encoder_shape(BUNDLED).hidden_size == 384
         assert EncoderConfig().id == BUNDLED
 
-    def test_a_tampered_one_is_refused(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(source._PLACED, BUNDLED, tiny_encoder)
-        for ask in (encoder_folder, tokenizer_folder):
-            with pytest.raises(EncoderError, match="has the SHA-256"):
-                ask(BUNDLED)
-
 
 class TestLocal:
     def test_a_folder_is_taken_as_it_is(self, tiny_encoder: Path) -> None:

@@ -303,19 +303,6 @@ def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share
     assert made.passes._term_of(adversarial).key == "supcon"
 
 
-def test_uniform_dscl_is_supcon(draft: Draft) -> None:
-    views = [{"view": "dropout"}]
-    losses = []
-    for term in (
-        {"loss": "dscl", "uniform": True, "temperature": 0.2, "views": views},
-        {"loss": "supcon", "temperature": 0.2, "views": views},
-    ):
-        made = build_phase(draft(objective={"terms": [term], "combine": "additive"}))
-        (values,) = take_steps(made, 1)
-        losses.append((values["loss"], values[f"lower_bound.{term['loss']}"]))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
 def test_an_adversarial_step_uses_the_current_knob_values(draft: Draft) -> None:
     def gradients(launched: float, turned: float) -> list[torch.Tensor]:
         term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import time
 
-from core.tasks.files.problems import PROBLEMS, is_formula, score
+from core.tasks.files.problems import is_formula, score
 from core.tasks.listing import runs_in_a_spreadsheet
 from tests.cases import each
-
-
-def test_every_kind_says_what_it_is() -> None:
-    optional = [name for name, kind in PROBLEMS.items() if not kind.must_drop]
-    assert optional == ["duplicate", "two_labels", "formula"]
-    for kind in PROBLEMS.values():
-        assert kind.label.startswith("rows ") or kind.label.endswith(" rows")
-        assert kind.must_drop or kind.sentence.endswith(".")
-
 
 FORMULAS = [
     *("=SUM(A1:A3)", "\t= HYPERLINK(1)", '=(HYPERLINK("http://x.y"))', "=-SUM(A1)", "=@SUM(A1)", "=ZÄHLENWENN(A1)"),

@@ -112,20 +112,6 @@ class TestRows:
         assert reading.lines == ((1, 2, 3) if name.endswith(("parquet", "jsonl")) else (2, 3, 4))
 
 
-class TestSource:
-    @each(
-        ("raw", "name", "sentence"),
-        [
-            (HEADER + b"a,x\nb,y\n", "reviews.csv", "reviews.csv: CSV, UTF-8, comma; 2 rows"),
-            (HEADER + b"a,x\nb,\n", "reviews.csv", "reviews.csv: CSV, UTF-8, comma; 1 of 2 rows"),
-            (b'{"text": "a", "label": 1}', "a.jsonl", "a.jsonl: JSONL, UTF-8; 1 row"),
-            ("text;label\ngrößer;x\nschön;y\n".encode("utf-16"), "a.csv", "a.csv: CSV, UTF-16, semicolon; 2 rows"),
-        ],
-    )
-    def test_a_sentence_says_what_was_read(self, raw: bytes, name: str, sentence: str) -> None:
-        assert read(raw, name).source.sentence == sentence
-
-
 class TestProblems:
     @each(
         ("raw", "expected"),
@@ -135,8 +121,6 @@ class TestProblems:
                 HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
                 ("fields", 3, "Line 3 has a misplaced quotation mark."),
             ),
-            (HEADER + b"a,x\n ,y\n", ("empty_text", 3, "Line 3 has an empty 'text'.")),
-            (HEADER + b"a,x\nb,\n", ("empty_label", 3, "Line 3 has an empty 'label'.")),
             (
                 b"text_a,text_b,label\na,b,x\nc, ,y\n",
                 ("empty_text", 3, "Line 3 has an empty 'text_b'."),
@@ -156,10 +140,6 @@ class TestProblems:
             (
                 b"text_a,text_b,score\na,b,0.5\nc,d,1e999\n",
                 ("bad_score", 3, "Line 3 has the score '1e999', which is not a number."),
-            ),
-            (
-                HEADER + b"A  film,x\nb,y\na film ,x\n",
-                ("duplicate", 4, "Line 4 repeats line 2: 'a film'."),
             ),
             (
                 HEADER + b'a,x\nb,y\n=HYPERLINK(""),x\n',
